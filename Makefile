@@ -1,0 +1,68 @@
+# Sluice. `make demo` sets everything up and runs the whole platform on one log; `make help` lists the rest.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+UV := 0.13.8
+INSTALLED := .venv/.installed
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+
+# Set up: each step only when what it is made from changed; a second run downloads nothing.
+setup: $(INSTALLED) ## everything that the rest needs: Python environment and the daemons' jars
+	@$(BIN)/python -m sluice.stack jars
+
+.PHONY: preflight
+preflight: ## name what this machine lacks, with the remedy
+	@$(PYTHON) include/sluice/stack/preflight.py
+
+.venv/.created:
+	@$(PYTHON) include/sluice/stack/preflight.py
+	@echo "setup: a Python environment in .venv"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV)
+	@touch $@
+
+$(INSTALLED): requirements.txt pyproject.toml | .venv/.created
+	@echo "setup: $$(grep -c == requirements.txt) Python packages"
+	@$(BIN)/uv pip sync -q requirements.txt
+	@$(BIN)/uv pip install -q --no-deps -e .
+	@touch $@
+
+demo: preflight setup ## the whole platform on one log, with proof: make demo [LOGS=access.log.gz]
+	@$(BIN)/sluice demo $(if $(LOGS),--logs "$(LOGS)")
+
+up: setup ## start the platform (instance main) and wait until it is healthy
+	@$(BIN)/sluice --instance main up
+
+down: ## stop the platform that was brought up last; its data stays
+	@$(BIN)/sluice down
+
+fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; under a minute
+	@$(BIN)/pytest -q -m "not stack and not e2e"
+
+test: setup lint ## everything, against the real stack in an instance of its own (about half an hour)
+	@$(BIN)/pytest -v --durations=15
+
+lint: $(INSTALLED) ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(INSTALLED) ## put every file into ruff's format
+	@$(BIN)/ruff check -q --fix-only .
+	@$(BIN)/ruff format .
+
+lock: $(INSTALLED) ## resolve requirements.in into requirements.txt
+	@$(BIN)/uv pip compile -q --python-version 3.11 --override overrides.txt --no-header --no-annotate \
+	  requirements.in -o requirements.txt
+
+clean: ## delete the environment, the jars and every instance's data (stop them first)
+	@for pid in var/*/run/supervisord.pid; do \
+	  if [ -f "$$pid" ] && kill -0 "$$(cat "$$pid")" 2>/dev/null; \
+	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
+	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.PHONY: help setup demo up down fast test lint format lock clean
