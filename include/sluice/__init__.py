@@ -1,0 +1,1 @@
+"""Sluice: one definition of a statistic, counted online within seconds and offline exactly."""

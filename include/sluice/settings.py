@@ -1,0 +1,229 @@
+"""Every port, address and limit, from include/settings.yaml, the environment and the instance's secrets.
+
+An *instance* is one whole platform: a directory ``var/<instance>`` and a block of ports. The instance is
+``SLUICE_INSTANCE``, else the one that was brought up last (``var/current``), else ``main``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, Field, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[2])
+SETTINGS_FILE = ROOT / "include" / "settings.yaml"
+DEFAULT_INSTANCE = "main"
+
+
+class UnknownInstance(ValueError):
+    """The instance has no port base of its own."""
+
+
+class Kafka(BaseModel):
+    bootstrap: str = ""
+    partitions: int = Field(4, ge=1)
+    replication: int = Field(1, ge=1)
+    max_message_bytes: int = Field(16 << 20, ge=1 << 20)
+
+
+class Hdfs(BaseModel):
+    namenode: str = ""
+    webhdfs: str = ""
+    user: str = "sluice"
+    raw: str = "/sluice/raw"
+    warehouse: str = "/sluice/warehouse"
+
+
+class HBase(BaseModel):
+    host: str = ""
+    port: int = 0
+
+
+class Hive(BaseModel):
+    metastore: str = ""
+    host: str = ""
+    port: int = 0
+    auth: str = "NOSASL"  # PyHive's name for what the SQL endpoint demands
+    database: str = "sluice"
+
+
+class Postgres(BaseModel):
+    host: str = ""
+    port: int = 0
+    user: str = "sluice"
+    password: str = ""
+    database: str = "sluice"
+
+    def url(self, database: str | None = None, driver: str = "postgresql+psycopg2") -> str:
+        return f"{driver}://{self.user}:{self.password}@{self.host}:{self.port}/{database or self.database}"
+
+
+class Spark(BaseModel):
+    master: str = "local[2]"
+    driver_memory: str = "1g"
+    sql_memory: str = "700m"
+
+
+class Airflow(BaseModel):
+    url: str = ""
+    user: str = "admin"
+
+
+class Speed(BaseModel):
+    trigger_seconds: float = Field(1.0, gt=0)
+    max_offsets_per_trigger: int = Field(250_000, ge=1)
+
+
+class Archive(BaseModel):
+    max_records: int = Field(100_000, ge=1)
+    max_bytes: int = Field(64 << 20, ge=1)
+    max_age_seconds: float = Field(15.0, gt=0)
+
+
+class Limits(BaseModel):
+    line_bytes: int = 1 << 20
+    dimension_bytes: int = 1 << 10
+    dead_letter_bytes: int = 4 << 10
+
+
+class _Yaml(PydanticBaseSettingsSource):
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return dict(yaml.safe_load(SETTINGS_FILE.read_text()))
+
+
+class Settings(BaseSettings):
+    """All of an instance's settings. Later sources win: defaults, settings.yaml, environment, arguments."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SLUICE_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    instance: str = DEFAULT_INSTANCE
+    home: Path = Path()
+    root: Path = ROOT
+    bind_host: str = "127.0.0.1"
+    hosts: dict[str, str] = {}
+    port_base: int = 0
+    port_bases: dict[str, int] = {}
+    port_offsets: dict[str, int] = {}
+    external: frozenset[str] = frozenset()
+    kafka: Kafka = Kafka()
+    hdfs: Hdfs = Hdfs()
+    hbase: HBase = HBase()
+    hive: Hive = Hive()
+    postgres: Postgres = Postgres()
+    spark: Spark = Spark()
+    airflow: Airflow = Airflow()
+    speed: Speed = Speed()
+    archive: Archive = Archive()
+    limits: Limits = Limits()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _Yaml(settings_cls)
+
+    def port(self, name: str) -> int:
+        return self.port_base + self.port_offsets[name]
+
+    def host(self, daemon: str) -> str:
+        """The host under which the other daemons reach this one."""
+        return self.hosts.get(daemon, self.bind_host)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: dict[str, Any]) -> dict[str, Any]:
+        """Derive what was not given from the instance: its directory, ports and addresses."""
+        data = dict(data)
+        instance = data.setdefault("instance", current_instance())
+        home = Path(data.setdefault("home", ROOT / "var" / instance))
+        base = int(data.get("port_base") or data.get("port_bases", {}).get(instance, 0))
+        if not base:
+            raise UnknownInstance(
+                f"instance {instance!r} has no port base: add it to port_bases in {SETTINGS_FILE.name} "
+                "or set SLUICE_PORT_BASE"
+            )
+        data["port_base"] = base
+        hosts = data.get("hosts") or {}
+        hosts = json.loads(hosts) if isinstance(hosts, str) else hosts
+
+        def host(daemon: str) -> str:
+            return str(hosts.get(daemon) or data.get("bind_host", "127.0.0.1"))
+
+        def at(name: str) -> int:
+            return base + int(data["port_offsets"][name])
+
+        def section(name: str, **defaults: Any) -> None:
+            given = data.get(name) or {}
+            given = given if isinstance(given, dict) else given.model_dump()
+            data[name] = {**defaults, **{k: v for k, v in given.items() if v not in ("", 0, None)}}
+
+        section("kafka", bootstrap=f"{host('kafka')}:{at('kafka')}")
+        section(
+            "hdfs",
+            namenode=f"hdfs://{host('namenode')}:{at('namenode')}",
+            webhdfs=f"http://{host('namenode')}:{at('namenode_http')}",
+        )
+        section("hbase", host=host("hbase-thrift"), port=at("hbase_thrift"))
+        section(
+            "hive",
+            metastore=f"thrift://{host('metastore')}:{at('metastore')}",
+            host=host("sql"),
+            port=at("sql"),
+        )
+        section(
+            "postgres", host=host("postgres"), port=at("postgres"), password=read_secret(home, "postgres")
+        )
+        section("airflow", url=f"http://{host('airflow-api')}:{at('airflow')}")
+        return data
+
+
+def current_instance() -> str:
+    """The instance named by the environment, else the one brought up last, else ``main``."""
+    named = os.environ.get("SLUICE_INSTANCE")
+    marker = ROOT / "var" / "current"
+    if named:
+        return named
+    return marker.read_text().strip() if marker.exists() else DEFAULT_INSTANCE
+
+
+def read_secret(home: Path, name: str) -> str:
+    path = home / "secrets" / name
+    return path.read_text().strip() if path.exists() else ""
+
+
+def make_secret(home: Path, name: str) -> str:
+    """The instance's secret of that name, made (mode 0600) the first time it is asked for."""
+    path = home / "secrets" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = path.with_name(f".{name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(secrets.token_urlsafe(32))
+        with contextlib.suppress(FileExistsError):  # another process was first: its secret counts
+            os.link(temporary, path)
+        temporary.unlink()
+    return path.read_text().strip()
+
+
+@functools.lru_cache(maxsize=1)
+def get_settings() -> Settings:
+    """This process's settings, read once."""
+    return Settings()

@@ -1,0 +1,51 @@
+"""The settings' connections inside Airflow, where a person can change them.
+
+Kept in Airflow's database and not in AIRFLOW_CONN_* variables, which would hide every change made in the UI.
+What was given last time is kept beside: a connection that is still as it was given follows the settings, one
+that a person has changed is theirs. Delete it in Airflow to have the settings' again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sluice.settings import Settings
+from sluice.stack.airflow_api import Airflow
+from sluice.stack.connections import from_settings
+
+# The password cannot be read back, and it does not change while the database lives.
+COMPARED = ("conn_type", "host", "port", "login", "schema", "extra")
+
+
+def give(settings: Settings, airflow: Airflow) -> list[str]:
+    """Make Airflow's connections what the settings say, except a person's own; the names of those written."""
+    path = settings.home / "airflow" / "connections.json"
+    given: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    there = airflow.connections()
+    written = []
+    for name, wanted in from_settings(settings).items():
+        if name in there:
+            if _same(there[name], wanted):
+                given[name] = _shown(wanted)
+                continue
+            if not _same(there[name], given.get(name, {})):
+                continue
+        airflow.put_connection(name, wanted, exists=name in there)
+        given[name] = _shown(wanted)
+        written.append(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(given, indent=1))
+    return written
+
+
+def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:
+    shown = {name: fields.get(name) or None for name in COMPARED}
+    if isinstance(shown["extra"], str):
+        shown["extra"] = json.loads(shown["extra"])
+    return shown
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return _shown(left) == _shown(right)

@@ -1,0 +1,62 @@
+"""Airflow's configuration, as environment variables. Its connections: airflow_connections.py."""
+
+from __future__ import annotations
+
+from sluice.settings import Settings, read_secret
+
+
+def airflow_environment(settings: Settings) -> dict[str, str]:
+    """AIRFLOW__*; secrets that were not made yet are left out."""
+    home = settings.home / "airflow"
+    values: dict[str, dict[str, object]] = {
+        "CORE": {
+            "DAGS_FOLDER": settings.root / "dags",
+            "PLUGINS_FOLDER": settings.root / "plugins",
+            "EXECUTOR": "LocalExecutor",
+            "PARALLELISM": 8,
+            "MAX_ACTIVE_TASKS_PER_DAG": 8,
+            "LOAD_EXAMPLES": False,
+            "DAGS_ARE_PAUSED_AT_CREATION": False,
+            "EXECUTION_API_SERVER_URL": f"{settings.airflow.url}/execution/",
+            "SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow.user}:admin",
+            "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": settings.home / "secrets" / "airflow_passwords.json",
+            "FERNET_KEY": "",
+        },
+        "DATABASE": {
+            "SQL_ALCHEMY_CONN": settings.postgres.url("airflow"),
+            "SQL_ALCHEMY_POOL_SIZE": 5,
+            "SQL_ALCHEMY_POOL_PRE_PING": True,
+        },
+        "API": {
+            "HOST": settings.bind_host,
+            "PORT": settings.port("airflow"),
+            "BASE_URL": settings.airflow.url,
+            "WORKERS": 1,
+            "SECRET_KEY": read_secret(settings.home, "airflow_api"),
+        },
+        "API_AUTH": {"JWT_SECRET": read_secret(settings.home, "airflow_jwt")},
+        "LOGGING": {
+            "BASE_LOG_FOLDER": home / "logs",
+            "COLORED_CONSOLE_LOG": False,
+        },
+        "SCHEDULER": {
+            "CREATE_CRON_DATA_INTERVALS": True,
+            "SCHEDULER_HEALTH_CHECK_THRESHOLD": 30,
+            "SCHEDULER_IDLE_SLEEP_TIME": 1,
+            "PARSING_PROCESSES": 1,
+        },
+        "DAG_PROCESSOR": {
+            "PARSING_PROCESSES": 1,
+            "REFRESH_INTERVAL": 30,
+            "MIN_FILE_PROCESS_INTERVAL": 30,
+        },
+        # After a kill -9 the next triggerer takes the triggers over once the last heartbeat is this old.
+        "TRIGGERER": {"CAPACITY": 100, "JOB_HEARTBEAT_SEC": 3, "TRIGGERER_HEALTH_CHECK_THRESHOLD": 15},
+        "USAGE_DATA_COLLECTION": {"ENABLED": False},
+    }
+    named = {
+        f"AIRFLOW__{section}__{key}": str(value)
+        for section, keys in values.items()
+        for key, value in keys.items()
+    }
+    return {"AIRFLOW_HOME": str(home), **named}

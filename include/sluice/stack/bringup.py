@@ -1,0 +1,238 @@
+"""Bring an instance up: its supervisor, every daemon until it is healthy, and what they must hold."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+
+from sluice.settings import Settings
+from sluice.stack import catalogue, initialise, jars, processes, secrets, supervisor
+from sluice.stack.daemon import Daemon
+from sluice.stack.entry import check
+
+Say = Callable[[str], None]
+
+POLL_SECONDS = 0.5
+STILL_SECONDS = 15.0
+# So long nothing more may become healthy. All takes 60-100 s on 2 cores, the slowest daemon 30 s of it; a
+# machine that others use as well may need five times that.
+LIMIT_SECONDS = 240.0
+# The first exits can be somebody else's fault (a port that is just being given up); the third is its own.
+DEATHS = 3
+LOG_LINES = 20
+DYING_SECONDS = 15.0
+
+
+class BringUpFailed(RuntimeError):
+    """A daemon does not become healthy; the message ends with the last lines of its log."""
+
+
+class PortInUse(RuntimeError):
+    """Another program listens where a daemon would."""
+
+
+def up(settings: Settings, say: Say) -> None:
+    """Start what does not run, wait until all is healthy and filled; ``say`` gets a line for each step."""
+    if stale := jars.stale():
+        say(f"resolving the jars of {', '.join(stale)}")
+        jars.resolve()
+    secrets.make(settings)
+    settings = _reread(settings)
+    daemons = catalogue.own(settings)
+    clear_way(settings, daemons)
+    supervisor.start(settings, daemons)
+    _BringUp(settings, daemons, say).run()
+
+
+def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
+    """Before anything starts: nothing left of a supervisor that was killed, and no port taken by others."""
+    known: dict[str, supervisor.Program] = {}
+    if supervisor.running(settings):
+        known = supervisor.programs(settings)
+    else:
+        processes.stop(processes.of_daemon(settings))
+    for daemon in daemons:
+        if daemon.name in known and known[daemon.name].state in supervisor.LIVING:
+            continue
+        for port in daemon.ports:
+            _require_free(settings, daemon, port)
+
+
+def log_tail(settings: Settings, name: str, lines: int = LOG_LINES) -> list[str]:
+    """The last lines of a daemon's or a job's log; none if it never wrote one."""
+    path = log_file(settings, name)
+    if not path.exists():
+        return []
+    with path.open("rb") as log:
+        log.seek(max(0, path.stat().st_size - 400 * lines))
+        return log.read().decode(errors="replace").splitlines()[-lines:]
+
+
+def log_file(settings: Settings, name: str) -> Path:
+    return settings.home / "logs" / f"{name}.log"
+
+
+class _BringUp:
+    """One bring-up: who is healthy by now, who was asked, and what the others lack."""
+
+    def __init__(self, settings: Settings, daemons: Sequence[Daemon], say: Say) -> None:
+        self.settings, self.say = settings, say
+        self.waited = [*daemons, *_outside(daemons)]
+        self.healthy: set[str] = set()
+        self.asked: dict[str, Future[str | None]] = {}
+        self.problems: dict[str, str] = {}
+        self.deaths = _Deaths(settings)
+        self.given_up = threading.Event()
+        self.begin = self.told = self.advanced = time.monotonic()
+
+    def run(self) -> None:
+        """Until all is healthy and filled. Raises BringUpFailed, or what a step of filling raised."""
+        with ThreadPoolExecutor(len(self.waited) + 1) as pool:
+            filling = pool.submit(self.fill)
+            try:
+                while self.missing() or not filling.done():
+                    self.ask(pool)
+                    if filling.done():
+                        filling.result()
+                    self.complain()
+                    time.sleep(POLL_SECONDS)
+            finally:
+                self.given_up.set()
+
+    def missing(self) -> list[str]:
+        return [daemon.name for daemon in self.waited if daemon.name not in self.healthy]
+
+    def ask(self, pool: ThreadPoolExecutor) -> None:
+        """Take the answers that have come; ask each daemon whose dependencies are healthy."""
+        for daemon in self.waited:
+            needs = catalogue.dependencies(self.settings, daemon)
+            if daemon.name in self.healthy or not self.healthy.issuperset(needs):
+                continue
+            answer = self.asked.get(daemon.name)
+            if answer is None:
+                self.asked[daemon.name] = pool.submit(check, self.settings, daemon.name)
+            elif answer.done():
+                del self.asked[daemon.name]
+                if problem := answer.result():
+                    self.problems[daemon.name] = problem
+                else:
+                    self.healthy.add(daemon.name)
+                    self.advanced = time.monotonic()
+                    self.tell(self.announcement(daemon))
+
+    def announcement(self, daemon: Daemon) -> str:
+        if daemon.service in self.settings.external:
+            return f"{daemon.name:<22} reached (external)"
+        return f"{daemon.name:<22} healthy" + (
+            f"  port {self.settings.port(daemon.ports[0])}" if daemon.ports else ""
+        )
+
+    def complain(self) -> None:
+        """Give up on what cannot become healthy; otherwise say now and then what is waited for."""
+        missing = self.missing()
+        for name in self.deaths.hopeless():
+            raise BringUpFailed(_explain(self.settings, name, f"{name} keeps dying"))
+        if missing and time.monotonic() - self.advanced > LIMIT_SECONDS:
+            name = missing[0]
+            why = self.problems.get(name, "it still prepares")
+            what = f"{name} is not healthy {LIMIT_SECONDS:.0f} s after the one before it: {why}"
+            raise BringUpFailed(_explain(self.settings, name, what))
+        if missing and time.monotonic() - self.told > STILL_SECONDS:
+            self.tell(f"waiting for {', '.join(missing)}")
+
+    def fill(self) -> None:
+        """Each step as soon as the daemons that it talks to are healthy."""
+        for step, needs in initialise.STEPS:
+            while not self.healthy.issuperset(needs):
+                if self.given_up.wait(POLL_SECONDS):
+                    return
+            started = time.monotonic()
+            step(self.settings)
+            self.tell(f"{step.__name__:<22} ready    ({time.monotonic() - started:.1f} s)")
+
+    def tell(self, text: str) -> None:
+        self.told = time.monotonic()
+        self.say(f"{self.told - self.begin:6.1f} s  {text}")
+
+
+def _reread(settings: Settings) -> Settings:
+    """The same settings with the secrets as they are on disk now, for they may just have been made."""
+    return Settings(
+        instance=settings.instance,
+        home=settings.home,
+        external=settings.external,
+        port_base=settings.port_base,
+    )
+
+
+def _outside(own: Sequence[Daemon]) -> Iterator[Daemon]:
+    """The external services, each by the daemon that its clients talk to, for it must answer as well."""
+    names = {daemon.name for daemon in own}
+    return (daemon for daemon in catalogue.in_order() if daemon.name not in names and daemon.for_clients)
+
+
+def _require_free(settings: Settings, daemon: Daemon, name: str) -> None:
+    """Raises PortInUse. A port without a process is one whose process was just killed: it is waited for."""
+    port = settings.port(name)
+    deadline = time.monotonic() + DYING_SECONDS
+    while not _free(settings.bind_host, port):
+        listener = _listener(port)
+        if listener is None and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+            continue
+        raise PortInUse(
+            f"port {port} ({name}, for {daemon.name}) is taken by {listener or 'another program'}: stop "
+            f"that, or give instance {settings.instance!r} another base (port_bases in settings.yaml, or "
+            "SLUICE_PORT_BASE)"
+        )
+
+
+def _free(host: str, port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def _listener(port: int) -> str | None:
+    """The process that listens on the port; None if there is none that this user may see."""
+    for connection in psutil.net_connections("tcp"):
+        if connection.laddr and connection.laddr.port == port and connection.pid:
+            try:
+                process = psutil.Process(connection.pid)
+                return f"pid {process.pid} ({process.name()})"
+            except psutil.Error:
+                return None
+    return None
+
+
+def _explain(settings: Settings, name: str, what: str) -> str:
+    tail = "\n".join(f"    {line}" for line in log_tail(settings, name))
+    return f"{what}. The end of {log_file(settings, name)}:\n{tail}\nSee all of it with `sluice logs {name}`."
+
+
+class _Deaths:
+    """How often each daemon died since this was made."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.ended = {name: program.ended for name, program in supervisor.programs(settings).items()}
+        self.count = dict.fromkeys(self.ended, 0)
+
+    def hopeless(self) -> Iterator[str]:
+        for name, program in supervisor.programs(self.settings).items():
+            if program.ended != self.ended.get(name, 0):
+                self.ended[name] = program.ended
+                self.count[name] = self.count.get(name, 0) + 1
+            if self.count.get(name, 0) >= DEATHS or program.state == "FATAL":
+                yield name

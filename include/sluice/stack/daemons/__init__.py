@@ -1,0 +1,1 @@
+"""The daemons, one module a service."""

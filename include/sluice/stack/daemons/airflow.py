@@ -1,0 +1,59 @@
+"""Airflow's four components, each a daemon of its own: ``airflow standalone`` would leave children behind."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import databases, health
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.daemons.hive import configure_spark
+from sluice.stack.environment import environment
+
+AIRFLOW = str(Path(sys.executable).with_name("airflow"))
+
+
+def prepare_home(settings: Settings) -> None:
+    (settings.home / "airflow" / "logs").mkdir(parents=True, exist_ok=True)
+
+
+def migrate(settings: Settings) -> None:
+    """Bring Airflow's database to the installed version. All four components come here at once: the first
+    does it, the others wait for its lock and find the version in the database's comment."""
+    databases.create(settings, "airflow")
+    wanted = f"apache-airflow {version('apache-airflow')}"
+    with databases.locked(settings, "airflow") as cursor:
+        cursor.execute(
+            "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'airflow'"
+        )
+        if cursor.fetchone() == (wanted,):
+            return
+        subprocess.run([AIRFLOW, "db", "migrate"], env=environment(settings), check=True)
+        cursor.execute("COMMENT ON DATABASE airflow IS %s", (wanted,))
+
+
+def _daemon(name: str, argv: list[str], component: str, ports: tuple[str, ...] = ()) -> Daemon:
+    def command(settings: Settings) -> Command:
+        return Command([AIRFLOW, *argv])
+
+    return Daemon(
+        name=name,
+        service="airflow",
+        ports=ports,
+        depends_on=("postgres",),
+        prepare=(prepare_home, configure_spark, migrate),
+        command=command,
+        health=functools.partial(health.airflow, component=component),
+        data=("airflow",),
+    )
+
+
+API = _daemon("airflow-api", ["api-server"], "metadatabase", ("airflow",))
+# The API server finds the logs on disk: no log servers, which would listen on every interface.
+SCHEDULER = _daemon("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler")
+DAG_PROCESSOR = _daemon("airflow-dag-processor", ["dag-processor"], "dag_processor")
+TRIGGERER = _daemon("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer")

@@ -1,0 +1,60 @@
+"""HBase: ZooKeeper, the master and a region server in one JVM over HDFS, and the Thrift gateway."""
+
+from __future__ import annotations
+
+from sluice.settings import Settings
+from sluice.stack import health, templating
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.daemons.hdfs import hadoop_conf
+from sluice.stack.jars import require
+from sluice.stack.java import HBASE_OPENS, java_command
+
+
+def configure(settings: Settings) -> None:
+    conf = hadoop_conf(settings, settings.home / "conf" / "hbase")
+    # HBase resolves its own address backwards, and 127.0.0.1 is localhost there.
+    host = settings.host("hbase")
+    hostname = "localhost" if host == "127.0.0.1" else host
+    templating.write(settings, "hbase-site.xml", conf / "hbase-site.xml", hostname=hostname)
+    for page in ("master", "regionserver", "static", "thrift"):
+        (conf / "hbase-webapps" / page).mkdir(parents=True, exist_ok=True)
+
+
+def server(settings: Settings) -> Command:
+    return Command(_java(settings, "org.apache.hadoop.hbase.master.HMaster", "start", heap="512m"))
+
+
+def thrift(settings: Settings) -> Command:
+    address = ["-b", settings.bind_host, "-p", str(settings.port("hbase_thrift"))]
+    return Command(
+        _java(settings, "org.apache.hadoop.hbase.thrift.ThriftServer", "start", *address, heap="256m")
+    )
+
+
+def _java(settings: Settings, main_class: str, *args: str, heap: str) -> list[str]:
+    require("hbase")
+    conf = settings.home / "conf" / "hbase"
+    return java_command("hbase", main_class, args, heap=heap, options=HBASE_OPENS, classpath=[conf])
+
+
+HBASE = Daemon(
+    name="hbase",
+    service="hbase",
+    ports=("hbase_master", "hbase_master_http", "hbase_regionserver", "zookeeper"),
+    depends_on=("namenode", "datanode"),
+    prepare=(configure,),
+    command=server,
+    health=health.hbase,
+    for_clients=False,
+    data=("data/zookeeper",),
+    stop_seconds=60,
+)
+HBASE_THRIFT = Daemon(
+    name="hbase-thrift",
+    service="hbase",
+    ports=("hbase_thrift",),
+    depends_on=("hbase",),
+    prepare=(configure,),
+    command=thrift,
+    health=health.hbase_thrift,
+)

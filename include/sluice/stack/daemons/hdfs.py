@@ -1,0 +1,79 @@
+"""HDFS: a namenode and a datanode."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import health, templating
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.jars import require
+from sluice.stack.java import HADOOP_OPENS, java_command
+
+NAMENODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+DATANODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+
+
+def configure(settings: Settings) -> None:
+    conf = hadoop_conf(settings, settings.home / "conf" / "hadoop")
+    for page in ("hdfs", "datanode", "static"):  # the web servers refuse to start without them
+        (conf / "webapps" / page).mkdir(parents=True, exist_ok=True)
+
+
+def hadoop_conf(settings: Settings, conf: Path) -> Path:
+    """What every client and server of HDFS reads."""
+    for name in ("core-site.xml", "hdfs-site.xml", "log4j.properties"):
+        templating.write(settings, name, conf / name)
+    return conf
+
+
+def format_namenode(settings: Settings) -> None:
+    if not (settings.home / "data" / "namenode" / "current" / "VERSION").exists():
+        argv = _java(settings, NAMENODE_CLASS, "-format", "-force", "-nonInteractive")
+        subprocess.run(argv, check=True)
+
+
+def namenode(settings: Settings) -> Command:
+    require("hadoop")
+    return Command(_java(settings, NAMENODE_CLASS))
+
+
+def datanode(settings: Settings) -> Command:
+    require("hadoop")
+    return Command(_java(settings, DATANODE_CLASS))
+
+
+def _java(settings: Settings, main_class: str, *args: str) -> list[str]:
+    conf = settings.home / "conf" / "hadoop"
+    return java_command(
+        "hadoop",
+        main_class,
+        args,
+        heap="224m",
+        options=HADOOP_OPENS,
+        classpath=[conf],
+        quick=main_class == NAMENODE_CLASS,
+    )
+
+
+NAMENODE = Daemon(
+    name="namenode",
+    service="hdfs",
+    ports=("namenode", "namenode_http"),
+    prepare=(configure, format_namenode),
+    command=namenode,
+    health=health.namenode,
+    data=("data/namenode",),
+)
+# It waits for no other: the namenode leaves safe mode only once it has reported its blocks.
+DATANODE = Daemon(
+    name="datanode",
+    service="hdfs",
+    ports=("datanode", "datanode_http", "datanode_ipc"),
+    prepare=(configure,),
+    command=datanode,
+    health=health.datanode,
+    for_clients=False,
+    data=("data/datanode",),
+)

@@ -1,0 +1,97 @@
+"""Hive's metastore over PostgreSQL, and the SQL endpoint: Spark's Thrift Server."""
+
+from __future__ import annotations
+
+from sluice.settings import Settings
+from sluice.stack import databases, health, templating
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.daemons.hdfs import hadoop_conf
+from sluice.stack.environment import spark_home
+from sluice.stack.jars import AGENT, AGENT_USES, require
+from sluice.stack.java import java_command
+
+OPENS = tuple(
+    f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")
+)
+SCHEMA = "**/scripts/metastore/upgrade/postgres/hive-schema-3.1.0.postgres.sql"
+
+
+def configure_metastore(settings: Settings) -> None:
+    conf = hadoop_conf(settings, settings.home / "conf" / "metastore")
+    templating.write(settings, "metastore-site.xml", conf / "metastore-site.xml")
+
+
+def create_schema(settings: Settings) -> None:
+    """The schema that came with the metastore, in one transaction: a start that was cut short leaves none."""
+    databases.create(settings, "metastore")
+    with databases.locked(settings, "metastore") as cursor:
+        cursor.execute("SELECT to_regclass('public.\"VERSION\"')")
+        if cursor.fetchone() == (None,):
+            cursor.execute(next(require("metastore").glob(SCHEMA)).read_text())
+
+
+def metastore(settings: Settings) -> Command:
+    port = str(settings.port("metastore"))
+    agent = require("metastore") / AGENT
+    return Command(
+        java_command(
+            "metastore",
+            "org.apache.hadoop.hive.metastore.HiveMetaStore",
+            ["-p", port],
+            heap="256m",
+            options=[*OPENS, AGENT_USES, f"-javaagent:{agent}={settings.bind_host}"],
+            classpath=[settings.home / "conf" / "metastore"],
+            quick=True,
+        )
+    )
+
+
+def configure_spark(settings: Settings) -> None:
+    """Spark's configuration directory: of the SQL endpoint, of the jobs and of sessions in any process."""
+    conf = settings.home / "conf" / "spark"
+    for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml", "spark-defaults.conf"):
+        templating.write(settings, name, conf / name)
+    templating.write(settings, "spark-log4j2.properties", conf / "log4j2.properties")
+    for scratch in ("spark", "hive"):
+        (settings.home / "tmp" / scratch).mkdir(parents=True, exist_ok=True)
+
+
+def sql(settings: Settings) -> Command:
+    options = ["-XX:+UseSerialGC", "-XX:MaxMetaspaceSize=256m", "-XX:ReservedCodeCacheSize=96m", "-Xss1m"]
+    return Command(
+        [
+            str(spark_home() / "bin" / "spark-submit"),
+            # The endpoint answers questions; the jobs have the cluster to themselves.
+            *("--master", "local[2]" if settings.spark.master.startswith("local") else settings.spark.master),
+            *("--driver-memory", settings.spark.sql_memory),
+            *("--name", "sluice-sql"),
+            *("--conf", f"spark.driver.host={settings.host('sql')}"),
+            *(
+                "--driver-java-options",
+                " ".join(["-Djava.net.preferIPv4Stack=true -Duser.timezone=UTC", *options]),
+            ),
+            *("--conf", "spark.scheduler.mode=FAIR"),
+            *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
+            "spark-internal",
+        ]
+    )
+
+
+METASTORE = Daemon(
+    name="metastore",
+    service="metastore",
+    ports=("metastore",),
+    depends_on=("postgres",),
+    prepare=(configure_metastore, create_schema),
+    command=metastore,
+    health=health.metastore,
+)
+SQL = Daemon(
+    name="sql",
+    service="sql",
+    ports=("sql",),
+    depends_on=("metastore", "namenode"),
+    prepare=(configure_spark,),
+    command=sql,
+    health=health.sql,
+)

@@ -1,0 +1,62 @@
+"""Kafka: one process is broker and controller (KRaft)."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import uuid
+
+from sluice.settings import Settings
+from sluice.stack import health, templating
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.jars import require
+from sluice.stack.java import java_command
+
+
+def configure(settings: Settings) -> None:
+    conf = settings.home / "conf" / "kafka"
+    templating.write(
+        settings, "kafka.properties", conf / "server.properties", data=settings.home / "data" / "kafka"
+    )
+    templating.write(settings, "log4j2.properties", conf / "log4j2.properties", level="INFO")
+
+
+def format_log(settings: Settings) -> None:
+    """Kafka refuses a directory without a cluster id, so the first start makes one."""
+    if (settings.home / "data" / "kafka" / "meta.properties").exists():
+        return
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
+    config = str(settings.home / "conf" / "kafka" / "server.properties")
+    options = ["format", "--ignore-formatted", "-t", cluster, "-c", config]
+    argv = _java(settings, "kafka.tools.StorageTool", *options, quick=True)
+    subprocess.run(argv, check=True)
+
+
+def command(settings: Settings) -> Command:
+    require("kafka")
+    return Command(
+        _java(settings, "kafka.Kafka", str(settings.home / "conf" / "kafka" / "server.properties"))
+    )
+
+
+def _java(settings: Settings, main_class: str, *args: str, quick: bool = False) -> list[str]:
+    logging = settings.home / "conf" / "kafka" / "log4j2.properties"
+    return java_command(
+        "kafka",
+        main_class,
+        args,
+        heap="320m",
+        options=[f"-Dlog4j2.configurationFile={logging}"],
+        quick=quick,
+    )
+
+
+KAFKA = Daemon(
+    name="kafka",
+    service="kafka",
+    ports=("kafka", "kafka_controller"),
+    prepare=(configure, format_log),
+    command=command,
+    health=health.kafka,
+    data=("data/kafka",),
+)

@@ -1,0 +1,117 @@
+"""PostgreSQL, its binaries out of a jar. It refuses to run as root: there it runs as an unprivileged user."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import tempfile
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import health, templating
+from sluice.stack.daemon import Command, Daemon
+from sluice.stack.jars import require
+
+
+def initialise(settings: Settings) -> None:
+    """The cluster with its one role and that role's password."""
+    data = _data(settings)
+    if (data / "PG_VERSION").exists():
+        return
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.NamedTemporaryFile("w", prefix="sluice-") as file:  # initdb reads it as the other user
+        file.write(settings.postgres.password)
+        file.flush()
+        if os.geteuid() == 0:
+            user = _user()
+            os.chown(data, user.pw_uid, user.pw_gid)
+            os.chown(file.name, user.pw_uid, user.pw_gid)
+        options = ["--encoding=UTF8", "--locale=C", "--auth=scram-sha-256", f"--pwfile={file.name}"]
+        user_option = f"--username={settings.postgres.user}"
+        subprocess.run(
+            _unprivileged(data, [_binary("initdb"), "-D", str(data), user_option, *options]), check=True
+        )
+
+
+def configure(settings: Settings) -> None:
+    data = _data(settings)
+    for name in ("postgresql.conf", "pg_hba.conf"):
+        templating.write(settings, name, data / name)
+        if os.geteuid() == 0:
+            os.chown(data / name, _user().pw_uid, _user().pw_gid)
+
+
+def forget_dead(settings: Settings) -> None:
+    """After a reboot the pid in the lock file may be another process's, and PostgreSQL would not start."""
+    lock = _data(settings) / "postmaster.pid"
+    if not lock.exists():
+        return
+    pid = lock.read_text().split("\n", 1)[0]
+    try:
+        other = Path(f"/proc/{pid}/exe").resolve().name != "postgres"
+    except OSError:
+        other = True
+    if other:
+        lock.unlink()
+
+
+def command(settings: Settings) -> Command:
+    data = _data(settings)
+    return Command(_unprivileged(data, [_binary("postgres"), "-D", str(data)]))
+
+
+def _data(settings: Settings) -> Path:
+    return settings.home / "data" / "postgres"
+
+
+def _binary(name: str) -> str:
+    return str(require("postgres") / "server" / "bin" / name)
+
+
+def _user() -> pwd.struct_passwd:
+    """``postgres`` where the machine has it, else ``nobody``: initdb insists on a user with a name."""
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        return pwd.getpwnam("nobody")
+
+
+def _unprivileged(data: Path, argv: list[str]) -> list[str]:
+    """The command as it is run: given up root, where this process has it.
+
+    The checkout may lie below a directory that only root may enter (``mktemp -d``). There the process keeps
+    the one capability to enter and read, in its ambient set, and still owns nothing but its data.
+    """
+    if os.geteuid() != 0:
+        return argv
+    user = _user()
+    drop = [
+        "setpriv",
+        "--pdeathsig=INT",
+        f"--reuid={user.pw_uid}",
+        f"--regid={user.pw_gid}",
+        "--clear-groups",
+    ]
+    if not all(_enterable(path) for path in (data, Path(argv[0]))):
+        drop += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+        # Without it access(), by which initdb looks for postgres, takes no account of capabilities.
+        drop += ["--securebits=+no_setuid_fixup"]
+    return [*drop, "--", *argv]
+
+
+def _enterable(path: Path) -> bool:
+    """Whether anybody may pass through every directory above the path."""
+    return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
+
+
+POSTGRES = Daemon(
+    name="postgres",
+    service="postgres",
+    ports=("postgres",),
+    prepare=(initialise, configure, forget_dead),
+    command=command,
+    health=health.postgres,
+    data=("data/postgres",),
+    stop_signal="INT",  # "fast": roll back and stop; TERM would wait for every client to leave
+)

@@ -1,0 +1,41 @@
+"""Databases within the instance's PostgreSQL: made when first needed, each by whoever needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+
+from sluice.settings import Settings
+
+# Several daemons start at once and may want the same thing made; the second waits for the first.
+LOCK = 0x51_0C_E1
+
+
+def create(settings: Settings, name: str) -> None:
+    """The database of that name, if there is none yet."""
+    connection = psycopg2.connect(settings.postgres.url("postgres", "postgresql"))
+    try:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
+            if cursor.fetchone() is None:
+                cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    finally:
+        connection.close()
+
+
+@contextmanager
+def locked(settings: Settings, database: str) -> Iterator[Any]:
+    """A cursor of one transaction in the database, alone in the instance; rolled back if something raises."""
+    connection = psycopg2.connect(settings.postgres.url(database, "postgresql"))
+    try:
+        with connection, connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            yield cursor
+    finally:
+        connection.close()

@@ -1,0 +1,117 @@
+"""The entry point of every daemon, natively and in a container: wait, prepare, become the daemon.
+
+Since each waits for what it depends on, everything can be started, or killed and restarted, at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import processes, secrets
+from sluice.stack.catalogue import DAEMONS, daemon, dependencies
+from sluice.stack.environment import DAEMON, environment
+from sluice.stack.initialise import STEPS
+from sluice.stack.jars import JarsMissing
+
+POLL_SECONDS = 0.5
+REPORT_SECONDS = 15.0
+PROBLEM_LETTERS = 200  # some put a stack trace of pages into their message
+PR_SET_PDEATHSIG = 1
+
+
+def run(settings: Settings, name: str) -> None:
+    """Become the daemon; does not return."""
+    chosen = daemon(name)
+    log = _Log(name)
+    secrets.make(settings)
+    settings = Settings()
+    left = processes.of_daemon(settings, name)
+    if left:
+        log(f"stopping {len(left)} processes that a former {name} left behind")
+        processes.stop(left)
+    for dependency in dependencies(settings, chosen):
+        wait(settings, dependency, log)
+    for step in chosen.prepare:
+        log(f"{step.__name__.replace('_', ' ')}")
+        step(settings)
+    command = chosen.command(settings)
+    log(f"starting {Path(command.argv[0]).name}")
+    variables = {**environment(settings), **command.env, DAEMON: processes.mark(settings, name)}
+    work = settings.home / "tmp"
+    work.mkdir(parents=True, exist_ok=True)
+    os.chdir(work)  # Derby, core dumps and the like must not land in the checkout
+    # If the supervisor itself is killed, its daemons go with it instead of keeping their ports.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
+
+
+def wait(settings: Settings, name: str, log: _Log) -> None:
+    """Return once the daemon is healthy, however long that takes; say every 15 s what it lacks."""
+    reported = time.monotonic()
+    log(f"waiting for {name}")
+    while (problem := check(settings, name)) is not None:
+        if time.monotonic() - reported > REPORT_SECONDS:
+            log(f"still waiting for {name}: {problem}")
+            reported = time.monotonic()
+        time.sleep(POLL_SECONDS)
+
+
+def check(settings: Settings, name: str) -> str | None:
+    """What is wrong with the daemon; None when it is healthy."""
+    try:
+        DAEMONS[name].health(settings)
+    except Exception as error:
+        # Whatever a half-started daemon makes a client library raise: it is not healthy.
+        return " ".join(str(error).split())[:PROBLEM_LETTERS] or type(error).__name__
+    return None
+
+
+class _Log:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, message: str) -> None:
+        sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [{self.name}] {message}\n")
+        sys.stdout.flush()
+
+
+def main(argv: list[str]) -> int:
+    """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
+    match argv:
+        case ["run", name]:
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    run(Settings(), name)
+            except (KeyError, JarsMissing) as error:
+                sys.stderr.write(f"{error}\n")
+                return 1
+            return 0
+        case ["health", name]:
+            daemon(name)
+            problem = check(Settings(), name)
+            sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
+            return 1 if problem else 0
+        case ["initialise"]:
+            settings = Settings()
+            for step, needs in STEPS:
+                for name in needs:
+                    wait(settings, name, _Log("initialise"))
+                step(settings)
+            return 0
+        case ["jars"]:
+            from sluice.stack.jars import resolve
+
+            resolved = resolve()
+            sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")
+            return 0
+        case _:
+            usage = "usage: python -m sluice.stack run|health NAME | initialise | jars"
+            sys.stderr.write(f"{usage}\nnames: {', '.join(DAEMONS)}\n")
+            return 2

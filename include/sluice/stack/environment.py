@@ -1,0 +1,68 @@
+"""The environment of every process of an instance: daemons, Airflow's tasks, jobs, `sluice` itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack.airflow_environment import airflow_environment
+
+# Marks the processes of a daemon, so that what a killed daemon left behind can be found.
+DAEMON = "SLUICE_DAEMON"
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """The whole environment for a child process: this process's own, and above it what the instance decides.
+
+    Settings given as SLUICE_* variables are this process's own and so are handed on as they are.
+    """
+    return {**os.environ, **own_environment(settings), **airflow_environment(settings)}
+
+
+def own_environment(settings: Settings) -> dict[str, str]:
+    """Only what the instance adds, without Airflow's part."""
+    spark_conf = settings.home / "conf" / "spark"
+    python = sys.executable
+    hosts = ",".join(["127.0.0.1", "localhost", *sorted(set(settings.hosts.values()))])
+    return {
+        "SLUICE_INSTANCE": settings.instance,
+        "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)]),
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_CONF_DIR": str(spark_conf),
+        "HADOOP_CONF_DIR": str(spark_conf),
+        "HADOOP_USER_NAME": settings.hdfs.user,
+        "SPARK_LOCAL_IP": settings.bind_host,
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "NO_PROXY": hosts,
+        "no_proxy": hosts,
+        "TZ": "UTC",
+        "GX_ANALYTICS_ENABLED": "False",
+        # glibc gives each thread an arena of its own: a JVM with 100 threads would keep 100 MB more.
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+def spark_home() -> Path:
+    """The directory of pip's pyspark, found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("pyspark is not installed in this environment: run `make setup`")
+    return Path(spec.origin).parent
+
+
+@contextmanager
+def applied(settings: Settings) -> Iterator[None]:
+    """The instance's environment in this very process, for libraries that read os.environ."""
+    before = dict(os.environ)
+    os.environ.update(environment(settings))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,214 @@
+"""Health checks that speak each daemon's own protocol: each returns when the daemon works, else it raises.
+
+A check is one attempt that gives up after SECONDS, opens its own connection and leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from typing import Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, build_opener
+
+from sluice.settings import Settings
+from sluice.stack.daemon import Unhealthy
+
+SECONDS = 5.0
+# What a client library says about a daemon that is not there yet is in the exception as well.
+for _library in ("thrift", "kafka"):
+    logging.getLogger(_library).addHandler(logging.NullHandler())
+
+
+def postgres(settings: Settings) -> None:
+    """A login with the password and a query."""
+    import psycopg2
+
+    try:
+        connection = psycopg2.connect(
+            settings.postgres.url("postgres", "postgresql"), connect_timeout=int(SECONDS)
+        )
+    except psycopg2.OperationalError as error:
+        raise Unhealthy(str(error).strip()) from error
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()
+
+
+def kafka(settings: Settings) -> None:
+    """ApiVersions and Metadata: a controller is known, and a broker is registered with it."""
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    milliseconds = int(SECONDS * 1000)
+    try:
+        admin = KafkaAdminClient(
+            bootstrap_servers=settings.kafka.bootstrap,
+            bootstrap_timeout_ms=2000,
+            request_timeout_ms=milliseconds,
+        )
+    except KafkaError as error:
+        raise Unhealthy(f"{settings.kafka.bootstrap}: {error}") from error
+    try:
+        if not admin.describe_cluster()["brokers"]:
+            raise Unhealthy("no broker is registered with the controller")
+    except KafkaError as error:
+        raise Unhealthy(str(error)) from error
+    finally:
+        admin.close()
+
+
+def namenode(settings: Settings) -> None:
+    """WebHDFS answers, safe mode is over and a datanode is alive."""
+    status = get_json(
+        f"{settings.hdfs.webhdfs}/webhdfs/v1/", op="GETFILESTATUS", **{"user.name": settings.hdfs.user}
+    )
+    if "FileStatus" not in status:
+        raise Unhealthy(f"WebHDFS answered {status}")
+    if "hdfs" in settings.external:
+        return  # another's namenode need not show its JMX
+    state = jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=FSNamesystemState")
+    if state["FSState"] != "Operational":
+        raise Unhealthy(f"in {state['FSState']}: {state['BlocksTotal']} blocks are being reported")
+    if not state["NumLiveDataNodes"]:
+        raise Unhealthy("no datanode is alive")
+
+
+def datanode(settings: Settings) -> None:
+    """Its own page says that it is registered with the namenode and hears from it."""
+    url = f"http://{settings.host('datanode')}:{settings.port('datanode_http')}"
+    actors = json.loads(jmx(url, "Hadoop:service=DataNode,name=DataNodeInfo")["BPServiceActorInfo"])
+    if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
+        raise Unhealthy("not registered with the namenode")
+
+
+def hbase(settings: Settings) -> None:
+    """ZooKeeper serves, the master is active and initialised, a region server is with it."""
+    if "Mode:" not in four_letters(settings.host("hbase"), settings.port("zookeeper"), "srvr"):
+        raise Unhealthy("ZooKeeper does not serve yet")
+    url = f"http://{settings.host('hbase')}:{settings.port('hbase_master_http')}"
+    master = jmx(url, "Hadoop:service=HBase,name=Master,sub=Server")
+    if master.get("tag.isActiveMaster") != "true":
+        raise Unhealthy("the master is not active yet")
+    if not master.get("masterFinishedInitializationTime"):
+        raise Unhealthy("the master is still initialising")
+    if not master.get("numRegionServers"):
+        raise Unhealthy("no region server is registered")
+
+
+def hbase_thrift(settings: Settings) -> None:
+    """The tables' names, which the gateway asks of the master."""
+    import happybase
+    from Hbase_thrift import IOError as HBaseIOError
+    from thriftpy2.thrift import TException
+
+    try:
+        connection = happybase.Connection(
+            settings.hbase.host, settings.hbase.port, timeout=int(SECONDS * 1000)
+        )
+        connection.tables()
+        connection.close()
+    except (TException, HBaseIOError, OSError) as error:
+        raise Unhealthy(getattr(error, "message", None) or str(error)) from error
+
+
+def metastore(settings: Settings) -> None:
+    """``get_all_databases``, which the metastore reads from its own database."""
+    from urllib.parse import urlsplit
+
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.Thrift import TMessageType, TType
+    from thrift.transport.TSocket import TSocket
+    from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+    address = urlsplit(settings.hive.metastore)
+    plain = TSocket(address.hostname, address.port)
+    plain.setTimeout(int(SECONDS * 1000))
+    transport = TBufferedTransport(plain)
+    protocol = TBinaryProtocol(transport)
+    try:
+        transport.open()
+        protocol.writeMessageBegin("get_all_databases", TMessageType.CALL, 0)
+        protocol.writeStructBegin("arguments")
+        protocol.writeFieldStop()
+        protocol.writeStructEnd()
+        protocol.writeMessageEnd()
+        transport.flush()
+        _, kind, _ = protocol.readMessageBegin()
+        _, field, number = _result(protocol)
+        if kind != TMessageType.REPLY or number != 0 or field != TType.LIST:
+            raise Unhealthy("get_all_databases failed: see the metastore's log")
+    except (TTransportException, OSError) as error:
+        raise Unhealthy(str(error)) from error
+    finally:
+        transport.close()
+
+
+def sql(settings: Settings) -> None:
+    """A session and ``SELECT 1``."""
+    from pyhive import hive
+    from pyhive.exc import Error
+    from thrift.transport.TSocket import TSocket
+    from thrift.transport.TTransport import TBufferedTransport, TTransportException
+
+    plain = TSocket(settings.hive.host, settings.hive.port)
+    plain.setTimeout(int(2 * SECONDS * 1000))  # the first session of all loads Hive's classes
+    try:
+        connection = hive.connect(thrift_transport=TBufferedTransport(plain))
+        try:
+            cursor = connection.cursor()
+            cursor.execute("SELECT 1")
+            if cursor.fetchall() != [(1,)]:
+                raise Unhealthy("SELECT 1 is not 1")
+        finally:
+            connection.close()
+    except (TTransportException, Error, OSError) as error:
+        said = getattr(error.args[0] if error.args else None, "status", None)
+        raise Unhealthy(said.errorMessage if said else str(error)) from error
+
+
+def airflow(settings: Settings, component: str) -> None:
+    """The component's word in Airflow's own report: its heartbeat is in the database and young."""
+    report = get_json(f"{settings.airflow.url}/api/v2/monitor/health")
+    state = (report.get(component) or {}).get("status")
+    if state != "healthy":
+        raise Unhealthy(f"{component} is {state or 'unknown'}")
+
+
+def get_json(url: str, **query: str) -> dict[str, Any]:
+    """The JSON object at a URL; never through a proxy."""
+    try:
+        with build_opener(ProxyHandler({})).open(
+            f"{url}?{urlencode(query)}" if query else url, timeout=SECONDS
+        ) as answer:
+            return dict(json.load(answer))
+    except (URLError, OSError, ValueError) as error:
+        raise Unhealthy(f"{url}: {error}") from error
+
+
+def jmx(url: str, bean: str) -> dict[str, Any]:
+    """One bean of a Hadoop daemon's /jmx page."""
+    beans = get_json(f"{url}/jmx", qry=bean).get("beans") or []
+    if not beans:
+        raise Unhealthy(f"{url} does not report {bean} yet")
+    return dict(beans[0])
+
+
+def four_letters(host: str, port: int, word: str) -> str:
+    """ZooKeeper's answer to one of its four-letter words."""
+    try:
+        with socket.create_connection((host, port), timeout=SECONDS) as connection:
+            connection.sendall(word.encode())
+            return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+    except OSError as error:
+        raise Unhealthy(f"ZooKeeper at {host}:{port}: {error}") from error
+
+
+def _result(protocol: Any) -> tuple[str, int, int]:
+    protocol.readStructBegin()
+    name, field, number = protocol.readFieldBegin()
+    return str(name or ""), int(field), int(number)

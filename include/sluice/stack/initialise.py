@@ -1,0 +1,80 @@
+"""What the daemons must hold before anything is counted: databases, topics, tables, directories, tasks.
+
+Every step may be repeated; each finds what is there already and leaves it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from urllib.parse import quote
+from urllib.request import ProxyHandler, Request, build_opener
+
+from sluice.settings import Settings
+from sluice.stack import databases
+
+TASKS_FILE = "include/tasks.yaml"
+
+
+def database(settings: Settings) -> None:
+    from sluice.storage.postgres import migrate
+
+    databases.create(settings, settings.postgres.database)
+    migrate(settings)
+
+
+def topic(settings: Settings, name: str = "logs") -> None:
+    """The topic; one that exists is left as it is, with its partitions."""
+    from sluice.transmission.topics import Topics
+
+    with Topics(settings) as topics:
+        topics.create(name)
+
+
+def directories(settings: Settings) -> None:
+    """The archive's and the warehouse's root directory in HDFS."""
+    opener = build_opener(ProxyHandler({}))
+    for path in (settings.hdfs.raw, settings.hdfs.warehouse):
+        query = f"op=MKDIRS&user.name={settings.hdfs.user}"
+        request = Request(f"{settings.hdfs.webhdfs}/webhdfs/v1{quote(path)}?{query}", method="PUT")  # noqa: S310
+        with opener.open(request, timeout=30) as answer:
+            if not json.load(answer)["boolean"]:
+                raise OSError(f"HDFS refused to make {path}: see `sluice logs namenode`")
+
+
+def tables(settings: Settings) -> None:
+    from sluice.storage.hbase import ensure_tables
+
+    ensure_tables(settings)
+
+
+def tasks(settings: Settings) -> None:
+    """The tasks of include/tasks.yaml, into a store that never had any: later it is the user's."""
+    from sluice.storage.postgres import engine
+    from sluice.tasks import parse_tasks
+    from sluice.tasks.store import TaskStore
+
+    store = TaskStore(engine(settings))
+    if not store.list():
+        store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")
+
+
+def connections(settings: Settings) -> None:
+    """The settings' connections, into an Airflow of our own."""
+    from sluice.stack.airflow_api import Airflow
+    from sluice.stack.airflow_connections import give
+
+    if "airflow" not in settings.external:
+        with Airflow(settings) as airflow:
+            give(settings, airflow)
+
+
+# Each with the daemons that it talks to.
+STEPS: tuple[tuple[Callable[[Settings], None], tuple[str, ...]], ...] = (
+    (database, ("postgres",)),
+    (tasks, ("postgres",)),
+    (topic, ("kafka",)),
+    (directories, ("namenode",)),
+    (tables, ("hbase-thrift",)),
+    (connections, ("airflow-api",)),
+)

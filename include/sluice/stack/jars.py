@@ -1,0 +1,140 @@
+"""The jars of every JVM daemon, resolved from ``poms/`` into ``var/lib``, which all instances share.
+
+A component's stamp is the hash of what its pom says: while it stands, nothing is resolved or downloaded.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import lzma
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+from sluice.stack.java import LIB, java
+
+HERE = Path(__file__).parent
+POMS = HERE / "poms"
+JAVA = HERE / "java"
+STAMP = ".stamp"
+# The agent that gives the metastore an address to listen on, and what of the JDK it uses.
+AGENT = "listen-on.agent"
+AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
+COMPILER = {"metastore": (AGENT_USES,)}
+
+
+class JarsMissing(RuntimeError):
+    """A component's jars were not resolved."""
+
+
+def components() -> list[str]:
+    return sorted(pom.parent.name for pom in POMS.glob("*/pom.xml"))
+
+
+def stamp(component: str) -> str:
+    """Hash of everything that decides what lies in the component's directory."""
+    digest = hashlib.sha256(platform.machine().encode())
+    for path in (POMS / "pom.xml", POMS / component / "pom.xml", *sorted((JAVA / component).glob("*.java"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def stale() -> list[str]:
+    """The components whose directory is not what their pom asks for."""
+
+    def on_disk(component: str) -> str:
+        path = LIB / component / STAMP
+        return path.read_text() if path.exists() else ""
+
+    return [component for component in components() if on_disk(component) != stamp(component)]
+
+
+def resolve() -> list[str]:
+    """Resolve what is stale, in one run of Maven; returns what was resolved.
+
+    What a run that fails or is cut short leaves behind is never used: a component is put in its place whole.
+    """
+    LIB.mkdir(parents=True, exist_ok=True)
+    with (LIB / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = stale()
+        if not wanted:
+            return []
+        fresh = LIB / ".new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        _maven(wanted, fresh)
+        for component in wanted:
+            _compile(component, fresh / component)
+            if component == "postgres":
+                _unpack_postgres(fresh / component)
+            (fresh / component / STAMP).write_text(stamp(component))
+            shutil.rmtree(LIB / component, ignore_errors=True)
+            (fresh / component).replace(LIB / component)
+        shutil.rmtree(fresh)
+        return wanted
+
+
+def require(component: str) -> Path:
+    """The component's directory, or what to do to get it."""
+    if not (LIB / component / STAMP).exists():
+        raise JarsMissing(f"{LIB / component} is not complete: run `make setup`")
+    return LIB / component
+
+
+def kafka_source_jars() -> list[Path]:
+    """The jars that Spark needs to read Kafka, for ``spark.jars``."""
+    return sorted(require("spark").glob("*.jar"))
+
+
+def _maven(wanted: list[str], target: Path) -> None:
+    options = ["-B", "-ntp", "-q", "-Dstyle.color=never", f"-Dsluice.lib={target}"]
+    argv = ["mvn", *options, "-f", str(POMS / "pom.xml"), "-pl", ",".join(wanted), "package"]
+    if subprocess.run(argv, stdin=subprocess.DEVNULL, check=False).returncode:
+        raise JarsMissing(
+            f"Maven could not resolve {', '.join(wanted)} (its messages stand above): "
+            "check the network and ~/.m2/settings.xml, then repeat `make setup`"
+        )
+
+
+def _compile(component: str, directory: Path) -> None:
+    """Sluice's own classes for the component, into its ``classes`` directory."""
+    sources = sorted((JAVA / component).glob("*.java"))
+    if not sources:
+        return
+    classes, jars = directory / "classes", str(directory / "*")
+    javac = str(Path(java()).with_name("javac")) if os.environ.get("JAVA_HOME") else "javac"
+    options = ["-nowarn", *COMPILER.get(component, ()), "-d", str(classes), "-cp", jars]
+    subprocess.run([javac, *options, *map(str, sources)], check=True)
+    if component == "metastore":
+        _pack_agent(classes, directory / AGENT)
+
+
+def _pack_agent(classes: Path, target: Path) -> None:
+    """The JVM takes an agent as a jar whose manifest names its class."""
+    with zipfile.ZipFile(target, "w") as jar:
+        jar.writestr(
+            "META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: sluice.metastore.ListenOn\n"
+        )
+        for path in sorted(classes.rglob("*.class")):
+            jar.write(path, path.relative_to(classes))
+
+
+def _unpack_postgres(directory: Path) -> None:
+    """The jar holds one archive of the server's binaries and libraries."""
+    jar = next(directory.glob("embedded-postgres-*.jar"))
+    with zipfile.ZipFile(jar) as outer:
+        name = next(entry for entry in outer.namelist() if entry.endswith(".txz"))
+        with outer.open(name) as packed, lzma.open(packed) as plain, tarfile.open(fileobj=plain) as archive:
+            archive.extractall(directory / "server", filter="data")
+    jar.unlink()
+
+
+if __name__ == "__main__":
+    resolved = resolve()
+    sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")

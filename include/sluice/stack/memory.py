@@ -1,0 +1,98 @@
+"""The memory of a whole instance: all its processes, sampled while something runs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from sluice.settings import Settings
+
+SAMPLE_SECONDS = 4.0
+SETTLED_SECONDS = 15.0
+
+
+class Family:
+    """Finds every process of an instance: daemons, Airflow's workers, Spark's drivers and Python workers.
+
+    All of them inherit SLUICE_INSTANCE from whoever started them; what does not hand its environment on names
+    the instance's directory in its command line, or is a child of a process that does. A process is looked at
+    until it is SETTLED_SECONDS old (a fork has the environment of whoever forked it until it becomes another
+    program): over hundreds of processes this look is most of the work.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._instance = settings.instance
+        self._home = str(settings.home)
+        self._known: dict[tuple[int, float], bool] = {}
+
+    def pids(self) -> set[int]:
+        """The instance's living processes."""
+        now: dict[tuple[int, float], bool] = {}
+        parents: dict[int, int] = {}
+        for process in psutil.process_iter():
+            try:
+                key = process.pid, process.create_time()
+                parents[process.pid] = process.ppid()
+                if key not in self._known or time.time() - key[1] < SETTLED_SECONDS:
+                    now[key] = self._marked(process)
+                else:
+                    now[key] = self._known[key]
+            except psutil.Error:
+                continue
+        self._known = now
+        ours = {pid for (pid, _), marked in now.items() if marked}
+        while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+            ours |= more
+        return ours
+
+    def _marked(self, process: psutil.Process) -> bool:
+        if process.environ().get("SLUICE_INSTANCE") == self._instance:
+            return True
+        return any(self._home in word for word in process.cmdline())
+
+
+def proportional_bytes(pid: int) -> int:
+    """The process's PSS: its own pages, and its share of those that it has in common with others.
+
+    The sum of PSS over processes is what they really take; a sum of RSS counts a library that forty
+    Python processes share forty times. Falls back to RSS where the kernel does not tell.
+    """
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+class PeakMemory:
+    """The largest sum of PSS over all processes of the instance, in bytes, while the block runs."""
+
+    def __init__(self, settings: Settings, every: float = SAMPLE_SECONDS) -> None:
+        self.peak_bytes = 0
+        self._family = Family(settings)
+        self._every = every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every):
+            self.peak_bytes = max(self.peak_bytes, sum(map(proportional_bytes, self._family.pids())))

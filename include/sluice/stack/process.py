@@ -1,0 +1,288 @@
+"""Detached processes: they outlive whoever started them and are found again through a record on disk.
+
+``<run>/<name>.json`` names the process exactly: its pid, the kernel's start time and boot id (a pid is
+reused, the three together are not) and a random token that the process and all its children carry in their
+environment. Starting happens under a lock, so two starters cannot double a process, and the record is written
+before the process is made, so a starter that dies half-way leaves nothing that cannot be found.
+
+Whoever supervises a process *owns* it. Who adopts it next takes the ownership over, and then an order to stop
+it that was meant for the former owner does nothing: Airflow calls a trigger's ``on_kill`` late, or never.
+
+Linux only: everything is read from /proc.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+TOKEN = "SLUICE_PROCESS_TOKEN"  # noqa: S105 - the name of the variable
+LOG_BYTES = 16 << 20  # a log larger than this is turned at the next start: a restart a day keeps a week
+LOGS_KEPT = 4
+START_MARK = "--- "  # begins the line that a start writes to the log
+_POLL = 0.1
+
+
+class ProcessError(RuntimeError):
+    """A detached process could not be started or stopped."""
+
+
+class AlreadyRunning(ProcessError):
+    """The process runs already; ``record`` is what runs."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(f"{record.name!r} already runs as pid {record.pid}: adopt it, or stop it first")
+        self.record = record
+
+
+@dataclass(frozen=True)
+class Record:
+    """What identifies one running process. ``pid`` is 0 while it is being started."""
+
+    name: str
+    pid: int
+    start_time: int  # clock ticks between the boot and the start
+    boot: str
+    token: str
+    argv: list[str]
+    started_at: str  # ISO 8601, UTC
+    owner: str = ""
+
+
+def run_dir() -> Path:
+    """Where this instance keeps its records."""
+    from sluice.settings import get_settings
+
+    return get_settings().home / "run"
+
+
+def names(run: Path | None = None) -> list[str]:
+    """The names of all records."""
+    return sorted(path.stem for path in (run or run_dir()).glob("*.json") if "." not in path.stem)
+
+
+def read(name: str, run: Path | None = None) -> Record | None:
+    """The last record of that name, of a living or a dead process; None if there never was one."""
+    path = (run or run_dir()) / f"{name}.json"
+    try:
+        record = Record(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise ProcessError(
+            f"{path} is not a process record ({error}): see what runs, then delete it"
+        ) from error
+    if record.pid == 0 and (leader := _leader(record.token)):  # its starter died before it wrote the pid
+        record = replace(record, pid=leader, start_time=_stat(leader)[1])
+    return record
+
+
+def adopt(name: str, run: Path | None = None, owner: str | None = None) -> Record | None:
+    """The process of that name if it is alive, from now on owned by ``owner`` (None: ownership stays)."""
+    run = run or run_dir()
+    with _locked(name, run):
+        record = read(name, run)
+        if record is None or not alive(record):
+            return None
+        if owner is not None and owner != record.owner:
+            record = replace(record, owner=owner)
+            _write(record, run)
+        return record
+
+
+def alive(record: Record | None) -> bool:
+    """Whether exactly this process still runs: not a zombie, not another process under its pid."""
+    if record is None or record.pid <= 0 or record.boot != _boot():
+        return False
+    child = _children.get(record.pid)
+    if child is not None and child.poll() is not None:  # ours: polling has reaped it
+        del _children[record.pid]
+        return False
+    state, start_time, _ = _stat(record.pid)
+    return state not in ("", "Z", "X") and start_time == record.start_time
+
+
+def start(
+    name: str,
+    argv: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path | None = None,
+    *,
+    run: Path | None = None,
+    owner: str = "",
+) -> Record:
+    """Start ``argv`` as session leader, apart from this process, and record it.
+
+    env: added to this process's environment. log: gets both outputs; default ``<home>/logs/<name>.log``.
+    What is left of a dead predecessor (a Python driver without its JVM, say) is killed first.
+    Raises AlreadyRunning (with the record) or ProcessError.
+    """
+    run = run or run_dir()
+    log = log or run.parent / "logs" / f"{name}.log"
+    with _locked(name, run):
+        before = read(name, run)
+        if before is not None:
+            if alive(before):
+                raise AlreadyRunning(before)
+            _signal(_members(before), signal.SIGKILL)
+        record = Record(
+            name, 0, 0, _boot(), secrets.token_hex(8), list(argv), datetime.now(UTC).isoformat(), owner
+        )
+        _write(record, run)
+        _rotate(log)
+        with log.open("ab") as out:
+            out.write(f"{START_MARK}{record.started_at} starting {name}: {' '.join(argv)}\n".encode())
+            out.flush()
+            try:
+                child = subprocess.Popen(
+                    record.argv,
+                    env={**os.environ, **(env or {}), TOKEN: record.token},
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise ProcessError(f"cannot start {name!r}: {argv[0]}: {error.strerror}") from error
+        _children[child.pid] = child
+        record = replace(record, pid=child.pid, start_time=_stat(child.pid)[1])
+        _write(record, run)
+        return record
+
+
+def ensure(
+    name: str,
+    argv: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    log: Path | None = None,
+    *,
+    run: Path | None = None,
+    owner: str = "",
+) -> tuple[Record, bool]:
+    """The process of that name, adopted if it runs and started if not; and whether it was started."""
+    while True:
+        record = adopt(name, run, owner)
+        if record is not None:
+            return record, False
+        try:
+            return start(name, argv, env, cwd, log, run=run, owner=owner), True
+        except AlreadyRunning:  # somebody was faster between the two
+            continue
+
+
+def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None) -> bool:
+    """SIGTERM to the process's group, after ``grace`` seconds SIGKILL to all that is left of it.
+
+    With ``owner`` only if that owner still has it. Returns whether anything was stopped.
+    """
+    run = run or run_dir()
+    if owner is not None:
+        now = read(record.name, run)
+        if now is None or now.token != record.token or now.owner != owner:
+            return False
+    found = _members(record)
+    if alive(record):  # the group: a supervisor's children have their own, it stops them in order
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(record.pid, signal.SIGTERM)
+    else:
+        _signal(found, signal.SIGTERM)
+    deadline = time.monotonic() + grace
+    while time.monotonic() < deadline and (alive(record) or _members(record)):
+        time.sleep(_POLL)
+    _signal(_members(record), signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while alive(record):
+        if time.monotonic() > deadline:
+            raise ProcessError(f"{record.name!r} (pid {record.pid}) survives SIGKILL: it hangs in the kernel")
+        time.sleep(_POLL)
+    with _locked(record.name, run):
+        now = read(record.name, run)
+        if now is not None and now.token == record.token:
+            (run / f"{record.name}.json").unlink(missing_ok=True)
+    return bool(found)
+
+
+_children: dict[int, subprocess.Popen[bytes]] = {}  # kept so that they can be reaped
+
+
+@contextlib.contextmanager
+def _locked(name: str, run: Path) -> Iterator[None]:
+    run.mkdir(parents=True, exist_ok=True)
+    with (run / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(record: Record, run: Path) -> None:
+    path = run / f"{record.name}.json"
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(asdict(record), indent=1))
+    temporary.replace(path)
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _stat(pid: int) -> tuple[str, int, int]:
+    """State, start time and session of a pid; an empty state when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return "", 0, 0
+    return fields[0], int(fields[19]), int(fields[3])
+
+
+def _carriers(token: str) -> Iterator[int]:
+    """The pids whose environment carries the token (other users' cannot be read, nor are they ours)."""
+    wanted = f"{TOKEN}={token}".encode()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+
+
+def _leader(token: str) -> int | None:
+    return next((pid for pid in _carriers(token) if _stat(pid)[2] == pid), None)
+
+
+def _members(record: Record) -> list[int]:
+    """The living processes that belong to the record, its leader first.
+
+    By token, not by process group: the group's number may be somebody else's once the leader is dead.
+    """
+    found = {pid for pid in _carriers(record.token) if _stat(pid)[0] not in ("", "Z", "X")}
+    if alive(record):
+        found.add(record.pid)
+    return sorted(found, key=lambda pid: (pid != record.pid, pid))
+
+
+def _signal(pids: Sequence[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _rotate(log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if not log.exists() or log.stat().st_size < LOG_BYTES:
+        return
+    for n in range(LOGS_KEPT - 1, 0, -1):
+        older = log.with_name(f"{log.name}.{n}")
+        if older.exists():
+            older.replace(log.with_name(f"{log.name}.{n + 1}"))
+    log.replace(log.with_name(f"{log.name}.1"))

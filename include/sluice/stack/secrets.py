@@ -1,0 +1,32 @@
+"""The instance's passwords and keys: made once, in files of mode 0600 below a directory of mode 0700."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from sluice.settings import Settings, get_settings, make_secret, read_secret
+
+AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin")
+PASSWORDS = "airflow_passwords.json"
+
+
+def make(settings: Settings) -> None:
+    """Make what is missing. Another's PostgreSQL has a password of its own, which is a setting."""
+    names = AIRFLOW if "postgres" in settings.external else ("postgres", *AIRFLOW)
+    for name in names:
+        make_secret(settings.home, name)
+    _write_passwords(settings)
+    get_settings.cache_clear()
+
+
+def _write_passwords(settings: Settings) -> None:
+    """The file from which Airflow's SimpleAuthManager takes its users' passwords."""
+    path = settings.home / "secrets" / PASSWORDS
+    wanted = json.dumps({settings.airflow.user: read_secret(settings.home, "airflow_admin")})
+    if path.exists() and path.read_text() == wanted:
+        return
+    temporary = path.with_name(f".{PASSWORDS}.{os.getpid()}")
+    temporary.touch(mode=0o600)
+    temporary.write_text(wanted)
+    temporary.replace(path)

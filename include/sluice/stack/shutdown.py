@@ -1,0 +1,79 @@
+"""Stop an instance in order: first what works for it, then its daemons, each before what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+from sluice.settings import Settings
+from sluice.stack import catalogue, process, processes, supervisor
+from sluice.stack.daemon import Daemon
+
+Say = Callable[[str], None]
+
+JOB_GRACE_SECONDS = 15.0
+
+
+def down(settings: Settings, say: Say) -> bool:
+    """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
+    running = supervisor.running(settings)
+    if running:
+        # Airflow first: it would start again what is stopped next.
+        _stop_daemons(settings, _of_service("airflow"), say)
+    jobs = stop_jobs(settings, say)
+    if running:
+        for level in reversed(levels()):
+            _stop_daemons(settings, level, say)
+        supervisor.stop(settings)
+    left = processes.of_daemon(settings)
+    if left:
+        say(f"stopping {len(left)} processes that a killed supervisor left behind")
+        processes.stop(left)
+    return bool(running or jobs or left)
+
+
+def stop_jobs(settings: Settings, say: Say) -> list[str]:
+    """Stop the detached processes: Flume's agents, edges drained, then the archiver, the speed layer, ..."""
+    from sluice.collection import deploy
+
+    run = settings.home / "run"
+    living = [name for name in process.names(run) if process.alive(process.read(name, run))]
+    if any(agent.process in living for agent in deploy.agents(settings)):
+        deploy.stop_all(settings, log=say)
+    rest = [name for name in living if process.alive(process.read(name, run))]
+    with ThreadPoolExecutor(max(len(rest), 1)) as pool:
+        list(pool.map(lambda name: _stop_job(settings, name, say), rest))
+    return living
+
+
+def levels() -> list[list[Daemon]]:
+    """The daemons in layers: each layer depends only on those before it."""
+    depth: dict[str, int] = {}
+    for daemon in catalogue.in_order():
+        depth[daemon.name] = 1 + max((depth[name] for name in daemon.depends_on), default=-1)
+    return [
+        [daemon for daemon in catalogue.DAEMONS.values() if depth[daemon.name] == level]
+        for level in range(max(depth.values()) + 1)
+    ]
+
+
+def _stop_job(settings: Settings, name: str, say: Say) -> None:
+    record = process.read(name, settings.home / "run")
+    if record is not None and process.stop(record, JOB_GRACE_SECONDS, run=settings.home / "run"):
+        say(f"{name:<22} stopped")
+
+
+def _stop_daemons(settings: Settings, daemons: Iterable[Daemon], say: Say) -> None:
+    living = {name for name, p in supervisor.programs(settings).items() if p.state in supervisor.LIVING}
+    names = [daemon.name for daemon in daemons if daemon.name in living]
+    if not names:
+        return
+    with ThreadPoolExecutor(len(names)) as pool:
+        for name, _ in zip(
+            names, pool.map(lambda name: supervisor.stop_program(settings, name), names), strict=True
+        ):
+            say(f"{name:<22} stopped")
+
+
+def _of_service(service: str) -> list[Daemon]:
+    return [daemon for daemon in catalogue.DAEMONS.values() if daemon.service == service]

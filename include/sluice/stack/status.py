@@ -1,0 +1,102 @@
+"""What runs of an instance, how well and with how much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+
+from sluice.settings import Settings
+from sluice.stack import catalogue, process, supervisor
+from sluice.stack.entry import check
+from sluice.stack.memory import proportional_bytes
+
+if TYPE_CHECKING:
+    from sluice.storage.alerts import Alert
+
+
+@dataclass(frozen=True)
+class Line:
+    """One daemon or job. ``port`` 0: it has none. ``problem`` empty: it is healthy."""
+
+    name: str
+    state: str
+    port: int
+    memory_bytes: int
+    problem: str
+
+    @property
+    def healthy(self) -> bool:
+        return not self.problem
+
+
+def daemons(settings: Settings) -> list[Line]:
+    """Every daemon, asked at the same time for its health; what is not started is not asked."""
+    programs = supervisor.programs(settings) if supervisor.running(settings) else {}
+    apart = _job_pids(settings)
+    wanted = catalogue.in_order()
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        return list(pool.map(lambda daemon: _daemon(settings, daemon.name, programs, apart), wanted))
+
+
+def jobs(settings: Settings) -> list[Line]:
+    """The detached processes that were started and not stopped: Flume's agents, speed layer, archiver."""
+    run = settings.home / "run"
+    lines = []
+    for name in process.names(run):
+        record = process.read(name, run)
+        living = process.alive(record)
+        memory = family_bytes(record.pid) if record and living else 0
+        lines.append(Line(name, "running" if living else "dead", 0, memory, "" if living else "see its log"))
+    return lines
+
+
+def alerts(settings: Settings) -> list[Alert]:
+    """The open alerts, oldest first; none if PostgreSQL does not answer, which the daemons' lines say."""
+    from sqlalchemy.exc import DBAPIError
+
+    from sluice.storage.alerts import open_alerts
+    from sluice.storage.postgres import engine
+
+    try:
+        return open_alerts(engine(settings))
+    except DBAPIError:
+        return []
+
+
+def family_bytes(pid: int, apart: Collection[int] = ()) -> int:
+    """The memory of a process and its descendants, shared pages counted once; without those of ``apart``."""
+    if pid in apart:
+        return 0
+    try:
+        children = [child.pid for child in psutil.Process(pid).children()]
+    except psutil.NoSuchProcess:
+        return 0
+    return proportional_bytes(pid) + sum(family_bytes(child, apart) for child in children)
+
+
+def _job_pids(settings: Settings) -> set[int]:
+    """The detached processes, which are children of whatever started them but not its part."""
+    run = settings.home / "run"
+    records = [process.read(name, run) for name in process.names(run)]
+    return {record.pid for record in records if record is not None}
+
+
+def _daemon(
+    settings: Settings, name: str, programs: Mapping[str, supervisor.Program], apart: Collection[int]
+) -> Line:
+    daemon = catalogue.DAEMONS[name]
+    port = settings.port(daemon.ports[0]) if daemon.ports else 0
+    program = programs.get(name)
+    if program is None and not (programs and daemon.for_clients):
+        return Line(name, "external" if programs else "stopped", port, 0, "" if programs else "not running")
+    if program is None:
+        return Line(name, "external", 0, 0, check(settings, name) or "")
+    if program.state not in ("RUNNING", "STARTING"):
+        return Line(name, program.state.lower(), port, 0, program.message or "not running")
+    return Line(
+        name, program.state.lower(), port, family_bytes(program.pid, apart), check(settings, name) or ""
+    )

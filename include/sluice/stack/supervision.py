@@ -1,0 +1,145 @@
+"""Keep one detached process alive: who polls this sees it restarted within a poll of its death.
+
+Death is one reason for a restart, standing still is the other: a process whose position has not changed for
+``stuck_after`` seconds while its lag grows is stopped and started again. A process that dies young, within
+STEADY seconds, is started again after 0, 1, 2, 4 ... seconds; one that dies young more than EARLY_DEATHS
+times in a row is in a crash loop, which somebody else (Airflow's retries, then a person) has to look at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sluice.stack import process
+
+STEADY = 60.0
+EARLY_DEATHS = 8  # with their delays 91 s: a daemon that restarts is back by then
+LONGEST_DELAY = 30.0
+LATELY = 600.0  # how long a restart is told of
+STOP_GRACE = 15.0  # below the 30 s that Airflow's triggerer gives to on_kill
+TAIL_LINES = 15
+
+
+class Superseded(RuntimeError):
+    """Another supervisor owns the process now: this one has to leave it alone."""
+
+
+class CrashLoop(RuntimeError):
+    """The process dies again and again; the message ends with the last lines of its log."""
+
+
+class Supervisor:
+    """One process under the eyes of one owner.
+
+    environment: asked at each start, so that a changed connection is used from the next start on.
+    position: something that changes as the process gets on; lag: what it has still to do. None if unknown.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        owner: str,
+        *,
+        environment: Callable[[], Mapping[str, str]] = dict,
+        position: Callable[[], object] = lambda: None,
+        stuck_after: float = 300.0,
+        lag: Callable[[], int | None] = lambda: None,
+        run: Path | None = None,
+    ) -> None:
+        self.name, self.argv, self.owner = name, list(argv), owner
+        self.environment, self.position, self.lag, self.stuck_after = environment, position, lag, stuck_after
+        self.run = run or process.run_dir()
+        self.log = self.run.parent / "logs" / f"{name}.log"
+        self._restarts: deque[float] = deque(maxlen=100)
+        self._early_deaths = 0
+        self._not_before = 0.0
+        self._mourned = ""  # the token of the last process found dead
+        self._seen: tuple[float, str, object] = (0.0, "", None)  # since when, whose, which position
+        self._lag_before: tuple[float, int] | None = None
+
+    def claim(self) -> str:
+        """Adopt the process for this owner, or start it. A line for the log."""
+        record, started = process.ensure(
+            self.name, self.argv, self.environment(), log=self.log, run=self.run, owner=self.owner
+        )
+        verb = "STARTED" if started else f"ADOPTED (runs since {record.started_at})"
+        return f"{verb} {self.name}, pid {record.pid}, log {self.log}"
+
+    def poll(self) -> Iterator[str]:
+        """Look once and do what is needed. Lines for the log; none while all is well.
+
+        Raises Superseded, CrashLoop and what a start can raise.
+        """
+        record = process.read(self.name, self.run)
+        if record is not None and record.owner != self.owner:
+            raise Superseded(f"{self.name} belongs to {record.owner or 'nobody'} now, not to {self.owner}")
+        now = time.monotonic()
+        if record is not None and process.alive(record):
+            if not self._stuck(record, now):
+                return
+            yield f"STUCK {self.name}, pid {record.pid}: still for {self.stuck_after:.0f} s, lag grows"
+            process.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+        elif record is not None and record.token != self._mourned:
+            self._mourned = record.token
+            yield f"DIED {self.name}, pid {record.pid}; the end of its log:"
+            yield from tail(self.log)
+            self._not_before = now + self._delay(record)
+        if now < self._not_before:
+            return
+        self._restarts.append(now)
+        yield f"RESTART {self.restarted_lately} of {self.name}: {self.claim()}"
+
+    def restart(self, why: str) -> Iterator[str]:
+        """Stop the process and start it again. Lines for the log."""
+        yield f"RESTART of {self.name}: {why}"
+        self.stop()
+        yield self.claim()
+
+    @property
+    def restarted_lately(self) -> int:
+        """How often it was restarted within LATELY, for whatever reason."""
+        return sum(1 for at in self._restarts if at > time.monotonic() - LATELY)
+
+    def stop(self) -> bool:
+        """Stop the process if this owner still has it; whether anything was stopped."""
+        record = process.read(self.name, self.run)
+        return record is not None and process.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+
+    def _delay(self, dead: process.Record) -> float:
+        """How long to wait before the next start. Raises CrashLoop."""
+        lived = (datetime.now(UTC) - datetime.fromisoformat(dead.started_at)).total_seconds()
+        self._early_deaths = self._early_deaths + 1 if lived < STEADY else 0
+        if self._early_deaths > EARLY_DEATHS:
+            times = f"{self._early_deaths} times within {STEADY:.0f} s of its start"
+            raise CrashLoop("\n".join([f"{self.name} died {times}, see {self.log}:", *tail(self.log)]))
+        return min(LONGEST_DELAY, 2.0 ** (self._early_deaths - 2)) if self._early_deaths > 1 else 0.0
+
+    def _stuck(self, record: process.Record, now: float) -> bool:
+        """At the same position since long, and the lag is larger than it was a quarter of that time ago."""
+        position = self.position()
+        if self._seen[1:] != (record.token, position):
+            self._seen, self._lag_before = (now, record.token, position), None
+        if position is None or now - self._seen[0] < self.stuck_after:
+            return False
+        if self._lag_before is not None and now - self._lag_before[0] < self.stuck_after / 4:
+            return False
+        lag, before = self.lag(), self._lag_before
+        self._lag_before = None if lag is None else (now, lag)
+        return lag is not None and before is not None and lag > before[1]
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
+    """The last lines of a log, of its last process only."""
+    try:
+        with log.open("rb") as source:
+            source.seek(max(0, log.stat().st_size - 8192))
+            end = source.read().decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+    starts = [number for number, line in enumerate(end) if line.startswith(process.START_MARK)]
+    return end[starts[-1] if starts else 0 :][-lines:]

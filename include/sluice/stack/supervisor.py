@@ -1,0 +1,198 @@
+"""The instance's supervisord: its configuration, its start and the conversation with it.
+
+It listens on a unix socket of mode 0600 and on no port. docs/decisions/0001-process-supervisor.md says why
+it is this one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xmlrpc.client import Fault, ServerProxy
+
+from supervisor.xmlrpc import Faults, SupervisorTransport
+
+from sluice.settings import Settings
+from sluice.stack import templating
+from sluice.stack.daemon import Daemon
+from sluice.stack.environment import own_environment
+
+START_SECONDS = 15.0
+STOP_SECONDS = 90.0
+# sun_path holds 108 bytes, and supervisord binds a temporary name that is longer than its socket's.
+LONGEST_SOCKET = 90
+# In these states a daemon has a process, or will have one again without being told.
+LIVING = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
+
+
+class SupervisorDown(ConnectionError):
+    """The instance's supervisord does not run."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(f"nothing of instance {settings.instance!r} runs: start it with `sluice up`")
+
+
+class SettingsChanged(RuntimeError):
+    """The running daemons were started with other settings than this process has."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            f"{', '.join(names)}: the instance was started with another value, and a running daemon does not "
+            "take on a new one. Stop it first: `sluice down`"
+        )
+
+
+@dataclass(frozen=True)
+class Program:
+    """What supervisord says of one daemon."""
+
+    name: str
+    state: str
+    pid: int
+    started: int
+    ended: int
+    exit_status: int
+    message: str
+
+
+def socket_path(settings: Settings) -> Path:
+    path = settings.home / "run" / "supervisor.sock"
+    if len(str(path)) <= LONGEST_SOCKET:
+        return path
+    name = hashlib.sha256(str(settings.home).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"sluice-{os.getuid()}-{name}.sock"
+
+
+def configure(settings: Settings, daemons: Sequence[Daemon]) -> Path:
+    for directory in ("run", "logs", "tmp", "data"):
+        (settings.home / directory).mkdir(parents=True, exist_ok=True)
+    return templating.write(
+        settings,
+        "supervisord.conf",
+        settings.home / "conf" / "supervisord.conf",
+        daemons=daemons,
+        python=sys.executable,
+        socket=socket_path(settings),
+    )
+
+
+def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
+    """Start supervisord and with it every daemon; one that runs already takes on what is new or stopped."""
+    config = configure(settings, daemons)
+    overrides = settings.home / "conf" / "overrides.json"
+    if running(settings):
+        before = json.loads(overrides.read_text()) if overrides.exists() else {}
+        if changed := sorted(name for name, _ in before.items() ^ given().items()):
+            raise SettingsChanged(list(dict.fromkeys(changed)))
+        _update(settings)
+        return
+    overrides.touch(mode=0o600)
+    overrides.write_text(json.dumps(given()))
+    socket_path(settings).unlink(missing_ok=True)
+    argv = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
+    subprocess.run(
+        argv, check=True, env={**os.environ, **own_environment(settings)}, stdin=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + START_SECONDS
+    while not running(settings):
+        if time.monotonic() > deadline:
+            raise SupervisorDown(settings)
+        time.sleep(0.1)
+
+
+def given() -> dict[str, str]:
+    """The settings that the environment overrides, which the daemons inherit from the supervisor."""
+    return {
+        name: value for name, value in os.environ.items() if name.startswith("SLUICE_") and "__" in name
+    } | {name: os.environ[name] for name in ("SLUICE_EXTERNAL", "SLUICE_PORT_BASE") if name in os.environ}
+
+
+def stop(settings: Settings) -> None:
+    """Stop supervisord (and whatever it still runs) and wait until it is gone."""
+    _rpc(settings).shutdown()
+    deadline = time.monotonic() + STOP_SECONDS
+    while running(settings) and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+def running(settings: Settings) -> bool:
+    try:
+        return _rpc(settings).getState()["statename"] in ("RUNNING", "RESTARTING")
+    except SupervisorDown:
+        return False
+
+
+def programs(settings: Settings) -> dict[str, Program]:
+    return {
+        info["name"]: Program(
+            name=info["name"],
+            state=info["statename"],
+            pid=info["pid"],
+            started=info["start"],
+            ended=info["stop"],
+            exit_status=info["exitstatus"],
+            message=info["description"],
+        )
+        for info in _rpc(settings).getAllProcessInfo()
+    }
+
+
+def start_program(settings: Settings, name: str) -> None:
+    try:
+        _rpc(settings).startProcess(name, False)
+    except Fault as fault:
+        if fault.faultCode != Faults.ALREADY_STARTED:
+            raise
+
+
+def stop_program(settings: Settings, name: str) -> None:
+    """Stop it and wait for its end; supervisord sends SIGKILL once its time to stop is over."""
+    try:
+        _rpc(settings).stopProcess(name, True)
+    except Fault as fault:
+        if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
+            raise
+
+
+def _update(settings: Settings) -> None:
+    supervisor = _rpc(settings)
+    added, changed, removed = supervisor.reloadConfig()[0]
+    for name in [*changed, *removed]:
+        supervisor.stopProcessGroup(name)
+        supervisor.removeProcessGroup(name)
+    for name in [*added, *changed]:
+        supervisor.addProcessGroup(name)
+    for program in programs(settings).values():
+        if program.state not in LIVING:
+            start_program(settings, program.name)
+
+
+class _Connection:
+    """supervisord's XML-RPC methods; a socket that nobody listens on becomes SupervisorDown."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        transport = SupervisorTransport(None, None, f"unix://{socket_path(settings)}")
+        self.proxy = ServerProxy("http://127.0.0.1", transport=transport)
+
+    def __getattr__(self, method: str) -> Any:
+        def call(*args: object) -> Any:
+            try:
+                return getattr(self.proxy.supervisor, method)(*args)
+            except (FileNotFoundError, ConnectionError) as error:
+                raise SupervisorDown(self.settings) from error
+
+        return call
+
+
+def _rpc(settings: Settings) -> _Connection:
+    return _Connection(settings)

@@ -1,0 +1,35 @@
+"""Configuration files rendered from ``templates/`` with the instance's settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jinja2
+
+from sluice.settings import Settings
+
+TEMPLATES = Path(__file__).parent / "templates"
+_jinja = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(TEMPLATES),
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+    autoescape=jinja2.select_autoescape(["xml"]),
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def render(settings: Settings, template: str, **values: object) -> str:
+    return _jinja.get_template(template).render(settings=settings, port=settings.port, **values)
+
+
+def write(settings: Settings, template: str, target: Path, **values: object) -> Path:
+    """Render into ``target``, mode 0600: several of the files hold a password. Replaced in one step, because
+    several daemons may render the same file at the same time."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary.touch(mode=0o600)
+    temporary.write_text(render(settings, template, **values))
+    temporary.replace(target)
+    return target
