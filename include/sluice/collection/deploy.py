@@ -1,0 +1,232 @@
+"""Bringing what runs into line with the inventory.
+
+One lock an instance keeps a deployment and the supervision from pulling at the same agent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import time
+from collections.abc import Iterator, Sequence
+
+from sluice.collection import lifecycle, metrics, position
+from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
+from sluice.collection.plan import Change, deployed
+from sluice.collection.render import BATCH, Agent, folder
+from sluice.settings import Settings
+from sluice.stack import process
+
+_POLL = 0.3
+
+
+class DeployError(RuntimeError):
+    """The agents could not be brought to what was asked."""
+
+
+class DeployBusy(DeployError):
+    """Another deployment, or the supervision, is at work on this instance."""
+
+
+def agents(settings: Settings) -> list[Agent]:
+    """The deployed agents, collectors first."""
+    return deployed(settings)
+
+
+def agent(settings: Settings, name: str) -> Agent:
+    """The deployed agent of that name."""
+    for each in deployed(settings):
+        if each.name == name:
+            return each
+    known = ", ".join(a.name for a in deployed(settings)) or "none"
+    raise DeployError(f"no agent {name!r} is deployed; deployed are: {known}")
+
+
+def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> list[Change]:
+    """Deploy what changed; returns just that. What did not change is neither stopped nor written.
+
+    The order loses nothing and never has two agents on one port: edges that change or go are drained and
+    stopped while the old collectors still take their lines; collectors that go are drained; collectors
+    that change are stopped (their channel is on disk); then everything starts, collectors first.
+    """
+    todo = [change for change in changes if change.action != "unchanged"]
+    _check_directories(settings, todo)
+    _make_topics(settings, todo, log)
+    with _locked(settings, wait=True):
+        try:
+            _stop_changed(settings, todo, log)
+        except lifecycle.AgentError:
+            _start_all(settings, log)  # as they were
+            raise
+        for change in todo:
+            _write(settings, change)
+            log(f"{change.agent}: {change.action}d")
+        _, failed = _start_all(settings, log)
+    if failed:
+        raise DeployError("; ".join(map(str, failed)))
+    return todo
+
+
+def ensure(settings: Settings, log: Log = print) -> list[str]:
+    """Start every deployed agent that does not run; the names of those that then work.
+
+    One that cannot start is said to ``log`` and tried again at the next call. Does nothing while a deployment
+    is at work: it has stopped agents on purpose.
+    """
+    try:
+        with _locked(settings, wait=False):
+            for each in deployed(settings):
+                held = folder(settings, each.name) / HOLD
+                if held.exists() and lifecycle.alive(settings, each):
+                    log(f"{each.name}: input was still held by a deployment that died; released")
+                    held.unlink(missing_ok=True)
+            started, failed = _start_all(settings, log)
+    except DeployBusy:
+        return []
+    for error in failed:
+        log(str(error))
+    return started
+
+
+def start(settings: Settings, agent: Agent, log: Log = print) -> process.Record:
+    """Start one agent and wait until it answers; adopts it if it runs."""
+    with _locked(settings, wait=True):
+        record = lifecycle.start(settings, agent, log)
+        lifecycle.await_ready(settings, [agent])
+    return record
+
+
+def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> bool:
+    """Stop one agent, an edge drained; whether its channel was seen empty. Nothing is lost either way."""
+    with _locked(settings, wait=True):
+        return lifecycle.stop(settings, agent, log, drain=agent.tier == "edge", drain_seconds=drain_seconds)
+
+
+def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> None:
+    """Stop every agent: edges, drained, then collectors."""
+    with _locked(settings, wait=True):
+        for each in reversed(deployed(settings)):
+            lifecycle.stop(settings, each, log, drain=each.tier == "edge", drain_seconds=drain_seconds)
+
+
+def rewind(
+    settings: Settings, agent: Agent, lines: int | None = None, log: Log = print
+) -> dict[str, tuple[int, int]]:
+    """Have a stopped edge send its last lines again: as many a file as its channel holds, or ``lines``."""
+    with _locked(settings, wait=True):
+        back = agent.capacity + BATCH if lines is None else lines
+        return lifecycle.rewind(settings, agent, back, log)
+
+
+def settled(settings: Settings) -> bool:
+    """Whether every file has been read to its end and every channel is empty: all is in Kafka.
+
+    TAILDIR writes its position once a second, so this lags by that much. A last line without newline is
+    not waited for.
+    """
+    # Edges first: what leaves them between two readings is then seen in a collector.
+    for each in reversed(deployed(settings)):
+        if not _all_read(settings, each):
+            return False
+        try:
+            if not metrics.read(each.metrics_port, settings.bind_host).drained:
+                return False
+        except metrics.MetricsUnreachable:
+            return False
+    return True
+
+
+def wait_settled(settings: Settings, timeout: float = 120.0) -> None:
+    """Wait for `settled`, seen twice; raises DeployError when the time is over."""
+    deadline, seen = time.monotonic() + timeout, 0
+    while seen < 2:  # noqa: PLR2004 - between the readings of two agents lines may have moved
+        if time.monotonic() > deadline:
+            raise DeployError(f"lines were still on their way after {timeout:g} s: see `sluice status`")
+        seen = seen + 1 if settled(settings) else 0
+        time.sleep(_POLL)
+
+
+def _stop_changed(settings: Settings, changes: Sequence[Change], log: Log) -> None:
+    there = {a.name: a for a in deployed(settings)}
+    for tier in ("edge", "collector"):
+        for change in changes:
+            old = there.get(change.agent)
+            if change.tier == tier and old is not None:
+                drop = change.rendered is None or change.rendered.agent.channel != old.channel
+                lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
+
+
+def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
+    """Before anything is touched: a log directory outside the instance must be there."""
+    for change in changes:
+        agent = change.rendered.agent if change.rendered else None
+        for pattern in agent.patterns(settings.home) if agent else ():
+            where = pattern.directory
+            if not where.is_relative_to(settings.home) and not where.is_dir():
+                raise DeployError(f"{change.agent}: {where} is no directory: make it, or correct `files`")
+
+
+def _make_topics(settings: Settings, changes: Sequence[Change], log: Log) -> None:
+    """The collectors' topic. Without Kafka the lines wait in the collectors' channels, so this may fail."""
+    from kafka.errors import KafkaError
+
+    from sluice.transmission.topics import Topics
+
+    collectors = [c.rendered.agent for c in changes if c.rendered and c.tier == "collector"]
+    for topic in sorted({agent.topic for agent in collectors}):
+        try:
+            with Topics(settings) as topics:
+                topics.create(topic)
+        except KafkaError as error:
+            log(
+                f"topic {topic!r} is not known to exist ({error}): lines wait in the collectors until it does"
+            )
+
+
+def _write(settings: Settings, change: Change) -> None:
+    """Put the files in place; of an agent that goes, position and channel stay, should it come back."""
+    where = folder(settings, change.agent)
+    if change.rendered is None:
+        for name in ("agent.json", "agent.properties"):
+            (where / name).unlink(missing_ok=True)
+        return
+    where.mkdir(parents=True, exist_ok=True)
+    for pattern in change.rendered.agent.patterns(settings.home):
+        pattern.directory.mkdir(parents=True, exist_ok=True)
+    for name, text in change.rendered.files.items():
+        (where / name).write_text(text)
+
+
+def _start_all(settings: Settings, log: Log) -> tuple[list[str], list[lifecycle.AgentError]]:
+    """Start what is deployed and does not run, a tier at a time: who was started, and who failed."""
+    started, failed = [], []
+    for tier in ("collector", "edge"):
+        dead = [a for a in deployed(settings) if a.tier == tier and not lifecycle.alive(settings, a)]
+        for each in dead:
+            lifecycle.start(settings, each, log)
+        for each in dead:  # one that cannot start must not keep the others, or the next tier, from it
+            try:
+                lifecycle.await_ready(settings, [each])
+                started.append(each.name)
+            except lifecycle.AgentError as error:
+                failed.append(error)
+    return started, failed
+
+
+def _all_read(settings: Settings, agent: Agent) -> bool:
+    files = [path for pattern in agent.patterns(settings.home) for path in pattern.files()]
+    positions = position.read(folder(settings, agent.name) / "position.json") or []
+    at_end = {p.file for p in positions if p.reached_end}
+    return all(str(path) in at_end or path.stat().st_size == 0 for path in files)
+
+
+@contextlib.contextmanager
+def _locked(settings: Settings, wait: bool) -> Iterator[None]:
+    path = settings.home / "flume" / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise DeployBusy(f"another deployment holds {path}: wait for it") from error
+        yield

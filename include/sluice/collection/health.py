@@ -1,0 +1,161 @@
+"""Is an agent well? From its process and its counters; what is wrong becomes an alert.
+
+Rules, each with the alert's name behind ``<agent>:``
+  dead                the process is gone (its supervision restarts it)
+  no metrics          it runs and does not answer
+  channel             80 % full or more: what comes behind it is slower than what comes in
+  channel broken      the file channel says so itself, or a checkpoint could not be written (disk full?)
+  sink <name>         sending failed since the last look; or what is in the channel does not move
+  source              refused by the channel, or reading failed, since the last look
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import sqlalchemy
+
+from sluice.collection import lifecycle, metrics
+from sluice.collection.metrics import Metrics
+from sluice.collection.render import Agent
+from sluice.settings import Settings
+from sluice.storage import alerts
+
+SOURCE = "collection"
+FULL = 80.0
+START_SECONDS = lifecycle.READY_SECONDS
+# Kafka's producer gives a batch up after 120 s and counts nothing before: so a channel that does not move
+# says it.
+STALL_SECONDS = 20.0
+
+State = Literal["running", "starting", "dead", "stopped"]
+_SINK_FAILURES = ("ConnectionFailedCount", "EventWriteFail", "ChannelReadFail", "RollbackCount")
+_SOURCE_FAILURES = ("ChannelWriteFail", "EventReadFail", "GenericProcessingFail")
+
+
+@dataclass(frozen=True)
+class Health:
+    """One look at one agent. ``alerts``: {name: message}; empty if all is well."""
+
+    agent: str
+    state: State
+    channel_fill: float | None = None  # per cent
+    channel_size: int | None = None  # lines
+    alerts: dict[str, str] = field(default_factory=dict)
+    counters: dict[str, dict[str, float]] = field(default_factory=dict)
+    moved_at: float = 0.0  # when the channel was last seen empty or giving (seconds since the epoch)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can carry it, for the events of a trigger."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Health:
+        return cls(**data)
+
+    def line(self) -> str:
+        """For the log."""
+        fill = "" if self.channel_fill is None else f", channel {self.channel_fill:.0f} %"
+        wrong = "".join(f"; {message}" for message in self.alerts.values())
+        return f"{self.agent}: {self.state}{fill}{wrong}"
+
+
+def check(settings: Settings, agent: Agent, previous: Health | None = None) -> Health:
+    """Look at one agent. ``previous``: the last look, against which counters are compared."""
+    record = lifecycle.record(settings, agent)
+    if record is None:  # stopping takes the record away, dying does not
+        return Health(agent.name, "stopped")
+    if not lifecycle.alive(settings, agent):
+        message = f"{agent.name} is dead (pid {record.pid}): see `sluice logs {agent.process}`"
+        return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
+    try:
+        now = metrics.read(agent.metrics_port, settings.bind_host)
+    except metrics.MetricsUnreachable as error:
+        age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
+        if age.total_seconds() < START_SECONDS:
+            return Health(agent.name, "starting")
+        return Health(agent.name, "running", alerts={f"{agent.name}: no metrics": str(error)})
+    return judge(agent, now, previous, time.time())
+
+
+def judge(agent: Agent, now: Metrics, previous: Health | None, at: float) -> Health:
+    """The rules for one reading, taken at ``at``; pure."""
+    before = Metrics(previous.counters) if previous else Metrics({})
+    size = now.channel.get("ChannelSize", 0.0)
+    moved = (
+        not before.channel
+        or size == 0
+        or now.channel.get("EventTakeSuccessCount") != before.channel.get("EventTakeSuccessCount")
+    )
+    moved_at = at if moved or previous is None else previous.moved_at
+    found = {
+        **_channel(now, before),
+        **_sinks(now, before),
+        **_source(now, before),
+    }
+    if at - moved_at >= STALL_SECONDS:
+        found["sinks"] = f"{size:,.0f} lines have not moved for {at - moved_at:.0f} s"
+    return Health(
+        agent.name,
+        "running",
+        now.fill,
+        int(size),
+        {f"{agent.name}: {name}": f"{agent.name}: {message}" for name, message in found.items()},
+        now.counters,
+        moved_at,
+    )
+
+
+def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
+    """Raise and clear the alerts of these agents; what changed, as lines for the log."""
+    lines = []
+    for health in healths:
+        raised, cleared = alerts.sync(engine, SOURCE, health.alerts, prefix=f"{health.agent}: ")
+        lines += [f"ALERT {health.alerts[name]}" for name in raised]
+        lines += [f"over: {name}" for name in cleared]
+    return lines
+
+
+def _channel(now: Metrics, before: Metrics) -> dict[str, str]:
+    found = {}
+    if now.fill is not None and now.fill >= FULL:
+        found["channel"] = f"channel {now.fill:.0f} % full"
+    errors = _grown(now.channel, before.channel, ("CheckpointWriteErrorCount", "EventPutErrorCount"))
+    if now.channel.get("Unhealthy", 0) > 0 or errors:
+        found["channel broken"] = (
+            f"the file channel cannot write ({errors or 'unhealthy'}): is the disk full?"
+        )
+    return found
+
+
+def _sinks(now: Metrics, before: Metrics) -> dict[str, str]:
+    found = {}
+    for name, sink in now.sinks.items():
+        if failures := _grown(sink, before.sinks.get(name, {}), _SINK_FAILURES):
+            found[f"sink {name}"] = f"sink {name} fails ({failures})"
+    return found
+
+
+def _source(now: Metrics, before: Metrics) -> dict[str, str]:
+    found = {}
+    for name, source in now.counters.items():
+        if not name.startswith("SOURCE."):
+            continue
+        if failures := _grown(source, before.counters.get(name, {}), _SOURCE_FAILURES):
+            found["source"] = f"source fails ({failures})"
+    return found
+
+
+def _grown(now: dict[str, float], before: dict[str, float], names: Iterable[str]) -> str:
+    """Which counters grew since the last look, and by how much; after a restart they count from zero."""
+    parts = []
+    for name in names:
+        value, last = now.get(name, 0.0), before.get(name, 0.0)
+        grown = value - last if value >= last else value
+        if grown > 0:
+            parts.append(f"{name} +{grown:.0f}")
+    return ", ".join(parts)

@@ -1,0 +1,87 @@
+"""An agent's own counters, read from its JSON over HTTP.
+
+They restart with the agent and count what is sent again: they show health, not completeness (that is the byte
+ledger's business).
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+TIMEOUT = 3.0
+
+
+class MetricsUnreachable(ConnectionError):
+    """The agent does not answer on its metrics port."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """One reading. ``counters``: {"CHANNEL.buffer": {"ChannelSize": 0.0, ...}, "SINK.to_0": {...}, ...}."""
+
+    counters: dict[str, dict[str, float]]
+
+    @property
+    def channel(self) -> dict[str, float]:
+        return self.counters.get("CHANNEL.buffer", {})
+
+    @property
+    def sinks(self) -> dict[str, dict[str, float]]:
+        """By the sink's name in the agent's configuration."""
+        return {
+            key.removeprefix("SINK."): value
+            for key, value in self.counters.items()
+            if key.startswith("SINK.")
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether source, channel and sink all run: Flume goes on without a component that it could not
+        make."""
+        kinds = {
+            name.split(".")[0] for name, values in self.counters.items() if values.get("StartTime", 0) > 0
+        }
+        return kinds >= {"SOURCE", "CHANNEL", "SINK"}
+
+    @property
+    def fill(self) -> float | None:
+        """How full the channel is, 0..100; None before the channel has said so."""
+        return self.channel.get("ChannelFillPercentage")
+
+    @property
+    def drained(self) -> bool:
+        """Nothing is in the channel, and nothing taken from it is still unacknowledged.
+
+        A memory channel's size leaves out what a sink has taken and not yet committed, its counters do not.
+        A file channel may hold lines of an earlier process, so its counters need not meet; its size has them.
+        """
+        channel = self.channel
+        if channel.get("ChannelSize", 1) > 0:
+            return False
+        return channel.get("EventTakeSuccessCount", 0) >= channel.get("EventPutSuccessCount", 0)
+
+
+def read(port: int, host: str = "127.0.0.1") -> Metrics:
+    """Ask the agent once. Raises MetricsUnreachable."""
+    url = f"http://{host}:{port}/metrics"
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+            data: dict[str, dict[str, Any]] = json.load(answer)
+    except (OSError, urllib.error.URLError, ValueError) as error:
+        raise MetricsUnreachable(f"no metrics at {url}: {error}") from error
+    return Metrics({name: _numbers(values) for name, values in data.items()})
+
+
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    """Flume writes every value as text; what is not a number (the component's type) is left out."""
+    numbers = {}
+    for name, value in values.items():
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            continue
+    return numbers

@@ -1,0 +1,76 @@
+"""What a deployment would change: the rendered configuration against the one on disk. Changes nothing."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sluice.collection import inventory
+from sluice.collection.render import AGENT_FILE, Agent, Rendered, folder, render
+from sluice.settings import Settings
+
+Action = Literal["create", "change", "remove", "unchanged"]
+_SIGNS: dict[Action, str] = {"create": "+", "change": "~", "remove": "-", "unchanged": "="}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be done with one agent, and why."""
+
+    agent: str
+    tier: Literal["edge", "collector"]
+    action: Action
+    diff: str = ""  # unified, of every file that differs
+    rendered: Rendered | None = None  # None for one that is removed
+
+
+def plan(settings: Settings, path: Path | None = None) -> list[Change]:
+    """Compare the inventory (at ``path``, else the instance's) with what is deployed.
+
+    Raises inventory.InventoryError before anything else if the inventory cannot be deployed.
+    """
+    wanted = render(inventory.load(settings, path), settings)
+    there = {agent.name: agent for agent in deployed(settings)}
+    changes = [_compare(settings, each, each.agent.name in there) for each in wanted.values()]
+    return changes + [
+        Change(name, agent.tier, "remove") for name, agent in there.items() if name not in wanted
+    ]
+
+
+def describe(changes: Iterable[Change]) -> str:
+    """A line an agent, followed by what differs in its files."""
+    lines = []
+    for change in changes:
+        lines.append(f"{_SIGNS[change.action]} {change.agent} ({change.tier}): {change.action}")
+        lines += [f"    {line}" for line in change.diff.splitlines()]
+    return "\n".join(lines)
+
+
+def deployed(settings: Settings) -> list[Agent]:
+    """The agents whose configuration is on disk, collectors first, each tier by name."""
+    found = sorted((settings.home / "flume").glob(f"*/{AGENT_FILE}"))
+    agents = [Agent.from_json(path.read_text()) for path in found]
+    return sorted(agents, key=lambda agent: agent.tier)
+
+
+def _compare(settings: Settings, rendered: Rendered, known: bool) -> Change:
+    agent = rendered.agent
+    if not known:
+        return Change(agent.name, agent.tier, "create", rendered=rendered)
+    diff = "".join(_diff(folder(settings, agent.name) / name, text) for name, text in rendered.files.items())
+    return Change(agent.name, agent.tier, "change" if diff else "unchanged", diff, rendered)
+
+
+def _diff(path: Path, text: str) -> str:
+    before = path.read_text() if path.exists() else ""
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        text.splitlines(keepends=True),
+        f"deployed/{path.name}",
+        f"inventory/{path.name}",
+        n=1,
+    )
+    return "".join(lines)

@@ -1,0 +1,90 @@
+"""How far each file has been read: TAILDIR's position file, and how it is taken back.
+
+TAILDIR commits its position together with the put into the channel. What a memory channel held when its agent
+died is behind the position and gone, so the position has to go back. How far is known: a channel is a queue,
+so what it held are the lines put last, and no more of them than its capacity. What had left the channel was
+in a collector's file channel. Lines that come twice are recognised by their identity.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Position:
+    """One file's entry."""
+
+    inode: int
+    pos: int  # always just after a newline
+    file: str  # absolute
+
+    @property
+    def reached_end(self) -> bool:
+        """Whether this very file has been read to its end, or is gone."""
+        try:
+            status = os.stat(self.file)
+        except FileNotFoundError:
+            return True
+        return status.st_ino == self.inode and self.pos >= status.st_size
+
+
+def read(path: Path) -> list[Position] | None:
+    """The entries; None if the file is missing or was torn by a crash (TAILDIR then begins anew)."""
+    try:
+        return [Position(**entry) for entry in json.loads(path.read_text())]
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def identity(path: Path, home: Path) -> str:
+    """The header src_file of a log file: relative to the instance's home where it lies below it."""
+    return path.relative_to(home).as_posix() if path.is_relative_to(home) else path.as_posix()
+
+
+def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
+    """Take every position back by so many lines, its file's beginning at most; its agent must not run.
+
+    Returns {file: (old, new)} of those that moved.
+    """
+    positions = read(path)
+    if positions is None:
+        path.unlink(missing_ok=True)
+        return {}
+    entries, moved = [], {}
+    for each in positions:
+        pos = lines_before(Path(each.file), each.pos, lines)
+        if pos < each.pos:
+            moved[each.file] = (each.pos, pos)
+        entries.append({"inode": each.inode, "pos": pos, "file": each.file})
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(entries))
+    temporary.replace(path)
+    return moved
+
+
+def lines_before(path: Path, pos: int, lines: int) -> int:
+    """The offset at which the last ``lines`` lines before ``pos`` begin; ``pos`` if the file is gone."""
+    try:
+        with path.open("rb") as file:
+            end, wanted = pos, lines + 1  # the newline of the line before them, too
+            while end > 0:
+                start = max(0, end - _BLOCK)
+                file.seek(start)
+                block = file.read(end - start)
+                found = block.count(b"\n")
+                if found >= wanted:
+                    at = len(block)
+                    for _ in range(wanted):
+                        at = block.rindex(b"\n", 0, at)
+                    return start + at + 1
+                wanted -= found
+                end = start
+            return 0
+    except FileNotFoundError:
+        return pos

@@ -1,0 +1,152 @@
+"""The configuration of every agent, rendered from the inventory.
+
+``docs/decisions/0004-collection-without-loss.md`` has the measurements behind the templates' numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import jinja2
+
+from sluice.collection.inventory import Collector, FrontEnd, Inventory
+from sluice.collection.pattern import Pattern
+from sluice.settings import Settings
+
+AGENT_FILE = "agent.json"
+BATCH = 500  # lines in a transaction that puts into a channel
+SINK_BATCH = 100  # and in one that takes from it: a sink holds all of them in memory, however long they are
+IDLE_MS = 3_600_000
+# Of Kafka's longest message, what is kept for a record's headers, key and framing; paths are 4 KiB at most.
+OVERHEAD = 16 << 10
+
+_jinja = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    undefined=jinja2.StrictUndefined,
+    keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - properties files, not HTML
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+# In a properties file a backslash is written twice.
+_jinja.filters["escaped"] = lambda text: str(text).replace("\\", "\\\\")
+
+
+@dataclass(frozen=True)
+class Agent:
+    """One Flume agent, as whoever starts, watches or stops it needs it."""
+
+    name: str
+    tier: Literal["edge", "collector"]
+    topic: str
+    channel: Literal["memory", "file"]
+    capacity: int  # of the channel, in lines
+    metrics_port: int
+    port: int | None = None  # of a collector's Avro source
+    files: tuple[str, ...] = ()  # an edge's patterns, {home} not expanded
+    max_line: int = 0  # of an edge, in bytes: what is longer is cut
+
+    @property
+    def process(self) -> str:
+        """The name of its process record."""
+        return f"flume-{self.name}"
+
+    def patterns(self, home: Path) -> list[Pattern]:
+        return [Pattern.parse(text, home) for text in self.files]
+
+    @classmethod
+    def from_json(cls, text: str) -> Agent:
+        data: dict[str, Any] = json.loads(text)
+        return cls(**{**data, "files": tuple(data["files"])})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """An agent and the text of each file of its folder, by name."""
+
+    agent: Agent
+    files: dict[str, str]
+
+
+def folder(settings: Settings, name: str) -> Path:
+    """Where an agent's configuration, position and file channel lie."""
+    return settings.home / "flume" / name
+
+
+def render(inventory: Inventory, settings: Settings) -> dict[str, Rendered]:
+    """Every agent's files, collectors first, by the agent's name."""
+    collectors = [_collector(c, inventory, settings) for c in inventory.collectors]
+    edges = [_edge(f, inventory, settings) for f in inventory.front_ends]
+    return {r.agent.name: r for r in [*collectors, *edges]}
+
+
+def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rendered:
+    ports = {c.name: c.port for c in inventory.collectors}
+    agent = Agent(
+        front_end.host,
+        "edge",
+        inventory.topic,
+        front_end.channel,
+        front_end.capacity,
+        front_end.metrics_port or 0,
+        files=tuple(front_end.files),
+        max_line=settings.kafka.max_message_bytes - OVERHEAD,
+    )
+    sinks = [
+        {"sink": f"to_{i}", "port": ports[name], "priority": 10 * (len(front_end.collectors) - i)}
+        for i, name in enumerate(front_end.collectors)
+    ]
+    patterns = [f"{p.directory}/{p.regex}" for p in agent.patterns(settings.home)]
+    return _rendered(
+        agent,
+        "edge.properties.j2",
+        settings,
+        sinks=sinks,
+        patterns=patterns,
+        idle_ms=IDLE_MS,
+    )
+
+
+def _collector(collector: Collector, inventory: Inventory, settings: Settings) -> Rendered:
+    agent = Agent(
+        collector.name,
+        "collector",
+        inventory.topic,
+        "file",
+        collector.capacity,
+        collector.metrics_port or 0,
+        port=collector.port,
+    )
+    return _rendered(
+        agent,
+        "collector.properties.j2",
+        settings,
+        topic=inventory.topic,
+        bootstrap=settings.kafka.bootstrap,
+        max_request=settings.kafka.max_message_bytes + OVERHEAD,
+    )
+
+
+def _rendered(agent: Agent, template: str, settings: Settings, **values: object) -> Rendered:
+    values |= {
+        "agent": agent,
+        "home": settings.home,
+        "folder": folder(settings, agent.name),
+        "address": settings.bind_host,
+        "batch": BATCH,
+        "sink_batch": SINK_BATCH,
+    }
+    return Rendered(
+        agent,
+        {
+            "agent.properties": _jinja.get_template(template).render(values),
+            "log4j2.properties": _jinja.get_template("log4j2.properties.j2").render(values),
+            AGENT_FILE: agent.to_json(),
+        },
+    )

@@ -1,0 +1,249 @@
+"""Writing a log into the front-ends' directories as their web servers would have written it.
+
+Each line goes to the file of its event's day; the file turns when the first line of a later day comes, never
+back: a line that is late stays in the current file, as it would on a real server. Files are only ever
+appended to, by whole lines. Replaying a log twice makes new lines: they have other offsets.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import TracebackType
+
+from sluice.collection import inventory
+from sluice.collection.pattern import Pattern
+from sluice.settings import Settings
+
+#: Called now and then with the lines and bytes written so far.
+Progress = Callable[[int, int], None]
+
+_READ = 4 << 20
+_FLUSH = 1 << 20
+# At a given rate, so many portions a second.
+_PORTIONS = 10
+_GZIP = b"\x1f\x8b"
+_DATE_BYTES = len("17/May/2015")
+_PROGRESS_SECONDS = 1.0
+
+
+class ReplayError(ValueError):
+    """The log or the front-end cannot be used."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What was written."""
+
+    lines: int
+    bytes: int
+    files: int
+
+
+def replay(
+    settings: Settings,
+    file: Path,
+    rate: float | None = None,
+    host: str | None = None,
+    progress: Progress | None = None,
+) -> Replayed:
+    """Write the lines of ``file`` (plain or gzip; CRLF becomes LF, the last line gets its newline).
+
+    rate: lines a second; None: as fast as it goes. host: the front-end; None: line by line to all in turn.
+    Raises ReplayError, InventoryError.
+    """
+    if rate is not None and rate <= 0:
+        raise ReplayError(f"rate = {rate:g}: give more than 0 lines a second, or leave it out")
+    lines = read_lines(file)
+    servers = _servers(settings, host)
+    pace, report = _Pace(rate), _Report(progress)
+    count = size = 0
+    try:
+        for line in lines:
+            server = servers[count % len(servers)]
+            server.write(line)
+            count += 1
+            size += len(line) + 1
+            if pace.due(count):
+                for each in servers:
+                    each.flush()
+                pace.wait(count)
+            report(count, size)
+    finally:
+        for each in servers:
+            each.close()
+    if progress:
+        progress(count, size)
+    return Replayed(count, size, len({path for each in servers for path in each.files}))
+
+
+def read_lines(file: Path) -> Iterator[bytes]:
+    """The lines without their ends. Raises ReplayError for a file that cannot be read."""
+    if not file.is_file():
+        raise ReplayError(f"{file}: no such file")
+    with file.open("rb") as plain:
+        packed = plain.read(len(_GZIP)) == _GZIP
+    if file.suffix == ".gz" and not packed and file.stat().st_size:
+        raise ReplayError(f"{file}: not a gzip file, whatever its name says; rename it if it is plain text")
+    return _lines(file, packed)
+
+
+def _lines(file: Path, packed: bool) -> Iterator[bytes]:
+    rest: list[bytes] = []  # the pieces of a line that is not complete yet
+    with gzip.open(file) if packed else file.open("rb") as source:
+        try:
+            while block := source.read(_READ):
+                first, *others = block.split(b"\n")
+                rest.append(first)
+                if others:
+                    yield b"".join(rest).removesuffix(b"\r")
+                    *complete, last = others
+                    for line in complete:
+                        yield line.removesuffix(b"\r")
+                    rest = [last]
+        except (EOFError, OSError, zlib.error) as error:
+            raise ReplayError(f"{file}: damaged ({error}); what came before it was replayed") from error
+    if last := b"".join(rest):
+        yield last.removesuffix(b"\r")
+
+
+class Server:
+    """A front-end's current log file."""
+
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+        self.files: list[Path] = []
+        self._day: date | None = None
+        self._out: int | None = None
+        self._buffer: list[bytes] = []
+        self._buffered = 0
+        self._undated: list[bytes] = []  # lines before the first with a date
+        self._days: dict[bytes, date | None] = {}
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, line: bytes) -> None:
+        """Append a line to the file of its day, or to the current one if that is later or the line has no
+        date."""
+        day = self._event_day(line)
+        if self._day is None and day is None:
+            self._undated.append(line)
+            return
+        if day is not None and (self._day is None or day > self._day):
+            self._turn(day)
+        self._append(line)
+
+    def flush(self) -> None:
+        """Hand over what is buffered, whole lines only."""
+        if self._out is None or not self._buffer:
+            return
+        data = memoryview(b"\n".join([*self._buffer, b""]))
+        while data:
+            data = data[os.write(self._out, data) :]
+        self._buffer, self._buffered = [], 0
+
+    def close(self) -> None:
+        if self._undated:  # no line had a date
+            self._turn(datetime.now(UTC).date())
+        self.flush()
+        if self._out is not None:
+            os.close(self._out)
+            self._out = None
+
+    def _append(self, line: bytes) -> None:
+        self._buffer.append(line)
+        self._buffered += len(line) + 1
+        if self._buffered >= _FLUSH:
+            self.flush()
+
+    def _turn(self, day: date) -> None:
+        self.flush()
+        if self._out is not None:
+            os.close(self._out)
+        path = self.pattern.path(day)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._day = day
+        self.files.append(path)
+        if _is_torn(path):  # a line that a crash cut short: end it, or the next would become part of it
+            self._buffer.append(b"")
+        undated, self._undated = self._undated, []
+        for line in undated:
+            self._append(line)
+
+    def _event_day(self, line: bytes) -> date | None:
+        """The day in the first brackets, as its server wrote it; None if there is none."""
+        at = line.find(b"[") + 1
+        text = line[at : at + _DATE_BYTES]
+        try:
+            return self._days[text]
+        except KeyError:
+            if len(self._days) > 10_000:  # noqa: PLR2004 - a file of garbage
+                self._days.clear()
+            found = self._days[text] = _day(text) if at else None
+            return found
+
+
+def _day(text: bytes) -> date | None:
+    try:
+        return datetime.strptime(text.decode("ascii"), "%d/%b/%Y").date()
+    except ValueError:
+        return None
+
+
+def _is_torn(path: Path) -> bool:
+    with path.open("rb") as file:
+        if not file.seek(0, os.SEEK_END):
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
+def _servers(settings: Settings, host: str | None) -> list[Server]:
+    front_ends = inventory.load(settings).front_ends
+    chosen = [f for f in front_ends if host in (None, f.host)]
+    if not chosen:
+        known = ", ".join(f.host for f in front_ends)
+        raise ReplayError(f"no front-end {host!r} in the inventory; known are: {known}")
+    return [Server(Pattern.parse(f.files[0], settings.home)) for f in chosen]
+
+
+class _Pace:
+    """Keeps to a number of lines a second, counted from the beginning, so that delays are made up for."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._rate = rate
+        self._portion = max(1, int(rate / _PORTIONS)) if rate else 0
+        self._began = time.monotonic()
+
+    def due(self, lines: int) -> bool:
+        return self._portion > 0 and lines % self._portion == 0
+
+    def wait(self, lines: int) -> None:
+        if self._rate:
+            time.sleep(max(0.0, self._began + lines / self._rate - time.monotonic()))
+
+
+class _Report:
+    """Calls back once a second; asks for the time only every 1,000 lines or, at a low rate, every portion."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._next = time.monotonic() + _PROGRESS_SECONDS
+
+    def __call__(self, lines: int, size: int) -> None:
+        if self._progress and lines % 100 == 0 and time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PROGRESS_SECONDS
+            self._progress(lines, size)

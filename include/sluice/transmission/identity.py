@@ -1,0 +1,100 @@
+"""A line's identity in Kafka: headers host, src_file, src_offset, and the key that keeps its doubles
+together.
+
+Flume delivers at least once. A line that comes twice has the same headers and, because the key is a function
+of the line alone, meets its double in the same partition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.statistics.schema import RECORDS
+
+HOST, SRC_FILE, SRC_OFFSET = "host", "src_file", "src_offset"
+
+#: The record key: what stands before the first white space, at most 64 bytes of it (for an access log, the
+# client).
+KEY = re.compile(rb"\S{0,64}")
+DECIMAL = r"^[0-9]{1,18}$"
+
+Headers = list[tuple[str, bytes]]
+
+
+class Message(Protocol):
+    """What is read of a kafka-python ConsumerRecord."""
+
+    offset: int
+    timestamp: int
+    value: bytes | None
+    headers: Headers
+
+
+def record_key(line: bytes) -> bytes:
+    found = KEY.match(line)
+    return found.group() if found else b""
+
+
+def to_headers(host: str, src_file: str, src_offset: int) -> Headers:
+    """The headers under which a line of that identity travels; `src_offset` is its first byte in its file."""
+    return [(HOST, host.encode()), (SRC_FILE, src_file.encode()), (SRC_OFFSET, b"%d" % src_offset)]
+
+
+def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
+    """The messages of one partition as a RECORDS batch, in their order.
+
+    Exactly what `statistics.lines.decode` makes of them online: a header that is missing or no decimal number
+    leaves a null (such a line has no identity, yet stays a line), of a doubled header the first value holds,
+    and a record without a value is an empty line.
+    """
+    found = _headers(messages)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(len(messages), partition, np.int32)),
+            pa.array([message.offset for message in messages], pa.int64()),
+            pa.array([message.timestamp for message in messages], pa.int64()),
+            _text(found[HOST]),
+            _text(found[SRC_FILE]),
+            _number(found[SRC_OFFSET]),
+            pa.array([message.value or b"" for message in messages], pa.binary()),
+        ],
+        schema=RECORDS,
+    )
+
+
+def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
+    """The three headers of all messages, each as a column of bytes with nulls."""
+    flat = list(chain.from_iterable(message.headers for message in messages))
+    layout = [name for name, _ in messages[0].headers] if messages else []
+    names = [name for name, _ in flat]
+    at: dict[str, list[bytes | None]]
+    if {HOST, SRC_FILE, SRC_OFFSET} <= set(layout) and names == layout * len(messages):
+        # The usual case: the same headers in the same order everywhere.
+        values: list[bytes | None] = [value for _, value in flat]
+        at = {name: values[layout.index(name) :: len(layout)] for name in (HOST, SRC_FILE, SRC_OFFSET)}
+    else:
+        each = [dict(reversed(message.headers)) for message in messages]
+        at = {name: [found.get(name) for found in each] for name in (HOST, SRC_FILE, SRC_OFFSET)}
+    return {name: pa.array(values, pa.binary()) for name, values in at.items()}
+
+
+def _text(values: pa.Array) -> pa.Array:
+    """UTF-8 text; other bytes are written out as \\xNN, and NUL (which PostgreSQL refuses) as \\x00."""
+    coded = values.dictionary_encode()  # a batch has few hosts and few files
+    words = [
+        word.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+        for word in coded.dictionary.to_pylist()
+    ]
+    return pa.array(words, pa.string()).take(coded.indices)
+
+
+def _number(values: pa.Array) -> pa.Array:
+    plain = pc.fill_null(pc.match_substring_regex(values, DECIMAL), False)
+    return pc.if_else(plain, values, pa.scalar(None, values.type)).cast(pa.string()).cast(pa.int64())

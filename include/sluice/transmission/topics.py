@@ -1,0 +1,112 @@
+"""The platform's Kafka topics: made with the settings that the layers rely on, and told apart by their id.
+
+A topic that is deleted and made again under its name is another topic: its offsets start at 0 again. Only the
+id that the broker gave it (KIP-516) tells the two apart, so whoever keeps offsets keeps the id with them.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+
+from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
+from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+
+from sluice.settings import Settings
+
+REQUEST_MS = 10_000
+
+
+class TopicMissing(LookupError):
+    """Kafka has no topic of that name (now)."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as the broker describes it; `id` is its UUID in canonical form."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+class Topics:
+    """Administration of topics over one connection; may be shared between threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._kafka = settings.kafka
+        self._lock = threading.Lock()
+        self._client: KafkaAdminClient | None = None
+
+    def create(self, name: str, *, partitions: int | None = None) -> Topic:
+        """Make the topic unless it exists, and describe it.
+
+        Arrival is the broker's clock (LogAppendTime), for retention counts from arrival; a line of up to 16
+        MiB passes whole, or one long line would block Flume's sink for ever.
+        """
+        configs = {
+            "message.timestamp.type": "LogAppendTime",
+            "max.message.bytes": str(self._kafka.max_message_bytes),
+        }
+        request = {
+            name: {
+                "num_partitions": partitions or self._kafka.partitions,
+                "replication_factor": self._kafka.replication,
+                "configs": configs,
+            }
+        }
+        with self._lock:
+            try:
+                self._admin().create_topics(request, wait_for_metadata=True)
+            except TopicAlreadyExistsError:
+                self._admin().wait_for_topics([name])
+        return self.describe(name)
+
+    def describe(self, name: str) -> Topic:
+        """The topic's id and partitions now. Raises TopicMissing, or KafkaError where no broker answers."""
+        with self._lock:
+            found = self._admin().describe_topics([name])
+        for topic in found:
+            problem = for_code(topic["error_code"])
+            if problem not in {NoError, UnknownTopicOrPartitionError}:
+                raise problem(f"topic {name!r} cannot be described")
+            if topic["name"] == name and problem is NoError:
+                numbers = sorted(partition["partition_index"] for partition in topic["partitions"])
+                return Topic(name, str(topic["topic_id"]), tuple(numbers))
+        raise TopicMissing(
+            f"topic {name!r} does not exist in Kafka at {self._kafka.bootstrap}: create it, or start the "
+            "collection, which does"
+        )
+
+    def bounds(self, name: str, partition: int) -> tuple[int, int]:
+        """The first offset that the partition's log still has, and the one after its last."""
+        at = TopicPartition(name, partition)
+        with self._lock:
+            start = self._admin().list_partition_offsets({at: OffsetSpec.EARLIEST})[at].offset
+            end = self._admin().list_partition_offsets({at: OffsetSpec.LATEST})[at].offset
+        return int(start), int(end)
+
+    def _admin(self) -> KafkaAdminClient:
+        if self._client is None:
+            self._client = KafkaAdminClient(
+                bootstrap_servers=self._kafka.bootstrap,
+                client_id="sluice-topics",
+                request_timeout_ms=REQUEST_MS,
+                bootstrap_timeout_ms=REQUEST_MS,
+            )
+        return self._client
+
+    def close(self) -> None:
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    def __enter__(self) -> Topics:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
