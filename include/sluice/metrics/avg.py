@@ -1,0 +1,22 @@
+"""The mean of the measures, over the lines that have one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sluice.metrics.accumulators import MEASURED, SUM
+from sluice.metrics.base import Columns, Metric, Results
+from sluice.metrics.sum import total
+
+
+class Avg(Metric):
+    name = "avg"
+    accumulators = (SUM, MEASURED)
+    measure = True
+    tolerance = 1e-9
+
+    def results(self, columns: Columns) -> Results:
+        """No value for a series without a single measure."""
+        measured = columns["measured"].to_numpy(zero_copy_only=False).astype(np.float64)
+        measured[measured == 0] = np.nan
+        return Results(total(columns) / measured)

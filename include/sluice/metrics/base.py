@@ -1,0 +1,142 @@
+"""What a metric is, and what it may read of a batch.
+
+A metric is a pure function of *accumulators*. An accumulator is the state of one series in one period: it can
+be computed from lines (`add`), two of them can be combined (`merge`: associative and commutative, null is
+neutral), and several metrics may share one (avg needs the sum and the number of measured lines, which sum and
+missing need as well). Everything is columnar: one call handles all groups of a batch.
+
+To add a metric: write a file beside this one with a `Metric` (and an `Accumulator`, if none of those in
+`accumulators.py` serves), and list it in `registry.py`. Both layers load it from there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+Columns = Mapping[str, pa.Array]
+
+
+#: Integral measures up to this size are summed exactly. 2^43 leaves room for 2^19 lines of the largest in one
+#: batch below 2^62, so the usual batch needs no wide sums.
+INTEGRAL = float(1 << 43)
+
+
+class Numbers:
+    """A measure of all lines of a batch, and what several accumulators and tasks want to know of it."""
+
+    def __init__(self, values: Floats) -> None:
+        """`values`: per line, NaN where the measure is missing."""
+        self.values = values
+
+    @cached_property
+    def present(self) -> Bools:
+        return ~np.isnan(self.values)
+
+    @cached_property
+    def complete(self) -> bool:
+        return bool(self.present.all())
+
+    @cached_property
+    def integral(self) -> Bools:
+        mask: Bools = (np.abs(self.values) <= INTEGRAL) & (np.floor(self.values) == self.values)
+        return mask
+
+    @cached_property
+    def integers(self) -> Floats:
+        """The measure where it is integral, else 0."""
+        return np.where(self.integral, self.values, 0.0)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest magnitude among `integers`."""
+        return float(np.abs(self.integers).max(initial=0.0))
+
+    @cached_property
+    def fractional(self) -> Bools | None:
+        """Which measures are there and not integral; None if none is."""
+        mask = self.present & ~self.integral
+        return mask if mask.any() else None
+
+    @cached_property
+    def or_greatest(self) -> Floats:
+        """The measure, infinity where it is missing."""
+        return self.values if self.complete else np.where(self.present, self.values, np.inf)
+
+    @cached_property
+    def or_least(self) -> Floats:
+        """The measure, minus infinity where it is missing."""
+        return self.values if self.complete else np.where(self.present, self.values, -np.inf)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The lines that one task counts in one batch, grouped by period and series."""
+
+    groups: Ints  # per counted line: the number of its group, 0 .. size - 1
+    size: int  # how many groups there are
+    measure: Numbers | None  # of all lines of the batch; None for a task without a measure
+    rows: Ints | None = None  # which lines of the batch the task counts; None: all
+
+    @property
+    def numbers(self) -> Numbers:
+        if self.measure is None:
+            raise ValueError("this accumulator needs a measure, the task has none: add one to the task")
+        return self.measure
+
+    def of(self, column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """The entries of a column of the whole batch that belong to the counted lines."""
+        return column if self.rows is None else column.take(self.rows)
+
+    def sums(self, column: npt.NDArray[Any]) -> Floats:
+        """A column of the whole batch summed by group, in float64."""
+        summed = np.bincount(self.groups, weights=self.of(column), minlength=self.size)
+        return summed.astype(np.float64, copy=False)
+
+
+class Accumulator(ABC):
+    """A mergeable state of one or more Arrow columns."""
+
+    name: str
+    columns: Mapping[str, pa.DataType]
+
+    @abstractmethod
+    def add(self, batch: Batch) -> dict[str, pa.Array]:
+        """The state of each group of `batch`: every column has `batch.size` entries."""
+
+    @abstractmethod
+    def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
+        """States merged: row i of `columns` goes into group `groups[i]`; null rows change nothing."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """One metric's value per row. `values` is NaN where there is none (the average of nothing)."""
+
+    values: Floats
+    integers: Ints | None = None  # the exact value where `exact` says so
+    exact: npt.NDArray[np.bool_] | None = None
+
+
+class Metric(ABC):
+    """A named result computed from accumulators."""
+
+    name: str
+    accumulators: tuple[Accumulator, ...]
+    measure: bool  # does it need a measure?
+    tolerance: float  # relative; how far the two layers' non-integral values may differ. 0: not at all
+
+    @abstractmethod
+    def results(self, columns: Columns) -> Results:
+        """The metric's value for every row of merged accumulator columns."""

@@ -1,0 +1,17 @@
+"""The least measure."""
+
+from __future__ import annotations
+
+from sluice.metrics.accumulators import MIN, extreme_results
+from sluice.metrics.base import Columns, Metric, Results
+
+
+class Min(Metric):
+    name = "min"
+    accumulators = (MIN,)
+    measure = True
+    tolerance = 0.0
+
+    def results(self, columns: Columns) -> Results:
+        """No value for a series without a single measure."""
+        return extreme_results(columns["min"])

@@ -1,0 +1,58 @@
+"""The fields of an access log's lines (Apache's common and combined formats), for the table `logs`.
+
+Only for people to query: no count is made from them. Fields stay bytes, for a log line need not be UTF-8.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_QUOTED = r'"((?:[^"\\]|\\.)*)"'  # Apache writes a quote inside a field as \"
+
+
+def _named(name: str) -> str:
+    return _QUOTED.replace("((", f"(?P<{name}>(", 1)
+
+
+_LINE = (
+    r"(?s)^(?P<client>\S+) (?P<ident>\S+) (?P<user_name>[^\[]*?) \[[^\]]*\] "
+    + _named("request")
+    + r" (?P<status>[0-9]{3}) (?P<bytes>-|[0-9]{1,18})(?: "
+    + _named("referer")
+    + " "
+    + _named("agent")
+    + ")?"
+)
+_REQUEST = r"(?s)^(?P<method>\S+)(?: (?P<path>.*?))?(?: (?P<protocol>[A-Z]+/[0-9.]+))?$"
+
+FIELDS = pa.schema(
+    [
+        ("client", pa.binary()),
+        ("ident", pa.binary()),
+        ("user_name", pa.binary()),
+        ("method", pa.binary()),
+        ("path", pa.binary()),
+        ("protocol", pa.binary()),
+        ("status", pa.int32()),
+        ("bytes", pa.int64()),
+        ("referer", pa.binary()),
+        ("agent", pa.binary()),
+    ]
+)
+
+
+def fields(lines: pa.Array) -> dict[str, pa.Array]:
+    """`FIELDS` of binary lines; null where a line has none ("-", nothing) or is no access log's."""
+    line = pc.extract_regex(lines, pattern=_LINE)
+    request = pc.extract_regex(pc.struct_field(line, "request"), pattern=_REQUEST)
+    found = {}
+    for field in FIELDS:
+        source = request if field.name in ("method", "path", "protocol") else line
+        values = pc.struct_field(source, field.name)
+        empty = pc.or_(pc.equal(values, b"-"), pc.equal(values, b""))
+        values = pc.if_else(empty, pa.scalar(None, values.type), values)
+        if not pa.types.is_binary(field.type):
+            values = values.cast(pa.string()).cast(field.type)
+        found[field.name] = values
+    return found

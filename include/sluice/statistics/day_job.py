@@ -1,0 +1,115 @@
+"""The two Spark jobs of a day: the archive's records to `logs`, and the day's `logs` to `task_results`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sluice.statistics.access_log import FIELDS
+from sluice.statistics.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
+from sluice.statistics.day_results import RESULTS, to_partials, to_results
+from sluice.statistics.plan import Plan
+from sluice.statistics.schema import KEYS, PARTIALS, RECORDS
+from sluice.tasks.spec import ActiveTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+IDENTITY = ("host", "src_file", "src_offset")
+#: What is in an archive file: RECORDS without the partition, which its path says.
+ARCHIVED = pa.schema([field for field in RECORDS if field.name != "partition"])
+
+
+def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
+    """The archive's records below the cut, as RECORDS; the partition is in each file's path."""
+    from pyspark.sql import functions as F
+
+    if not paths:
+        return spark.createDataFrame([], _spark_schema(RECORDS))
+    number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
+    ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
+    read = spark.read.schema(_spark_schema(ARCHIVED)).parquet(*paths)
+    return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
+
+
+def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
+    """The day's lines, each once: the copy with the smallest offset, and how many there were."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    lines = records.select(*RECORDS.names).mapInArrow(
+        partial(of_day, which=which, plan=plan), _spark_schema(DAY_LINES)
+    )
+    copies = Window.partitionBy(*IDENTITY)
+    return (
+        lines.withColumn("rank", F.row_number().over(copies.orderBy("offset", "partition")))
+        .withColumn("copies", F.count(F.lit(1)).over(copies))
+        .where("rank = 1")
+        .select(*DAY_LINES.names, "copies")
+    )
+
+
+def write_logs(lines: DataFrame, plan: Plan, location: str) -> tuple[int, int]:
+    """Write the partition of `logs`; how many lines there were, and how many are in it."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    counts = Observation("lines")
+    (
+        lines.mapInArrow(partial(to_logs, plan=plan), _spark_schema(LOG_LINES))
+        .observe(
+            counts,
+            F.coalesce(F.sum("copies"), F.lit(0)).alias("raw"),
+            F.count_if(F.col("reason").isNull()).alias("kept"),
+        )
+        .where("reason IS NULL")
+        .select(
+            *IDENTITY,
+            F.col("partition").alias("kafka_partition"),
+            F.col("offset").alias("kafka_offset"),
+            F.timestamp_millis("arrival").alias("arrival"),
+            F.timestamp_millis("event_ms").alias("event_time"),
+            # As they are, UTF-8 or not: the line that is read back has the bytes that were logged.
+            F.col("line").cast("string"),
+            *(
+                F.col(field.name).cast("string") if pa.types.is_binary(field.type) else field.name
+                for field in FIELDS
+            ),
+        )
+        .write.parquet(location)
+    )
+    found = counts.get
+    return int(found["raw"]), int(found["kept"])
+
+
+def write_results(
+    spark: SparkSession, plan: Plan, tasks: Sequence[ActiveTask], logs: str, location: str
+) -> None:
+    """Write the partition of `task_results` from that of `logs`."""
+    from pyspark.sql import functions as F
+
+    lines = (
+        spark.read.schema("kafka_partition int, kafka_offset bigint, line string")
+        .parquet(logs)
+        .select(
+            F.col("kafka_partition").alias("partition"),
+            F.col("kafka_offset").alias("offset"),
+            F.col("line").cast("binary"),
+        )
+    )
+    (
+        lines.mapInArrow(partial(to_partials, plan=plan), _spark_schema(PARTIALS))
+        .repartition(*KEYS)
+        .mapInArrow(partial(to_results, tasks=tasks), _spark_schema(RESULTS))
+        .write.parquet(location)
+    )
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)

@@ -1,0 +1,82 @@
+"""The lines of one day, batch by batch: those of the archive that belong to it, and their rows of `logs`.
+
+These run inside Spark's Python workers (`mapInArrow`), on either side of the step that removes doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.statistics.access_log import FIELDS, fields
+from sluice.statistics.extract import Bools
+from sluice.statistics.lines import identify
+from sluice.statistics.parse import dead_reason, event_time
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan
+from sluice.statistics.schema import RECORDS
+
+DAY_MS = 86_400_000
+# A byte that is no UTF-8 becomes U+FFFD, three bytes: a value has at most three times the bytes of its line.
+WIDEST = 3
+
+#: A line of the day with its identity and its time.
+DAY_LINES = pa.schema([*RECORDS, pa.field("event_ms", pa.int64(), nullable=False)])
+#: The same, doubles removed, with what it is not counted for (null: nothing) and the fields of an access log.
+LOG_LINES = pa.schema([*DAY_LINES, pa.field("copies", pa.int64()), pa.field("reason", pa.string()), *FIELDS])
+
+
+@dataclass(frozen=True)
+class DayOf:
+    """A topic's day of event time (UTC)."""
+
+    topic: str
+    day: date
+
+    @property
+    def start_ms(self) -> int:
+        return int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp()) * 1000
+
+
+def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: Plan) -> Iterator[pa.RecordBatch]:
+    """RECORDS as archived to DAY_LINES: those with a time in the day, identified."""
+    for batch in batches:
+        records, _ = identify(batch.select(RECORDS.names).cast(RECORDS), which.topic)
+        ms, valid = event_time(records.column("line"), plan.topic)
+        inside = valid & (ms >= which.start_ms) & (ms < which.start_ms + DAY_MS)
+        whole = pa.RecordBatch.from_arrays([*records.columns, pa.array(ms)], schema=DAY_LINES)
+        yield whole if inside.all() else whole.filter(pa.array(inside))
+
+
+def to_logs(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Unique DAY_LINES (with `copies`) to LOG_LINES."""
+    for batch in batches:
+        lines = batch.column("line")
+        parsed = fields(lines)
+        columns = [
+            *(batch.column(name) for name in (*DAY_LINES.names, "copies")),
+            _reasons(batch, plan),
+            *(parsed[name] for name in FIELDS.names),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=LOG_LINES)
+
+
+def _reasons(batch: pa.RecordBatch, plan: Plan) -> pa.Array:
+    """Why a line is counted by no task, as the engine says; asked where a value can be over the limit."""
+    lines = batch.column("line")
+    everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
+    reasons = dead_reason(lines, everything, plan.limits)
+    long: Bools = pc.greater(
+        pc.multiply(pc.binary_length(lines).cast(pa.int64()), WIDEST), plan.limits.dimension_bytes
+    ).to_numpy(zero_copy_only=False)
+    if not long.any():
+        return reasons
+    at = np.flatnonzero(long)
+    found = np.array(reasons.to_pylist(), object)
+    found[at] = count(batch.select(RECORDS.names).take(pa.array(at)), plan).reason.to_pylist()
+    return pa.array(found, pa.string())

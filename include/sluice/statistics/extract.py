@@ -1,0 +1,128 @@
+"""Values cut out of lines, each distinct expression once a batch.
+
+A value column is kept as a dictionary: a code per line (the last code: nothing was extracted) and the
+distinct values. Filters, escapes, limits and number parsing then look at distinct values only, which are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.statistics.groups import Ints
+from sluice.tasks.spec import Extract, Filter
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+_ASCII = 0x80
+#: What counts as a number; not "nan", "inf", "1_000" or "0x10", which some parsers take.
+_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+@dataclass(frozen=True)
+class Values:
+    """One extracted value per line: `codes[i]` indexes `distinct`; `len(distinct)` says there is none."""
+
+    codes: Ints
+    distinct: pa.Array  # string, without nulls
+
+
+def raw(lines: pa.Array) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
+    """Where each line (binary, without nulls) starts and ends in the buffer that holds them all."""
+    _, offsets, data = lines.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1].astype(np.int64)
+    return bounds[:-1], bounds[1:], np.frombuffer(data if data is not None else b"", np.uint8)
+
+
+def text(lines: pa.Array) -> pa.Array:
+    """Lines (binary) as text: bytes that are not UTF-8 become U+FFFD, in those lines only."""
+    try:
+        return lines.cast(pa.string())
+    except pa.ArrowInvalid:
+        starts, ends, data = raw(lines)
+        beyond_ascii = np.flatnonzero(data[starts[0] : ends[-1]] >= _ASCII) + starts[0]
+        suspects = np.unique(np.searchsorted(ends, beyond_ascii, side="right"))
+        mask = np.zeros(len(lines), bool)
+        mask[suspects] = True
+        found = lines.take(pa.array(suspects)).to_pylist()
+        repaired = pa.array([line.decode(errors="replace").encode() for line in found], pa.binary())
+        return pc.replace_with_mask(lines, pa.array(mask), repaired).cast(pa.string())
+
+
+class Lines:
+    """The lines of one batch, and what was cut out of them so far."""
+
+    def __init__(self, lines: pa.Array, fields: dict[str, int]) -> None:
+        """`fields`: for each delimiter, the highest index that any expression takes."""
+        self.text = text(lines)
+        self._fields = fields
+        self._split: dict[str, tuple[Ints, pa.Array]] = {}
+        self._values: dict[Extract, Values] = {}
+
+    def values(self, extract: Extract) -> Values:
+        found = self._values.get(extract)
+        if found is None:
+            found = self._values[extract] = self._extract(extract)
+        return found
+
+    def _extract(self, extract: Extract) -> Values:
+        if extract.delimiter is None or extract.index is None:
+            return encode(_match(self.text, extract))
+        if extract.regex is None:
+            return encode(self._field(extract.delimiter, extract.index))
+        # By delimiter, then by regex: the pattern meets each distinct field once.
+        fields = self.values(Extract(delimiter=extract.delimiter, index=extract.index))
+        matched = encode(_match(fields.distinct, extract))
+        return Values(np.append(matched.codes, len(matched.distinct))[fields.codes], matched.distinct)
+
+    def _field(self, delimiter: str, index: int) -> pa.Array:
+        """The field of that index; null in lines that have fewer."""
+        if delimiter not in self._split:
+            lists = pc.split_pattern(self.text, delimiter, max_splits=self._fields[delimiter] + 1)
+            self._split[delimiter] = lists.offsets.to_numpy(), lists.values
+        offsets, values = self._split[delimiter]
+        take = offsets[:-1].astype(np.int64) + index
+        return values.take(pa.array(take, mask=take >= offsets[1:]))
+
+
+def _match(column: pa.Array, extract: Extract) -> pa.Array:
+    strings = pl.Series(pl.from_arrow(column))
+    return strings.str.extract(extract.regex or "", extract.capture).to_arrow().cast(pa.string())
+
+
+def encode(column: pa.Array) -> Values:
+    """A string column with nulls as `Values`."""
+    encoded = column.dictionary_encode()
+    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    return Values(codes.astype(np.int64), encoded.dictionary)
+
+
+def passing(values: Values, filter_: Filter | None) -> Bools:
+    """For each distinct value, and at last for "nothing extracted" (never), whether it passes."""
+    if filter_ is None:
+        passed = np.ones(len(values.distinct), bool)
+    else:
+        if filter_.regex is not None:
+            named = pl.Series(pl.from_arrow(values.distinct)).str.contains(filter_.regex).to_numpy()
+        else:
+            named = pc.is_in(values.distinct, pa.array(filter_.values, pa.string())).to_numpy(
+                zero_copy_only=False
+            )
+        passed = named if filter_.mode == "white" else ~named
+    return np.append(passed, False)
+
+
+def numbers(values: Values) -> Floats:
+    """The values as numbers, per line; NaN where there is none."""
+    numeric = pc.match_substring_regex(values.distinct, _NUMBER)
+    parsed = pl.Series(pl.from_arrow(pc.if_else(numeric, values.distinct, None))).cast(
+        pl.Float64, strict=False
+    )
+    floats = parsed.to_arrow().to_numpy(zero_copy_only=False)  # null becomes NaN
+    return np.append(np.where(np.isfinite(floats), floats, np.nan), np.nan)[values.codes]

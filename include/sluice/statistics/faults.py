@@ -1,0 +1,45 @@
+"""Points where a test may kill the speed layer or the archiver, as kill -9 would: nothing is cleaned up.
+
+``SLUICE_FAULT=after_blocks`` kills the process when it reaches the point of that name;
+``SLUICE_FAULT=after_commit:3`` when it reaches it for the third time. ``SLUICE_FAULTS=<directory>`` kills
+whoever reaches a point whose name is a file there, and takes the file away first: one death, also of a
+process that somebody else started long ago. Without the variables nothing happens.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+#: Some blocks of state are written and none is committed; committed and not yet projected; an archive file is
+#: written under its temporary name and not claimed; claimed and not yet in the index.
+Point = Literal["after_blocks", "after_commit", "archive_before_rename", "archive_after_rename"]
+
+_reached: Counter[str] = Counter()
+
+
+def crash_point(point: Point) -> None:
+    if _counted_down(point) or _taken(point):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _counted_down(point: Point) -> bool:
+    wanted, _, times = os.environ.get("SLUICE_FAULT", "").partition(":")
+    if wanted != point:
+        return False
+    _reached[point] += 1
+    return _reached[point] == int(times or 1)
+
+
+def _taken(point: Point) -> bool:
+    directory = os.environ.get("SLUICE_FAULTS")
+    if not directory:
+        return False
+    try:
+        (Path(directory) / point).unlink()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,53 @@
+"""Partial aggregates of the same series and period combined: associative and commutative."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.metrics import ACCUMULATORS, Accumulator
+from sluice.statistics.groups import Groups, Ints, code, group
+from sluice.statistics.schema import KEYS, PARTIALS
+
+
+def merge(table: pa.Table) -> pa.Table:
+    """PARTIALS with any number of rows a (task, version, period, key) to PARTIALS with one each.
+
+    Columns that are null in every row of a group stay null: that task does not need them.
+    """
+    return merge_numbered(table)[0]
+
+
+def merge_numbered(table: pa.Table) -> tuple[pa.Table, Ints]:
+    """`merge`, and for each row of `table` the row that it went into."""
+    if table.num_rows == 0:
+        return PARTIALS.empty_table(), np.empty(0, np.int64)
+    table = table.combine_chunks()
+    coded = [code(_column(table, name)) for name in KEYS]
+    groups = group([c for c, _ in coded], table.num_rows)
+    columns = {
+        name: distinct.take(pa.array(codes))
+        for name, (_, distinct), codes in zip(KEYS, coded, groups.codes, strict=True)
+    }
+    for accumulator in ACCUMULATORS.values():
+        columns |= _merge(accumulator, table, groups)
+    return pa.table([columns[f.name] for f in PARTIALS], schema=PARTIALS), groups.numbers
+
+
+def _merge(accumulator: Accumulator, table: pa.Table, groups: Groups) -> dict[str, pa.Array]:
+    """One accumulator merged, left null in the groups of tasks that do not need it."""
+    given = {name: _column(table, name) for name in accumulator.columns}
+    if all(c.null_count == len(c) for c in given.values()):
+        return {n: pa.nulls(groups.size, t) for n, t in accumulator.columns.items()}
+    merged = accumulator.merge(given, groups.numbers, groups.size)
+    if all(c.null_count > 0 for c in given.values()):
+        present = np.logical_or.reduce([c.is_valid().to_numpy(zero_copy_only=False) for c in given.values()])
+        needed = np.zeros(groups.size, bool)
+        needed[groups.numbers[present]] = True
+        merged = {n: pc.if_else(pa.array(needed), c, None) for n, c in merged.items()}
+    return merged
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    return table.column(name).chunk(0)

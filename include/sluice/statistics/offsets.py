@@ -1,0 +1,114 @@
+"""Where a topic begins and ends in Kafka, where the speed layer starts in it, and how far it shows to be.
+
+The truth is the commit book's. What is committed to the Kafka group ``sluice-speed-<topic>`` is for lag
+tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from sluice.settings import Settings
+from sluice.transmission.lag import speed_group
+from sluice.transmission.topics import Topics
+
+REQUEST_MS = 10_000
+# Showing the offsets must not hold up the counting.
+SHOW_MS = 2_000
+NO_EPOCH = -1
+
+
+class TopicReplaced(RuntimeError):
+    """The topic's offsets are not those that were committed: it was deleted and made again."""
+
+    def __init__(self, topic: str, detail: str) -> None:
+        super().__init__(
+            f"topic {topic!r} is another one than was counted so far ({detail}): it was deleted and made "
+            "again. Let the collection write to a topic of a new name, and give its tasks that name"
+        )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Offsets that Kafka dropped before they were counted: [first, next)."""
+
+    partition: int
+    first: int
+    next: int
+
+    def __str__(self) -> str:
+        return (
+            f"partition {self.partition}: offsets {self.first} to {self.next - 1} left Kafka before they "
+            "were counted; `sluice audit` shows the lines that miss, the archive may have them"
+        )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The first offset that each partition still has, and the one after its last."""
+
+    topic_id: str
+    first: dict[int, int]
+    next: dict[int, int]
+
+
+def starting_offsets(
+    topic: str, committed: Mapping[str, int], bounds: Bounds
+) -> tuple[dict[str, int], list[Lost]]:
+    """Where to go on: at the committed offsets, or where Kafka's log starts now, and then what that skips."""
+    start: dict[str, int] = {}
+    lost: list[Lost] = []
+    for partition, first in sorted(bounds.first.items()):
+        at = committed.get(str(partition), first if not committed else 0)
+        if at > bounds.next[partition]:
+            ends = f"partition {partition} ends at {bounds.next[partition]}, counted up to {at}"
+            raise TopicReplaced(topic, ends)
+        if at < first:
+            lost.append(Lost(partition, at, first))
+        start[str(partition)] = max(at, first)
+    return start, lost
+
+
+class TopicOffsets:
+    """One topic's offsets over one connection; used by one thread at a time."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self.topic = topic
+        self._settings = settings
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=settings.kafka.bootstrap,
+            client_id="sluice-speed",
+            group_id=speed_group(topic),
+            enable_auto_commit=False,
+            request_timeout_ms=REQUEST_MS,
+        )
+        self._partitions: list[TopicPartition] = []
+
+    def bounds(self) -> Bounds:
+        """Raises TopicMissing when there is no such topic."""
+        with Topics(self._settings) as topics:
+            topic = topics.describe(self.topic)
+        self._partitions = [TopicPartition(self.topic, number) for number in topic.partitions]
+        first = self._consumer.beginning_offsets(self._partitions)
+        return Bounds(topic.id, {at.partition: offset for at, offset in first.items()}, self.ends())
+
+    def ends(self) -> dict[int, int]:
+        ends = self._consumer.end_offsets(self._partitions, timeout_ms=SHOW_MS)
+        return {at.partition: offset for at, offset in ends.items()}
+
+    def commit(self, end: Mapping[str, int]) -> None:
+        """Show the group to be at these offsets."""
+        self._consumer.commit(
+            {
+                TopicPartition(self.topic, int(partition)): OffsetAndMetadata(offset, "", NO_EPOCH)
+                for partition, offset in end.items()
+            },
+            timeout_ms=SHOW_MS,
+        )
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,311 @@
+"""The speed layer's micro-batch: from lines to committed state to online results, each line exactly once.
+
+A batch is an offset range of each partition, beginning where the newest commit ended. It
+
+1. takes the active tasks and compiles them to a plan: a changed task counts from this batch on;
+2. makes one pass over the lines in the executors: doubles out, the rest to partial aggregates;
+3. checks the new byte intervals against the whole ledger, and repeats the pass with more knowledge if a
+   double slipped through (it came from another partition, or from a file that was not at hand);
+4. merges the partial aggregates into the committed blocks of state;
+5. writes the new blocks to HBase, as columns that nobody reads yet;
+6. commits in PostgreSQL: the row (topic, seq) with everything that is true because of it, in one
+   transaction. A second writer collides here, and stops;
+7. projects: writes the results of the series touched, notes that it did, deletes the columns replaced, and
+   shows the offsets to Kafka and the progress to whoever looks.
+
+Death before 6 leaves columns that were never committed, and the next start counts the same lines anew.
+Death after it leaves results that lag behind the state, and the next start projects the commits not yet
+projected. Results carry the time of their commit as HBase's timestamp, so what a writer that was fenced out
+in the meantime still writes lies beneath what its successor wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from kafka.errors import KafkaError
+
+from sluice.settings import Settings
+from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, unpack
+from sluice.statistics.doubles import gather
+from sluice.statistics.faults import crash_point
+from sluice.statistics.ledger import ByteLedger
+from sluice.statistics.offsets import TopicOffsets, TopicReplaced, starting_offsets
+from sluice.statistics.partition_pass import FOUND, Gathered, PartitionPass
+from sluice.statistics.plan import Plan
+from sluice.statistics.progress import Progress
+from sluice.statistics.results import results
+from sluice.statistics.state import State
+from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
+from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.postgres import engine, patiently
+from sluice.tasks.spec import ActiveTask, TopicSpec
+from sluice.tasks.store import TaskStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+EPOCH = date(1970, 1, 1)
+
+
+class Closed(RuntimeError):
+    """The speed layer is stopping: this batch is left to its successor."""
+
+
+class MicroBatch:
+    """The function that Spark calls for each micro-batch of one topic, with all the state of this writer.
+
+    It lives from one start of the query to the next. Whatever fails leaves it in doubt, so a failure ends
+    it: the next start reads the state afresh, under a new token.
+    """
+
+    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: Progress) -> None:
+        self.topic = topic
+        self.token = secrets.token_hex(8)
+        self.failure: Exception | None = None
+        self._settings = settings
+        self._checkpoint = checkpoint
+        self._progress = progress
+        self._log = CommitLog(engine(settings), topic)
+        self._tasks = TaskStore(engine(settings))
+        self._hbase = HBase.of(settings)
+        self._state = State(self._log, self._hbase)
+        self._offsets = TopicOffsets(settings, topic)
+        self._claim = TopicClaim(engine(settings), topic)
+        self._gate = threading.Lock()
+        self._closed = False
+        self._ledger = ByteLedger()
+        self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
+        self._seq = 0
+        self._committed_at = datetime.fromtimestamp(0, UTC)
+        self._position: dict[str, int] = {}
+        self._topic_id = ""
+        self._open: set[Version] = set()
+        self._known: dict[Version, ActiveTask] = {}
+
+    def open(self) -> dict[str, int]:
+        """Read the committed state and finish what was cut short; the offsets to start from.
+
+        Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
+        """
+        self._claim.take()
+        head = self._log.head()
+        bounds = self._offsets.bounds()
+        if head is not None:
+            if head.topic_id != bounds.topic_id:
+                raise TopicReplaced(self.topic, f"its id is {bounds.topic_id}, not {head.topic_id}")
+            self._seq, self._committed_at = head.seq, head.committed_at
+        self._topic_id = bounds.topic_id
+        self._position, lost = starting_offsets(self.topic, head.end if head else {}, bounds)
+        for loss in lost:
+            log.error("topic %s: %s", self.topic, loss)
+            self._progress.error(self.topic, str(loss))
+        self._ledger = ByteLedger.from_rows(vars(row) for row in self._log.ledger())
+        self._open = self._log.open_versions()
+        self._project_missed()
+        self._show()
+        log.info("topic %s: writer %s goes on after commit %d", self.topic, self.token, self._seq)
+        return dict(self._position)
+
+    def close(self, seconds: float) -> None:
+        """Let the batch under way finish, for so many seconds, then let go of all; no other batch begins."""
+        finished = self._gate.acquire(timeout=seconds) if seconds else self._gate.acquire(blocking=False)
+        already, self._closed = self._closed, True
+        if finished:
+            self._gate.release()
+        if not already:
+            self._claim.release()
+            with suppress(KafkaError, OSError):
+                self._offsets.close()
+            self._hbase.close()
+
+    def __call__(self, lines: DataFrame, batch_id: int) -> None:
+        with self._gate:
+            if self._closed:
+                raise Closed(self.topic)
+            try:
+                self._count(lines, end_offsets(self._checkpoint, self.topic, batch_id))
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def _count(self, lines: DataFrame, end: dict[str, int]) -> None:
+        clock = _Clock()
+        tasks = {
+            (task.task_id, task.version): task
+            for task in patiently(partial(self._tasks.active, self.topic), self._log.patience)
+        }
+        self._known |= tasks
+        plan = Plan.of(tasks.values(), self._settings.limits, TopicSpec(name=self.topic))
+        clock.lap("tasks")
+        found, ledger = gather(partial(_run, lines, plan, self.topic), self._ledger, self._recent)
+        clock.lap("pass")
+        layouts = self._state.layouts(_periods(found.partials))
+        changes = merge_into_blocks(found.partials, layouts, self._state.load)
+        clock.lap("merge")
+        seq = self._seq + 1
+        pointers = self._state.write(seq, self.token, changes.blocks)
+        clock.lap("blocks")
+        commit = self._commit(seq, end, tasks, found, ledger)
+        self._log.append(replace(commit, blocks=pointers, dropped=[block.row for block in changes.removed]))
+        self._committed(commit, changes, ledger)
+        self._state.committed(pointers, changes.blocks, changes.removed)
+        clock.lap("commit")
+        crash_point("after_commit")
+        written = self._project(changes.touched)
+        self._log.set_projected(seq)
+        clock.lap("project")
+        self._state.prune()
+        clock.lap("prune")
+        lag = self._show()
+        clock.lap("show")
+        self._progress.batch(
+            self.topic,
+            dict(found.counts),
+            seq=seq,
+            token=self.token,
+            end=end,
+            lag=lag,
+            tasks=[task.label for task in tasks.values()],
+            blocks=len(pointers),
+            results=written,
+            committed_at=self._committed_at.isoformat(),
+            durations=clock.laps,
+        )
+
+    def _commit(
+        self,
+        seq: int,
+        end: dict[str, int],
+        tasks: Mapping[Version, ActiveTask],
+        found: Gathered,
+        ledger: ByteLedger,
+    ) -> Commit:
+        # Later than every commit before, whatever the clocks say: it orders the results in HBase.
+        now = datetime.now(UTC)
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+        return Commit(
+            seq=seq,
+            token=self.token,
+            topic_id=self._topic_id,
+            committed_at=max(now, self._committed_at + timedelta(milliseconds=1)),
+            start={partition: self._position.get(partition, 0) for partition in end},
+            end=end,
+            tasks=sorted(tasks),
+            counts=found.counts,
+            ledger=[LedgerRow(**row) for row in ledger.to_rows()],
+            opened=sorted(tasks.keys() - self._open),
+            closed=sorted(self._open - tasks.keys()),
+            days=[
+                DayLines(
+                    EPOCH + timedelta(days=row["day"]), row["partition"], row["lines"], row["last_offset"]
+                )
+                for row in found.days.to_pylist()
+            ],
+            dead_letters=found.dead_letters.to_pylist(),
+        )
+
+    def _committed(self, commit: Commit, changes: Changes, ledger: ByteLedger) -> None:
+        self._seq, self._position = commit.seq, dict(commit.end)
+        self._committed_at = commit.committed_at
+        self._open = set(commit.tasks)
+        self._recent = ledger.files()
+        self._ledger.update(ledger)
+
+    def _project(self, touched: pa.Table) -> int:
+        """Write the online results of these series; how many."""
+        versions = set(zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True))
+        for version in versions - self._known.keys():
+            self._known[version] = patiently(partial(self._tasks.version, *version), self._log.patience)
+        rows = results(touched, {version: self._known[version] for version in versions})
+        cells = zip(rows.column("row").to_pylist(), rows.column("text").to_pylist(), strict=True)
+        stamp = round(self._committed_at.timestamp() * 1000)
+        return self._hbase.put(
+            RESULTS, ((row, {ONLINE: text.encode()}) for row, text in cells), timestamp=stamp
+        )
+
+    def _project_missed(self) -> None:
+        """Project the blocks of commits whose projection was cut short."""
+        projected = self._log.projected()
+        if projected >= self._seq:
+            return
+        pointers = self._log.pointers_at(self._log.rows_since(projected))
+        self._state.layouts({pointer.period for pointer in pointers})
+        blocks = self._state.load(BlockId.parse(pointer.row) for pointer in pointers)
+        written = self._project(unpack(blocks))
+        self._log.set_projected(self._seq)
+        self._state.prune()
+        log.info("topic %s: %d results of commits %d to %d", self.topic, written, projected + 1, self._seq)
+
+    def _show(self) -> int | None:
+        """Show Kafka's lag tools how far this is; how many records are still to come, None if unknown."""
+        try:
+            self._offsets.commit(self._position)
+            ends = self._offsets.ends()
+        except KafkaError as error:
+            log.warning("topic %s: offsets not shown to Kafka: %s", self.topic, error)
+            return None
+        return sum(max(0, end - self._position.get(str(at), 0)) for at, end in ends.items())
+
+
+def end_offsets(checkpoint: Path, topic: str, batch_id: int) -> dict[str, int]:
+    """Where a batch ends: Spark writes it down before it runs the batch.
+
+    The third line of ``offsets/<batch>`` is the source's; the first two are a version and metadata.
+    """
+    written = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()
+    return {partition: int(offset) for partition, offset in json.loads(written[2])[topic].items()}
+
+
+def by_identity(lines: DataFrame) -> DataFrame:
+    """The same lines, dealt out so that lines of one identity meet."""
+    from pyspark.sql import functions as F
+
+    values = [  # `get` is null where a record lacks the header; `[0]` would be an error
+        F.expr(f"get(filter(headers, h -> h.key = '{name}'), 0).value")
+        for name in ("host", "src_file", "src_offset")
+    ]
+    return lines.repartition(*values)
+
+
+def _run(lines: DataFrame, plan: Plan, topic: str, known: pa.Table, dealt: bool) -> Gathered:
+    work = PartitionPass(plan, topic, known)
+
+    def function(batches: Any) -> Any:
+        yield from work(batches)
+
+    found = (by_identity(lines) if dealt else lines).mapInArrow(function, FOUND)
+    return Gathered.of(found.toArrow())
+
+
+def _periods(partials: pa.Table) -> set[tuple[int, int, int]]:
+    named = partials.select(["task_id", "version", "period_start"])
+    distinct = named.group_by(named.schema.names, use_threads=False).aggregate([])
+    return set(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
+
+
+class _Clock:
+    """Milliseconds from one lap to the next."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, int] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = round((now - self._last) * 1000)
+        self._last = now

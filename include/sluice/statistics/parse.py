@@ -1,0 +1,104 @@
+"""When a line happened, and why a line cannot be counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.settings import Limits
+from sluice.statistics.extract import raw, text
+from sluice.statistics.groups import Ints
+from sluice.tasks.spec import TopicSpec
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+NO_EVENT_TIME = "no event time"
+
+#: Apache's %t, e.g. [17/May/2015:10:05:03 +0000]; of several in a line, the first counts.
+_STAMP = r"\[([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\]"
+#: The same, position by position: d a digit, U and l a letter, s a sign, the rest as it stands.
+_SHAPE = "dd/Ull/dddd:dd:dd:dd sdddd"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998
+_DIGITS, _LETTERS, _HOURS, _SIXTY = 10, 26, 24, 60
+
+
+def event_time(line: pa.Array, topic: TopicSpec) -> tuple[Ints, Bools]:
+    """Each line's own time in ms since the epoch, and whether it has one (0 where it has not).
+
+    `line` is binary, without nulls. The stamp must be a real date of the years 1970 to 9998 with a real time.
+    The stamp behind the first bracket is read by position; lines that have none there are searched.
+    """
+    if topic.format != "combined":
+        raise ValueError(f"format {topic.format!r} of topic {topic.name} is not known: use combined")
+    ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
+    shaped = np.zeros(len(line), bool)
+    if len(line) == 0:
+        return ms, valid
+    at = pc.find_substring(line, b"[").to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    starts, ends, buffer = raw(line)
+    fits = np.flatnonzero((at > 0) & (starts + at + len(_SHAPE) < ends))
+    first = (starts + at)[fits]
+    closed = buffer[first + len(_SHAPE)] == ord("]")
+    fits, first = fits[closed], first[closed]
+    shaped[fits], ms[fits], valid[fits] = _read([buffer[first + k] for k in range(len(_SHAPE))])
+    search = np.flatnonzero(~shaped)
+    if len(search):
+        found = pl.Series(pl.from_arrow(text(line.take(pa.array(search))))).str.extract(_STAMP, 1)
+        hits = search[found.is_not_null().to_numpy()]
+        flat = np.frombuffer("".join(found.drop_nulls().to_list()).encode(), np.uint8)
+        _, ms[hits], valid[hits] = _read(list(flat.reshape(-1, len(_SHAPE)).T))
+    return ms, valid
+
+
+def dead_reason(line: pa.Array, valid: Bools, limits: Limits) -> pa.Array:
+    """Why each line cannot be counted by any task, null where it can: too long, or without a time."""
+    starts, ends, _ = raw(line)
+    reasons = np.full(len(line), None, object)
+    reasons[~valid] = NO_EVENT_TIME
+    reasons[ends - starts > limits.line_bytes] = f"line over {limits.line_bytes} bytes"
+    return pa.array(reasons, pa.string())
+
+
+def _read(columns: list[Bytes]) -> tuple[Bools, Ints, Bools]:
+    """Stamps, an array per character: which have the shape, their time in ms, which are real times."""
+    shaped = np.ones(len(columns[0]), bool)
+    for kind, column in zip(_SHAPE, columns, strict=True):
+        if kind == "d":
+            shaped &= (column - np.uint8(ord("0"))) < _DIGITS  # wraps below "0"
+        elif kind == "U":
+            shaped &= (column - np.uint8(ord("A"))) < _LETTERS
+        elif kind == "l":
+            shaped &= (column - np.uint8(ord("a"))) < _LETTERS
+        elif kind == "s":
+            shaped &= (column == ord("+")) | (column == ord("-"))
+        else:
+            shaped &= column == ord(kind)
+
+    def number(start: int, stop: int) -> Ints:
+        value = np.zeros(len(shaped), np.int64)
+        for column in columns[start:stop]:
+            value = value * 10 + column - ord("0")
+        return value
+
+    day, year, hour, minute, second = (
+        number(a, b) for a, b in ((0, 2), (7, 11), (12, 14), (15, 17), (18, 20))
+    )
+    month = np.zeros(len(shaped), np.int64)
+    for n, name in enumerate(_MONTHS, 1):
+        month[(columns[3] == ord(name[0])) & (columns[4] == ord(name[1])) & (columns[5] == ord(name[2]))] = n
+    zone_hour, zone_minute = number(22, 24), number(24, 26)
+    zone = (zone_hour * 60 + zone_minute) * np.where(columns[21] == ord("-"), -1, 1)
+    valid = shaped & (month > 0) & (hour < _HOURS) & (minute < _SIXTY) & (second < _SIXTY)
+    valid &= (zone_hour < _HOURS) & (zone_minute < _SIXTY) & (year >= _FIRST_YEAR) & (year <= _LAST_YEAR)
+    # numpy's calendar: months since the epoch, then the first days of this month and of the next.
+    months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
+    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    after = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+    valid &= (day >= 1) & (day <= after - first)
+    seconds = (first + day - 1) * 86400 + hour * 3600 + minute * 60 + second - zone * 60
+    return shaped, np.where(valid, seconds * 1000, 0), valid

@@ -1,0 +1,193 @@
+"""Lines to partial aggregates: extract, filter, group, accumulate, in one vectorised pass for all tasks.
+
+The same call serves both layers. What it computes depends on the lines and the plan alone, so any split of
+the lines into batches gives, once merged (`merge.py`), the same aggregates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.metrics import Batch, Numbers
+from sluice.statistics.extract import Bools, Lines, Values, numbers, passing
+from sluice.statistics.groups import Coded, Groups, Ints, group
+from sluice.statistics.parse import dead_reason, event_time
+from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
+from sluice.statistics.rowkey import escape_column
+from sluice.statistics.schema import PARTIALS
+from sluice.tasks.spec import Extract
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What became of a batch of unique lines."""
+
+    partials: pa.Table  # PARTIALS
+    event_ms: Ints  # per line; 0 where it has no time
+    reason: pa.Array  # string per line: why it is a dead letter, null where it is not
+
+
+def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
+    """Unique RECORDS to partial aggregates: a line is either counted (event_ms says when) or has a reason.
+
+    A dead line is counted by no task: too long, without a time, or with a dimension's value over the limit.
+    """
+    line = records.column("line")
+    line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
+    if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
+        line = pa.array([], pa.binary())
+    event_ms, valid = event_time(line, plan.topic)
+    reason = dead_reason(line, valid, plan.limits)
+    alive = reason.is_null().to_numpy(zero_copy_only=False)
+    everything = bool(alive.all())
+    kept = line if everything else line.filter(pa.array(alive))
+    where = np.flatnonzero(alive)
+    pass_ = _Pass(
+        Lines(kept, plan.fields),
+        plan,
+        event_ms[where],
+        np.asarray(records.column("partition"))[where],
+        np.asarray(records.column("offset"))[where],
+    )
+    table, long = pass_.run()
+    if long.any():
+        reasons = np.array(reason.to_pylist(), object)
+        reasons[where[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
+        reason = pa.array(reasons, pa.string())
+    return Counted(table, event_ms, reason)
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """The lines that a task counts (None: all of them), grouped by period and series."""
+
+    rows: Ints | None
+    groups: Groups
+    period_start: pa.Array
+    key: pa.Array
+
+
+class _Pass:
+    """One batch's work: values, selections, groups and accumulators are made once for all tasks."""
+
+    def __init__(self, lines: Lines, plan: Plan, event_ms: Ints, partition: Ints, offset: Ints) -> None:
+        self._lines, self._plan, self._event_ms = lines, plan, event_ms
+        self._partition, self._offset = partition, offset
+        self._long = np.zeros(len(event_ms), bool)
+        self._ranges: dict[tuple[Range, ...], Bools | None] = {}
+        self._passing: dict[Selection, Bools | None] = {}
+        self._periods: dict[int, tuple[Coded, int]] = {}
+        self._numbers: dict[Extract, Numbers] = {}
+        self._groupings: dict[object, _Grouping] = {}
+        self._batches: dict[object, Batch] = {}
+        self._columns: dict[object, dict[str, pa.Array]] = {}
+
+    def run(self) -> tuple[pa.Table, Bools]:
+        """The partial aggregates (PARTIALS), and which lines are dead for their dimensions' length."""
+        for task in self._plan.tasks:
+            in_range = self._in_range(task.ranges)
+            for dimension in task.dimensions:
+                self._mark_long(dimension.extract, in_range)
+        tables = [self._task(task) for task in self._plan.tasks] if len(self._event_ms) else []
+        return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long
+
+    def _mark_long(self, extract: Extract, in_range: Bools | None) -> None:
+        """A value is too long whether or not its task's filters pass: the rule needs no other task's help."""
+        values = self._lines.values(extract)
+        over = pc.greater(pc.binary_length(values.distinct), self._plan.limits.dimension_bytes)
+        if pc.any(over).as_py():
+            hit = np.append(over.to_numpy(zero_copy_only=False), False)[values.codes]
+            self._long |= hit if in_range is None else hit & in_range
+
+    def _task(self, task: TaskPlan) -> pa.Table:
+        shared = (task.ranges, task.period_ms, task.dimensions, task.where)
+        grouping = self._groupings.get(shared)
+        if grouping is None:
+            grouping = self._groupings[shared] = self._group(task)
+        size = grouping.groups.size
+        columns: dict[str, pa.Array] = {
+            "task_id": pa.array(np.full(size, task.task_id, np.int32)),
+            "version": pa.array(np.full(size, task.version, np.int32)),
+            "period_start": grouping.period_start,
+            "key": grouping.key,
+        }
+        for accumulator in task.accumulators:
+            measured = (shared, task.measure)
+            if (*measured, accumulator.name) not in self._columns:
+                batch = self._batches.get(measured)
+                if batch is None:
+                    batch = self._batches[measured] = self._batch(grouping, task.measure)
+                self._columns[(*measured, accumulator.name)] = accumulator.add(batch)
+            columns |= self._columns[(*measured, accumulator.name)]
+        return pa.table(
+            [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in PARTIALS],
+            schema=PARTIALS,
+        )
+
+    def _batch(self, grouping: _Grouping, measure: Extract | None) -> Batch:
+        if measure is not None and measure not in self._numbers:
+            self._numbers[measure] = Numbers(numbers(self._lines.values(measure)))
+        found = None if measure is None else self._numbers[measure]
+        return Batch(grouping.groups.numbers, grouping.groups.size, found, grouping.rows)
+
+    def _group(self, task: TaskPlan) -> _Grouping:
+        masks = [self._in_range(task.ranges), None if not self._long.any() else ~self._long]
+        masks += [self._passes(s) for s in (*task.where, *task.dimensions)]
+        restricting = [m for m in masks if m is not None]
+        rows = np.flatnonzero(np.logical_and.reduce(restricting)) if restricting else None
+        period, first = self._period(task.period_ms)
+        values = [self._lines.values(d.extract) for d in task.dimensions]
+        coded = [period, *(Coded(v.codes, len(v.distinct) + 1) for v in values)]
+        if rows is not None:
+            coded = [Coded(c.codes[rows], c.size) for c in coded]
+        groups = group(coded, len(self._event_ms) if rows is None else len(rows))
+        starts = (groups.codes[0] + first) * task.period_ms
+        return _Grouping(rows, groups, pa.array(starts), _keys(values, groups))
+
+    def _passes(self, selection: Selection) -> Bools | None:
+        """Which lines have a value that passes; None if all have."""
+        if selection not in self._passing:
+            values = self._lines.values(selection.extract)
+            mask = passing(values, selection.filter)[values.codes]
+            self._passing[selection] = None if mask.all() else mask
+        return self._passing[selection]
+
+    def _period(self, period_ms: int) -> tuple[Coded, int]:
+        """Each line's period, counted from the first in the batch, and that first one."""
+        if period_ms not in self._periods:
+            number = self._event_ms // period_ms  # floors, also before 1970
+            first = int(number.min())
+            self._periods[period_ms] = Coded(number - first, int(number.max()) - first + 1), first
+        return self._periods[period_ms]
+
+    def _in_range(self, ranges: tuple[Range, ...] | None) -> Bools | None:
+        """Which lines a version counts; None if all."""
+        if ranges is None:
+            return None
+        if ranges not in self._ranges:
+            mask = np.zeros(len(self._offset), bool)
+            for range_ in ranges:
+                start, end = dict(range_.start), None if range_.end is None else dict(range_.end)
+                for partition in np.unique(self._partition).tolist():
+                    # A partition that is not in `start` was added later; one not in `end` even after that.
+                    inside = (self._partition == partition) & (self._offset >= start.get(partition, 0))
+                    if end is not None:
+                        inside &= self._offset < end.get(partition, 0)
+                    mask |= inside
+            self._ranges[ranges] = None if mask.all() else mask
+        return self._ranges[ranges]
+
+
+def _keys(values: list[Values], groups: Groups) -> pa.Array:
+    """The series key of each group, from the codes of its dimensions."""
+    if not values:
+        return pa.array([""] * groups.size, pa.string())
+    parts = [
+        escape_column(v.distinct).take(pa.array(codes))
+        for v, codes in zip(values, groups.codes[1:], strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "_")

@@ -1,0 +1,101 @@
+"""Tasks compiled for the engine: what to cut, filter, group and accumulate, each distinct thing once.
+
+A plan is plain data (picklable), made on the driver once a batch and shipped to the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sluice.metrics import Accumulator, accumulators
+from sluice.settings import Limits
+from sluice.tasks.spec import ActiveTask, Extract, Filter, TopicSpec
+
+#: Offsets by partition.
+Offsets = Mapping[int, int] | Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which offsets a version counts, [start, end) a partition; no end while it is active (`task_ranges`)."""
+
+    start: tuple[tuple[int, int], ...]
+    end: tuple[tuple[int, int], ...] | None
+
+    @classmethod
+    def of(cls, start: Offsets, end: Offsets | None = None) -> Range:
+        return cls(_pairs(start), None if end is None else _pairs(end))
+
+
+def _pairs(offsets: Offsets) -> tuple[tuple[int, int], ...]:
+    return tuple(sorted((int(p), int(o)) for p, o in offsets.items()))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A value and which of its values pass."""
+
+    extract: Extract
+    filter: Filter | None
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """One task version. Two with equal `dimensions`, `where`, `period_ms` and `ranges` share their groups."""
+
+    task_id: int
+    version: int
+    period_ms: int
+    dimensions: tuple[Selection, ...]
+    where: tuple[Selection, ...]
+    measure: Extract | None
+    metrics: tuple[str, ...]
+    ranges: tuple[Range, ...] | None  # None: every line of the batch
+
+    @property
+    def accumulators(self) -> tuple[Accumulator, ...]:
+        return accumulators(self.metrics)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All tasks of a topic that a batch counts."""
+
+    tasks: tuple[TaskPlan, ...]
+    limits: Limits
+    topic: TopicSpec
+    fields: dict[str, int]  # for each delimiter, the highest index that any expression takes
+
+    @classmethod
+    def of(
+        cls,
+        tasks: Iterable[ActiveTask],
+        limits: Limits,
+        topic: TopicSpec | None = None,
+        ranges: Mapping[tuple[int, int], Sequence[Range]] | None = None,
+    ) -> Plan:
+        """`ranges` by (task id, version) keeps each version to its offsets; one not named counts none."""
+        compiled = []
+        for task in tasks:
+            spec = task.spec
+            own = None if ranges is None else tuple(ranges.get((task.task_id, task.version), ()))
+            compiled.append(
+                TaskPlan(
+                    task_id=task.task_id,
+                    version=task.version,
+                    period_ms=spec.period_ms,
+                    dimensions=tuple(Selection(d.extract, d.filter) for d in spec.dimensions),
+                    where=tuple(Selection(c.extract, c.filter) for c in spec.where),
+                    measure=spec.measure.extract if spec.measure else None,
+                    metrics=spec.metrics,
+                    ranges=own,
+                )
+            )
+        fields: dict[str, int] = {}
+        for plan in compiled:
+            extracts = [s.extract for s in (*plan.dimensions, *plan.where)]
+            for extract in (*extracts, *((plan.measure,) if plan.measure else ())):
+                if extract.delimiter is not None and extract.index is not None:
+                    fields[extract.delimiter] = max(fields.get(extract.delimiter, 0), extract.index)
+        return cls(tuple(compiled), limits, topic or TopicSpec(), fields)

@@ -1,0 +1,84 @@
+"""Merged partial aggregates to results: the value of each metric, its text, and the row that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.metrics import COLUMNS, Metric, metric
+from sluice.statistics.rowkey import encode_column
+from sluice.statistics.schema import PARTIALS
+from sluice.tasks.spec import ActiveTask
+
+RESULTS = pa.schema(
+    [
+        pa.field("task_id", pa.int32(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+        pa.field("period_start", pa.int64(), nullable=False),  # ms since the epoch
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+        pa.field("is_int", pa.bool_(), nullable=False),  # then `text` is exact, also where `value` is rounded
+        pa.field("text", pa.string(), nullable=False),  # decimal: integers without a point, floats as repr()
+        pa.field("row", pa.binary(), nullable=False),  # rowkey.RowKey
+    ]
+)
+
+
+def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.Table:
+    """Merged PARTIALS to RESULTS, a row for each series, period and metric that has a value.
+
+    `tasks` by (id, version); rows of versions that are not in it are left out.
+    """
+    columns = {name: _one(table.column(name)) for name in PARTIALS.names}
+    labels = columns["task_id"].to_numpy().astype(np.int64) << 32 | columns["version"].to_numpy()
+    parts = [RESULTS.empty_table()]
+    for label in np.unique(labels).tolist():
+        task = tasks.get((label >> 32, label & 0xFFFFFFFF))
+        if task is None:
+            continue
+        rows = pa.array(np.flatnonzero(labels == label))
+        own = columns if len(rows) == table.num_rows else {n: c.take(rows) for n, c in columns.items()}
+        parts += [_metric(own, task, metric(name)) for name in task.spec.metrics]
+    return pa.concat_tables(parts)
+
+
+def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> pa.Table:
+    found = wanted.results({name: columns[name] for name in COLUMNS})
+    there = np.flatnonzero(~np.isnan(found.values))
+    rows = pa.array(there)
+    values = found.values[there]
+    if found.integers is None or found.exact is None:
+        exact, text = np.zeros(len(there), bool), _floats(values)
+    else:
+        exact, text = found.exact[there], pa.array(found.integers[there]).cast(pa.string())
+        if not exact.all():
+            text = pc.replace_with_mask(text, pa.array(~exact), _floats(values[~exact]))
+    keys, periods = columns["key"].take(rows), columns["period_start"].take(rows)
+    names = [d.name for d in task.spec.dimensions]
+    return pa.table(
+        [
+            columns["task_id"].take(rows),
+            columns["version"].take(rows),
+            periods,
+            keys,
+            pa.array([wanted.name] * len(there), pa.string()),
+            pa.array(values),
+            pa.array(exact),
+            text,
+            encode_column(task.label, names, keys, wanted.name, periods),
+        ],
+        schema=RESULTS,
+    )
+
+
+def _floats(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pa.Array:
+    return pa.array([repr(v) for v in values.tolist()], pa.string())
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)

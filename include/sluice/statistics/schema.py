@@ -1,0 +1,34 @@
+"""The Arrow tables that flow through the engine, the same in both layers."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sluice.metrics import COLUMNS
+
+#: A batch of lines as either layer reads them: from Kafka online, from the archive offline.
+RECORDS = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("arrival", pa.int64(), nullable=False),  # ms since the epoch, stamped by the broker
+        pa.field("host", pa.string()),
+        pa.field("src_file", pa.string()),
+        pa.field("src_offset", pa.int64()),
+        pa.field("line", pa.binary(), nullable=False),  # without its newline
+    ]
+)
+
+#: What names a partial aggregate: a task version, a period and a series (`rowkey.series_key`).
+KEYS = ("task_id", "version", "period_start", "key")
+
+#: Partial aggregates: the keys, then every accumulator's columns, null where the task does not need them.
+PARTIALS = pa.schema(
+    [
+        pa.field("task_id", pa.int32(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+        pa.field("period_start", pa.int64(), nullable=False),  # ms since the epoch
+        pa.field("key", pa.string(), nullable=False),
+        *(pa.field(name, kind) for name, kind in COLUMNS.items()),
+    ]
+)

@@ -1,0 +1,211 @@
+"""The speed layer's application: one streaming query a topic, each restarted on its own when it fails.
+
+Spark's checkpoint is scratch, made anew for each start of a query and removed at its end: where to go on is
+in the commit book. A query that fails (Kafka, HBase or PostgreSQL stayed away longer than a batch waits)
+starts again with all state read afresh, after 1, 2, 4 ... 30 seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from sluice.settings import Settings
+from sluice.statistics.online import MicroBatch
+from sluice.statistics.progress import Progress
+from sluice.storage import schema
+from sluice.storage.commits import FencedOut
+from sluice.storage.postgres import engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+DEFAULT_TOPIC = "logs"
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the beginning
+POLL_SECONDS = 0.5
+BEAT_SECONDS = 2.0
+TOPICS_SECONDS = 10.0  # how soon a task on a new topic gets its query
+STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
+
+
+class TopicStream:
+    """One topic's query, and its restarts."""
+
+    def __init__(
+        self, spark: SparkSession, settings: Settings, topic: str, progress: Progress, checkpoints: Path
+    ) -> None:
+        self.topic = topic
+        self._checkpoints = checkpoints
+        self._spark = spark
+        self._settings = settings
+        self._progress = progress
+        self._query: StreamingQuery | None = None
+        self._batch: MicroBatch | None = None
+        self._scratch: Path | None = None
+        self._started = 0.0
+        self._due = 0.0
+        self._pause = FIRST_PAUSE
+
+    def poll(self) -> None:
+        """Start the query when it is due; look after one that ended. Raises FencedOut."""
+        if self._query is not None and self._query.isActive:
+            if time.monotonic() - self._started > STEADY_SECONDS:
+                self._pause = FIRST_PAUSE
+            return
+        if self._query is not None:
+            self._failed(self._end() or RuntimeError("the query ended by itself"))
+        elif time.monotonic() >= self._due:
+            try:
+                self._start()
+            except Exception as error:  # whatever it is, the other topics go on
+                self._failed(self._end() or error)
+
+    def stop(self) -> None:
+        """Stop after the batch under way; what is not committed then is not counted."""
+        if self._batch is not None:
+            self._batch.close(STOP_SECONDS)
+        self._end()
+        self._progress.topic(self.topic, "stopped")
+
+    def _start(self) -> None:
+        self._progress.topic(self.topic, "starting")
+        self._started = time.monotonic()
+        self._scratch = Path(
+            tempfile.mkdtemp(prefix=f"checkpoint-{self.topic}-", dir=scratch(self._settings))
+        )
+        checkpoint = self._scratch / "query"
+        self._batch = MicroBatch(self._settings, self.topic, checkpoint, self._progress)
+        start = self._batch.open()
+        self._query = (
+            source(self._spark, self._settings, self.topic, start)
+            .writeStream.queryName(self.topic)
+            .foreachBatch(self._batch)
+            .option("checkpointLocation", checkpoint.as_uri())
+            .trigger(processingTime=f"{round(self._settings.speed.trigger_seconds * 1000)} milliseconds")
+            .start()
+        )
+        self._progress.topic(self.topic, "counting")
+
+    def _end(self) -> Exception | None:
+        """Take the query down; why it ended, if it failed."""
+        query, batch, scratch_dir = self._query, self._batch, self._scratch
+        self._query = self._batch = self._scratch = None
+        failure: Exception | None = None
+        if query is not None:
+            query.stop()
+            failure = query.exception()
+        if batch is not None:
+            failure = batch.failure or failure
+            batch.close(0)
+        if scratch_dir is not None:
+            shutil.rmtree(scratch_dir, ignore_errors=True)
+        return failure
+
+    def _failed(self, error: Exception) -> None:
+        self._progress.topic(self.topic, "failed")
+        self._progress.error(self.topic, f"{type(error).__name__}: {error}"[:1000])
+        if isinstance(error, FencedOut):
+            raise error
+        log.error("topic %s: starting again in %.0f s: %s", self.topic, self._pause, error, exc_info=error)
+        self._due = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+
+
+def scratch(settings: Settings) -> Path:
+    """This process's directory for checkpoints; those of processes that were killed are removed."""
+    parent = settings.home / "spark" / "speed"
+    own = parent / str(os.getpid())
+    own.mkdir(parents=True, exist_ok=True)
+    for other in parent.iterdir():
+        if not Path("/proc", other.name).exists():
+            shutil.rmtree(other, ignore_errors=True)
+    return own
+
+
+def source(spark: SparkSession, settings: Settings, topic: str, start: dict[str, int]) -> DataFrame:
+    """The topic's records from these offsets on, with the columns `lines.decode` takes."""
+    from pyspark.sql import functions as F
+
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
+        .option("subscribe", topic)
+        .option("startingOffsets", json.dumps({topic: start}))
+        .option("maxOffsetsPerTrigger", settings.speed.max_offsets_per_trigger)
+        .option("includeHeaders", "true")
+        # Offsets that left Kafka while this ran: fail, and the next start says which they were.
+        .option("failOnDataLoss", "true")
+        .load()
+        .select(
+            "partition",
+            "offset",
+            F.unix_millis("timestamp").alias("arrival"),
+            "headers",
+            F.col("value").alias("line"),
+        )
+    )
+
+
+def topics_with_tasks(settings: Settings) -> list[str]:
+    """The default topic, and every topic that an active task reads."""
+    t = schema.tasks.c
+    query = sa.select(t.topic).distinct().where(t.deleted_at.is_(None), t.enabled)
+    with engine(settings).connect() as connection:
+        return sorted({DEFAULT_TOPIC, *connection.execute(query).scalars()})
+
+
+def run(
+    spark: SparkSession,
+    settings: Settings,
+    progress: Progress,
+    topics: Sequence[str],
+    stopping: threading.Event,
+) -> None:
+    """Count until `stopping` is set: these topics, or where none is named all that have tasks.
+
+    Raises FencedOut when another speed layer counts one of them; the others are then stopped as well.
+    """
+    checkpoints = scratch(settings)
+    streams: dict[str, TopicStream] = {}
+    look, beat = 0.0, 0.0
+    progress.state("running")
+    try:
+        while not stopping.is_set():
+            now = time.monotonic()
+            if now >= look:
+                look = now + TOPICS_SECONDS
+                for topic in topics or _topics_now(settings, streams):
+                    if topic not in streams:
+                        streams[topic] = TopicStream(spark, settings, topic, progress, checkpoints)
+            for stream in streams.values():
+                stream.poll()
+            if now >= beat:
+                beat = now + BEAT_SECONDS
+                progress.beat()
+            stopping.wait(POLL_SECONDS)
+    finally:
+        for stream in streams.values():
+            stream.stop()
+        shutil.rmtree(checkpoints, ignore_errors=True)
+
+
+def _topics_now(settings: Settings, known: Iterable[str]) -> list[str]:
+    try:
+        return topics_with_tasks(settings)
+    except sa.exc.DBAPIError as error:
+        log.warning("cannot ask PostgreSQL for new topics: %s", error)
+        return list(known) or [DEFAULT_TOPIC]
