@@ -1,0 +1,63 @@
+"""Alerts: raised once, cleared when what caused them is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from sluice.storage.schema import alerts
+
+
+@dataclass(frozen=True)
+class Alert:
+    source: str
+    name: str
+    message: str
+    raised_at: datetime
+
+
+def sync(
+    engine: sqlalchemy.Engine, source: str, current: Mapping[str, str], prefix: str = ""
+) -> tuple[list[str], list[str]]:
+    """Make the open alerts of ``source`` exactly ``current`` ({name: message}); (raised, cleared) names.
+
+    ``prefix``: only those whose name begins with it, so that several reporters can share a source. An alert
+    that stays open keeps its time and gets the newest message. Two reporters at once do no harm: an open
+    alert is unique.
+    """
+    is_open = (alerts.c.source == source) & alerts.c.cleared_at.is_(None)
+    with engine.begin() as connection:
+        query = select(alerts.c.name).where(is_open, alerts.c.name.startswith(prefix, autoescape=True))
+        before = set(connection.scalars(query))
+        over = before - set(current)
+        connection.execute(
+            update(alerts).where(is_open, alerts.c.name.in_(over)).values(cleared_at=func.now())
+        )
+        for name, message in current.items():
+            row = insert(alerts).values(source=source, name=name, message=message)
+            connection.execute(
+                row.on_conflict_do_update(
+                    index_elements=[alerts.c.source, alerts.c.name],
+                    index_where=sqlalchemy.text("cleared_at IS NULL"),
+                    set_={"message": row.excluded.message},
+                )
+            )
+    return sorted(set(current) - before), sorted(over)
+
+
+def open_alerts(engine: sqlalchemy.Engine, source: str | None = None) -> list[Alert]:
+    """What is wrong now, oldest first."""
+    query = (
+        select(alerts.c.source, alerts.c.name, alerts.c.message, alerts.c.raised_at)
+        .where(alerts.c.cleared_at.is_(None))
+        .order_by(alerts.c.raised_at)
+    )
+    if source is not None:
+        query = query.where(alerts.c.source == source)
+    with engine.connect() as connection:
+        return [Alert(*row) for row in connection.execute(query)]

@@ -1,0 +1,167 @@
+"""The book of days: what the batch layer computed of each day of event time, up to which cut, and published.
+
+Offsets are maps from the partition (as text) to an offset; a partition that a map lacks counts as 0.
+A day is *closed* once it was published. It is *marked*, to be computed again, while one of these holds:
+
+- the speed layer counted a line of it at or beyond its cut (published: a late line; not yet published: it
+  was superseded before it could be compared);
+- a task version began or ended below its cut in a commit that did not exist yet when the day was computed,
+  which therefore has the wrong versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from sluice.storage import schema
+from sluice.storage.commits import Offsets
+from sluice.storage.postgres import patiently
+
+#: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Day:
+    """One day as it was last computed, and as it was last published."""
+
+    topic: str
+    day: date
+    cut: dict[str, int]
+    run_id: str
+    tasks_seq: int
+    computed_at: datetime
+    raw_lines: int
+    lines: int
+    published_cut: dict[str, int] | None
+    published_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Online:
+    """What the speed layer counted of a day."""
+
+    lines: int
+    last_offsets: dict[str, int]
+
+
+class Days:
+    """The book of one topic."""
+
+    def __init__(self, engine: sa.Engine, topic: str) -> None:
+        self.engine = engine
+        self.topic = topic
+
+    def get(self, day: date) -> Day | None:
+        found = self._days(schema.days.c.day == day)
+        return found[0] if found else None
+
+    def of_run(self, run_id: str) -> list[Day]:
+        """The days that this run computed last, in order."""
+        return self._days(schema.days.c.run_id == run_id)
+
+    def set_computed(
+        self, day: date, *, cut: Offsets, run_id: str, tasks_seq: int, raw_lines: int, lines: int
+    ) -> Day:
+        """Record a computation in one statement; that a day was published stays known."""
+        values = {
+            "cut": dict(cut),
+            "run_id": run_id,
+            "tasks_seq": tasks_seq,
+            "raw_lines": raw_lines,
+            "lines": lines,
+        }
+        statement = insert(schema.days).values(topic=self.topic, day=day, **values)
+        statement = statement.on_conflict_do_update(
+            index_elements=["topic", "day"], set_={**values, "computed_at": sa.func.now()}
+        )
+
+        def write() -> Day:
+            with self.engine.begin() as connection:
+                row = connection.execute(statement.returning(*schema.days.c)).one()
+            return Day(**row._mapping)
+
+        return patiently(write, PATIENCE_SECONDS)
+
+    def set_published(self, day: date, cut: Offsets) -> None:
+        t = schema.days
+        statement = sa.update(t).where(t.c.topic == self.topic, t.c.day == day)
+
+        def write() -> None:
+            with self.engine.begin() as connection:
+                connection.execute(statement.values(published_cut=dict(cut), published_at=sa.func.now()))
+
+        patiently(write, PATIENCE_SECONDS)
+
+    def online(self, day: date) -> Online:
+        t = schema.event_days.c
+        query = sa.select(t.partition, t.lines, t.last_offset).where(t.topic == self.topic, t.day == day)
+        rows = self._rows(query)
+        return Online(sum(r.lines for r in rows), {str(r.partition): r.last_offset for r in rows})
+
+    def marked(self) -> list[date]:
+        """The days that must be computed again, in order."""
+        return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
+
+    def superseded(self, day: Day) -> str | None:
+        """Why this computation is no longer the whole truth, or None while it is."""
+        late = sorted(p for p, last in self.online(day.day).last_offsets.items() if last >= day.cut.get(p, 0))
+        if late:
+            return f"a line arrived at or beyond the cut in partition {', '.join(late)}"
+        changed = self._changed_versions(day)
+        if changed:
+            return f"task version {', '.join(changed)} began or ended below the cut after it was computed"
+        return None
+
+    @contextmanager
+    def locked(self, day: date) -> Iterator[None]:
+        """Only one computes, compares or publishes this day at a time; the next one waits."""
+        key = sa.func.hashtextextended(f"sluice day {self.topic} {day}", 0)
+        with self.engine.connect() as connection:
+            connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
+            connection.commit()  # a session's lock outlives its transaction, and no transaction stays open
+            try:
+                yield
+            finally:
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
+                connection.commit()
+
+    def _changed_versions(self, day: Day) -> list[str]:
+        ranges, commits = schema.task_ranges.c, schema.commits.c
+        query = sa.select(commits.end).where(commits.topic == self.topic, commits.seq == day.tasks_seq)
+        known: Mapping[str, int] = next((row.end for row in self._rows(query)), {})
+        changed = []
+        query = sa.select(ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end)
+        for row in self._rows(query.where(ranges.topic == self.topic)):
+            began = row.first_seq > day.tasks_seq and _reaches_below(row.start, day.cut)
+            ended = (
+                row.end is not None
+                and all(row.end.get(p, 0) >= offset for p, offset in known.items())
+                and _reaches_below(row.end, day.cut)
+            )
+            if began or ended:
+                changed.append(f"{row.task_id}v{row.version}")
+        return sorted(changed)
+
+    def _days(self, condition: sa.ColumnElement[bool]) -> list[Day]:
+        query = sa.select(schema.days).where(schema.days.c.topic == self.topic, condition)
+        return [Day(**row._mapping) for row in self._rows(query.order_by(schema.days.c.day))]
+
+    def _rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        def read() -> list[sa.Row[Any]]:
+            with self.engine.connect() as connection:
+                return list(connection.execute(query).all())
+
+        return patiently(read, PATIENCE_SECONDS)
+
+
+def _reaches_below(offsets: Mapping[str, int], cut: Mapping[str, int]) -> bool:
+    """Whether there is an offset below the cut at or beyond `offsets`."""
+    return any(offsets.get(p, 0) < end for p, end in cut.items())

@@ -1,0 +1,242 @@
+"""A thin HDFS store over WebHDFS: whole files in and out, and the rename that claims a name.
+
+Every call is retried with bounded back-off while the NameNode or a DataNode is away, restarts or is in safe
+mode, for `patience` seconds; then `HdfsUnavailable` is raised and the caller decides how long its own work
+can wait. Source: the contract's "HDFS raw"; WebHDFS REST API of Hadoop 3.4.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import requests
+
+from sluice.settings import Settings
+
+PREFIX = "/webhdfs/v1"
+FIRST_DELAY_SECONDS = 0.1
+MAX_DELAY_SECONDS = 2.0
+CONNECT_SECONDS = 3.0
+READ_SECONDS = 60.0
+HTTP_ERROR = 400
+HTTP_REDIRECT = 307
+
+# What no retry can mend. Everything else (SafeModeException, RetriableException, StandbyException, the plain
+# IOException of a write that finds no DataNode, ...) passes when the daemon is back.
+PERMANENT = frozenset(
+    {
+        "AccessControlException",
+        "FileAlreadyExistsException",
+        "IllegalArgumentException",
+        "InvalidPathException",
+        "ParentNotDirectoryException",
+        "PathIsNotEmptyDirectoryException",
+        "SecurityException",
+        "UnsupportedOperationException",
+    }
+)
+
+T = TypeVar("T")
+
+
+class HdfsError(RuntimeError):
+    """HDFS refused the request, and would refuse it again."""
+
+
+class HdfsFileNotFound(HdfsError):
+    """There is no such file."""
+
+
+class HdfsUnavailable(RuntimeError):
+    """HDFS did not answer within the store's patience."""
+
+
+class _Transient(Exception):  # never leaves this module
+    """An attempt that may succeed later."""
+
+
+@dataclass(frozen=True)
+class HdfsFile:
+    """One entry of a listing: `modified` in ms since the epoch, `length` in bytes."""
+
+    name: str
+    length: int
+    modified: int
+    directory: bool
+
+
+class HdfsStore:
+    """Files of one HDFS, addressed by absolute paths. May be shared between threads."""
+
+    def __init__(self, urls: str, user: str, *, patience: float = 20.0) -> None:
+        """`urls`: the WebHDFS addresses of the NameNodes, separated by commas; the active one is found by
+        trying.
+        """
+        self._urls = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
+        self._user = user
+        self._patience = patience
+        self._local = threading.local()
+
+    @classmethod
+    def of(cls, settings: Settings, *, patience: float = 20.0) -> HdfsStore:
+        return cls(settings.hdfs.webhdfs, settings.hdfs.user, patience=patience)
+
+    def list(self, path: str) -> list[HdfsFile]:
+        """The directory's entries by name; empty where there is no such directory.
+
+        Read page by page, so that a directory of 100,000 files is no burden on the NameNode.
+        """
+        try:
+            return list(self._list(path))
+        except HdfsFileNotFound:
+            return []
+
+    def _list(self, path: str) -> Iterator[HdfsFile]:
+        after = ""
+        while True:
+            answer = self._json("GET", path, op="LISTSTATUS_BATCH", startAfter=after)["DirectoryListing"]
+            page = answer["partialListing"]["FileStatuses"]["FileStatus"]
+            yield from map(_entry, page)
+            if not page or not answer["remainingEntries"]:
+                return
+            after = page[-1]["pathSuffix"]
+
+    def status(self, path: str) -> HdfsFile | None:
+        """The file's length and time, or None where there is no such file."""
+        try:
+            return _entry(self._json("GET", path, op="GETFILESTATUS")["FileStatus"])
+        except HdfsFileNotFound:
+            return None
+
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        """`length` bytes from `offset` on (to the end without a length)."""
+        params: dict[str, Any] = {"op": "OPEN", "offset": offset}
+        if length is not None:
+            params["length"] = length
+        return self._call(f"read {path}", lambda: self._send("GET", path, params).content)
+
+    def tail(self, path: str, length: int) -> bytes:
+        """The last `length` bytes of a closed file (all of a shorter one)."""
+        status = self.status(path)
+        if status is None:
+            raise HdfsFileNotFound(f"{path}: no such file in HDFS")
+        start = max(0, status.length - length)
+        return self.read(path, start, status.length - start)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write the whole file, replacing one of that name. Returns once the file is closed at its full
+        length.
+
+        A name of the caller's own (a temporary one) keeps a reader from seeing half of it.
+        """
+
+        def attempt() -> None:
+            to = self._send("PUT", path, {"op": "CREATE", "overwrite": "true"}, redirect=False)
+            self._raw("PUT", to.headers["Location"], path, data=data)
+
+        self._call(f"write {path}", attempt)
+        status = self.status(path)
+        if status is None or status.length != len(data):
+            raise HdfsUnavailable(
+                f"{path}: {status.length if status else 0} of {len(data)} bytes arrived in HDFS; "
+                "write it again"
+            )
+
+    def rename(self, source: str, target: str) -> bool:
+        """Rename without overwriting. HDFS says no with ``{"boolean": false}``, not with an error.
+
+        False means: not by this attempt. The target may exist, the source may not, or an earlier attempt
+        whose answer was lost may have done it; the caller looks at what stands under the target's name.
+        """
+        return bool(self._json("PUT", source, op="RENAME", destination=target)["boolean"])
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete; False where nothing was there."""
+        return bool(self._json("DELETE", path, op="DELETE", recursive=str(recursive).lower())["boolean"])
+
+    def make_directory(self, path: str) -> None:
+        """Make the directory and its parents; one that exists is fine."""
+        self._json("PUT", path, op="MKDIRS")
+
+    def _json(self, method: str, path: str, **params: Any) -> Any:
+        def attempt() -> Any:
+            return self._send(method, path, params).json()
+
+        return self._call(f"{params['op'].lower()} {path}", attempt)
+
+    def _call(self, what: str, attempt: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self._patience
+        delay = FIRST_DELAY_SECONDS
+        while True:
+            try:
+                return attempt()
+            except (_Transient, requests.RequestException, ValueError) as error:
+                if time.monotonic() + delay > deadline:
+                    raise HdfsUnavailable(
+                        f"HDFS at {', '.join(self._urls)}: {what} failed for {self._patience:g} s: {error}. "
+                        "Check the NameNode and the DataNodes (sluice status)."
+                    ) from error
+            time.sleep(delay)
+            delay = min(2 * delay, MAX_DELAY_SECONDS)
+
+    def _send(
+        self, method: str, path: str, params: dict[str, Any], *, redirect: bool = True
+    ) -> requests.Response:
+        """Ask the NameNode that answered last; another one where it is away or in standby."""
+        query = {**params, "user.name": self._user}
+        problem: Exception = _Transient("no NameNode is configured (hdfs.webhdfs)")
+        for _ in self._urls:
+            url = f"{self._urls[0]}{PREFIX}{quote(path)}"
+            try:
+                return self._raw(method, url, path, params=query, allow_redirects=redirect)
+            except (_Transient, requests.RequestException) as error:
+                problem = error
+                self._urls = [*self._urls[1:], self._urls[0]]
+        raise problem
+
+    def _raw(self, method: str, url: str, path: str, **options: Any) -> requests.Response:
+        response = self._session().request(
+            method,
+            url,
+            timeout=(CONNECT_SECONDS, READ_SECONDS),
+            headers={"content-type": "application/octet-stream"},
+            **options,
+        )
+        if response.status_code >= HTTP_ERROR:
+            raise _problem(path, response)
+        return response
+
+    def _session(self) -> requests.Session:
+        session: requests.Session | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = requests.Session()
+            session.trust_env = False  # a proxy set for the outside world is not the way to the cluster
+        return session
+
+
+def _entry(status: dict[str, Any]) -> HdfsFile:
+    return HdfsFile(
+        name=status["pathSuffix"],
+        length=int(status["length"]),
+        modified=int(status["modificationTime"]),
+        directory=status["type"] == "DIRECTORY",
+    )
+
+
+def _problem(path: str, response: requests.Response) -> Exception:
+    try:
+        remote = response.json()["RemoteException"]
+        name, message = str(remote["exception"]), str(remote["message"])
+    except (ValueError, KeyError, TypeError):
+        return _Transient(f"HTTP {response.status_code}: {response.text[:200]}")
+    first_line = message.splitlines()[0] if message else ""
+    if name == "FileNotFoundException":
+        return HdfsFileNotFound(f"{path}: no such file in HDFS")
+    if name in PERMANENT:
+        return HdfsError(f"{path}: HDFS refused: {name}: {first_line}")
+    return _Transient(f"{name}: {first_line}")

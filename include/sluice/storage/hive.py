@@ -1,0 +1,199 @@
+"""A thin store over the SQL endpoint (Spark Thrift Server, through PyHive): queries, tables, partitions.
+
+Text that reaches a statement can come from anyone who can send a request to a web server, so values are never
+pasted into SQL: they are bound, and rendered by `literal`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from pyhive import exc, hive
+from thrift.Thrift import TException
+from thrift.transport.TTransport import TTransportException
+
+from sluice.settings import Settings
+
+SQL = Path(__file__).parent / "sql"
+DATABASE = SQL / "1_create_database.sql"
+# Rows a round trip. PyHive's own 1,000 spend half of the time waiting.
+FETCH_ROWS = 10_000
+# "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the text or a stack.
+NOISE_BEFORE = re.compile(r"\A(\[[A-Z_.0-9]+\] )?([a-z]\w*\.)+\w+(Exception|Error): ")
+NOISE_AFTER = re.compile(r";?\n'|\n\s*== SQL|\n\s+at ")
+
+Value = str | int | float | bool | date | datetime | None
+
+
+class SqlUnavailable(ConnectionError):
+    """The SQL endpoint does not answer."""
+
+
+class SqlFailed(RuntimeError):
+    """The SQL endpoint refused a statement."""
+
+    def __init__(self, sql: str, message: str) -> None:
+        super().__init__(f"{message}\n  in: {' '.join(sql.split())[:300]}")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A query's answer; timestamps are UTC, maps and arrays come as JSON text."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def scalar(self) -> Any:
+        return self.rows[0][0]
+
+
+class Hive:
+    """One session at the SQL endpoint, opened when first needed; used by one thread at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._connection: Any = None
+
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Rows:
+        """Run one statement; ``%(name)s`` stands for a bound value (and ``%%`` for %, if any are bound).
+
+        Raises SqlFailed, SqlUnavailable.
+        """
+        text = sql % {name: literal(value) for name, value in params.items()} if params else sql
+        cursor = self._cursor(text)
+        try:
+            if cursor.description is None:
+                return Rows([], [])
+            return Rows([column[0] for column in cursor.description], cursor.fetchall())
+        except exc.Error as error:
+            raise SqlFailed(text, _reason(error)) from error
+        finally:
+            cursor.close()
+
+    def ensure_tables(self) -> None:
+        """Create the database and its tables where they are missing."""
+        for path in sorted(SQL.glob("*.sql")):
+            self.query(self._script(path))
+
+    def set_partition(self, table: str, topic: str, day: date, location: str) -> None:
+        """Let a table's partition of that topic and day be the directory `location`.
+
+        The partition's data is replaced in one step of the metastore: a reader sees the old or the new.
+        """
+        target = f"{self.settings.hive.database}.{table}"
+        values = {"topic": topic, "day": day.isoformat(), "location": location}
+        partition = "PARTITION (topic = %(topic)s, day = %(day)s)"
+        self.query(f"ALTER TABLE {target} ADD IF NOT EXISTS {partition} LOCATION %(location)s", values)
+        self.query(f"ALTER TABLE {target} {partition} SET LOCATION %(location)s", values)
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(TException, OSError, exc.Error):  # where the server is gone already
+                connection.close()
+
+    def __enter__(self) -> Hive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _cursor(self, text: str) -> Any:
+        """A cursor with the statement run; a connection that broke since the last one is opened anew."""
+        if self._connection is not None:
+            try:
+                return self._execute(text)
+            except (TTransportException, OSError):
+                self.close()
+        try:
+            return self._execute(text)
+        except SqlUnavailable:
+            raise
+        except (TTransportException, OSError) as error:
+            self.close()
+            raise self._unavailable(error) from error
+
+    def _execute(self, text: str) -> Any:
+        cursor = self._connect().cursor(arraysize=FETCH_ROWS)
+        try:
+            cursor.execute(text)
+        except exc.Error as error:
+            raise SqlFailed(text, _reason(error)) from error
+        return cursor
+
+    def _connect(self) -> Any:
+        if self._connection is None:
+            where = self.settings.hive
+            try:
+                self._connection = hive.connect(
+                    where.host,
+                    where.port,
+                    auth=where.auth,
+                    configuration={"spark.sql.session.timeZone": "UTC"},
+                )
+                with contextlib.closing(self._connection.cursor()) as cursor:
+                    cursor.execute(self._script(DATABASE))
+                    cursor.execute(f"USE {where.database}")
+            except (TException, OSError, exc.Error) as error:
+                self.close()
+                raise self._unavailable(error) from error
+        return self._connection
+
+    def _script(self, path: Path) -> str:
+        return path.read_text().format(
+            database=self.settings.hive.database,
+            warehouse=self.settings.hdfs.namenode + self.settings.hdfs.warehouse,
+            raw=self.settings.hdfs.namenode + self.settings.hdfs.raw,
+        )
+
+    def _unavailable(self, error: Exception) -> SqlUnavailable:
+        where = self.settings.hive
+        return SqlUnavailable(
+            f"the SQL endpoint at {where.host}:{where.port} does not answer ({str(error)[:200]}); "
+            "see `sluice status` and `sluice logs sql`"
+        )
+
+
+def literal(value: Value) -> str:
+    """The value as a SQL literal that no text can break out of.
+
+    Everything but letters, digits and a few marks becomes an escape: quotes and backslashes, and also the
+    ``${...}`` that Spark would replace by a variable of the server before it parses the statement.
+    """
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            text = "TRUE" if value else "FALSE"
+        case int():
+            text = str(value)
+        case float():
+            text = f"CAST('{value!r}' AS DOUBLE)"
+        case datetime():
+            text = f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
+        case date():
+            text = f"DATE '{value.isoformat()}'"
+        case str():
+            text = "'" + "".join(map(_character, value)) + "'"
+    return text
+
+
+def _character(c: str) -> str:
+    if c.isascii() and (c.isalnum() or c in " _-.,:/=+"):
+        return c
+    units = c.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def _reason(error: Exception) -> str:
+    """What the server says, without its exception's class, the query plan and the stack trace."""
+    status = getattr(error.args[0], "status", None) if error.args else None
+    message = str(getattr(status, "errorMessage", None) or error).removeprefix("Error running query: ")
+    message = NOISE_BEFORE.sub("", message)
+    return NOISE_AFTER.split(message, maxsplit=1)[0].strip()[:2000]

@@ -1,0 +1,85 @@
+"""The connection to the platform's PostgreSQL database and the migrations of its schema.
+
+Source: docs/architecture.md, "State and commit": a PostgreSQL transaction decides whether a line was counted.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import sqlalchemy
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+from sluice.settings import Settings
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+# A daemon that is down must be noticed at once: the callers' own retries decide how long to wait for it.
+CONNECT_SECONDS = 5
+# Two migrations at the same time would both create the tables: the second waits for this advisory lock.
+MIGRATION_LOCK = 0x51_0C_E0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+
+T = TypeVar("T")
+
+
+def engine(settings: Settings) -> sqlalchemy.Engine:
+    """This process's engine for the instance's database, one for each address.
+
+    A pooled connection is tested before its use, so a restart of PostgreSQL costs a reconnection, no error.
+    """
+    return _engine(settings.postgres.url())
+
+
+@functools.lru_cache(maxsize=8)
+def _engine(url: str) -> sqlalchemy.Engine:
+    return sqlalchemy.create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=4,
+        max_overflow=8,
+        connect_args={
+            "connect_timeout": CONNECT_SECONDS,
+            "application_name": "sluice",
+            # A peer that vanished without a word is given up after 30 s.
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 4,
+        },
+    )
+
+
+def migrate(settings: Settings) -> None:
+    """Bring the instance's database to the newest schema; what is already there stays."""
+    with engine(settings).begin() as connection:
+        connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        command.upgrade(alembic_config(connection), "head")
+
+
+def alembic_config(connection: Connection | None = None) -> Config:
+    """Alembic's configuration; its commands then run within the caller's transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def patiently(operation: Callable[[], T], seconds: float) -> T:
+    """Run what may safely be run again, and repeat it while PostgreSQL is away, so many seconds at most."""
+    deadline = time.monotonic() + seconds
+    pause = FIRST_PAUSE
+    while True:
+        try:
+            return operation()
+        except DBAPIError as error:
+            away = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+            if not away or time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE)

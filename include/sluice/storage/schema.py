@@ -1,0 +1,208 @@
+"""The platform's transactional tables, in PostgreSQL.
+
+Everything that decides whether a line was counted is committed here, in one transaction a micro-batch
+(`commits`, with the ledger, the block pointers and the task ranges that belong to it). Offsets maps are JSON
+objects from partition number (as text) to the offset *after* the last record.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Date,
+    DateTime,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData()
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default="true"),
+    Column("version", Integer, nullable=False),  # the current one
+    Column("deleted_at", DateTime(timezone=True)),
+    # A deleted task keeps its row, for its results keep its id; its name is free again.
+    Index("tasks_name", "name", unique=True, postgresql_where="deleted_at IS NULL"),
+)
+
+task_versions = Table(
+    "task_versions",
+    metadata,
+    Column("task_id", Integer, ForeignKey("tasks.id"), primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("spec", Json, nullable=False),
+    Column("created_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("created_by", Text, nullable=False),
+)
+
+# Which offsets a version counts: from the start of its first commit to the start of the first commit without
+# it. A version that is paused and resumed has several ranges.
+task_ranges = Table(
+    "task_ranges",
+    metadata,
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("first_seq", BigInteger, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("start", Json, nullable=False),
+    Column("end", Json),  # null while the version is active
+)
+
+commits = Table(
+    "commits",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("seq", BigInteger, primary_key=True),  # 1, 2, 3 ...: a second writer collides here and stops
+    Column("token", Text, nullable=False),  # the writer's random name
+    Column("topic_id", Text, nullable=False, server_default=""),  # offsets are those of this Kafka topic
+    Column("committed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("start", Json, nullable=False),
+    Column("end", Json, nullable=False),
+    Column("tasks", Json, nullable=False),  # [[task id, version], ...] that this batch counted
+    Column("counts", Json, nullable=False),  # {records, doubled, counted, dead}
+    Column("blocks", Json, nullable=False),  # rows of `state` that this batch wrote
+)
+
+# The newest committed column of each block of state.
+state_blocks = Table(
+    "state_blocks",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("row", Text, primary_key=True),
+    Column("task_id", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("period_start", BigInteger, nullable=False),  # ms since the epoch
+    Column("layout", Integer, nullable=False),  # number of buckets
+    Column("bucket", Integer, nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("token", Text, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Index("state_blocks_period", "task_id", "version", "period_start"),
+)
+
+# The last commit whose results were all written to HBase.
+projections = Table(
+    "projections",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),
+)
+
+# The byte ledger: disjoint, sorted, coalesced half-open intervals [start, end) of each front-end file,
+# as two little-endian int64 arrays.
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("host", Text, primary_key=True),
+    Column("src_file", Text, primary_key=True),
+    Column("starts", LargeBinary, nullable=False),
+    Column("ends", LargeBinary, nullable=False),
+)
+
+# What the speed layer counted for each day of event time, and the last offset that held a line of it.
+event_days = Table(
+    "event_days",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("lines", BigInteger, nullable=False),
+    Column("last_offset", BigInteger, nullable=False),
+)
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("offset", BigInteger, primary_key=True),
+    Column("host", Text),
+    Column("src_file", Text),
+    Column("src_offset", BigInteger),
+    Column("reason", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # of the whole line
+    Column("line", LargeBinary, nullable=False),  # its beginning
+    Column("arrived_at", DateTime(timezone=True), nullable=False),
+)
+
+# An index over the archive's footers: made from them and rebuilt from them, never the truth itself.
+archive_files = Table(
+    "archive_files",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("first", BigInteger, primary_key=True),
+    Column("next", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("arrival_min", BigInteger, nullable=False),  # ms since the epoch
+    Column("arrival_max", BigInteger, nullable=False),
+    Column("days", Json, nullable=False),  # {"2015-05-17": lines, ...} by event time, doubles included
+    Column("unparsed", BigInteger, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("path", Text, nullable=False),
+)
+
+# Ranges that Kafka dropped before they were archived.
+archive_losses = Table(
+    "archive_losses",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("topic_id", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("first", BigInteger, primary_key=True),
+    Column("next", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("recorded_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
+# The batch layer's book: the cut up to which a day was last computed, and the cut at which it was published.
+# A day is *closed* once it was published; it is *marked* while event_days.last_offset has reached its cut
+# (a line came after it was computed), or while a task version changed below its cut (see tasks_seq).
+days = Table(
+    "days",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("cut", Json, nullable=False),
+    Column("run_id", Text, nullable=False),
+    # The newest commit when the task versions were read: one that a later commit starts or ends below the
+    # cut was not applied as it should have been, so the day is computed again.
+    Column("tasks_seq", BigInteger, nullable=False),
+    Column("computed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("raw_lines", BigInteger, nullable=False),
+    Column("lines", BigInteger, nullable=False),  # doubles removed
+    Column("published_cut", Json),
+    Column("published_at", DateTime(timezone=True)),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source", Text, nullable=False),  # e.g. "collection"
+    Column("name", Text, nullable=False),  # e.g. "web1: channel 83 % full"
+    Column("message", Text, nullable=False),
+    Column("raised_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("cleared_at", DateTime(timezone=True)),
+    Index("alerts_open", "source", "name", unique=True, postgresql_where="cleared_at IS NULL"),
+)

@@ -1,0 +1,14 @@
+-- raw/<topic>/<topic id>/<partition>/<first offset>.parquet: what the path says becomes columns.
+-- A filter on them is applied to the list of files, before any is opened.
+CREATE VIEW IF NOT EXISTS {database}.raw AS
+SELECT
+  regexp_extract(_metadata.file_path, '/([^/]+)/[^/]+/[0-9]+/[0-9]+[.]parquet$', 1) AS topic,
+  regexp_extract(_metadata.file_path, '/([^/]+)/[0-9]+/[0-9]+[.]parquet$', 1) AS topic_id,
+  CAST(regexp_extract(_metadata.file_path, '/([0-9]+)/[0-9]+[.]parquet$', 1) AS INT) AS kafka_partition,
+  offset AS kafka_offset,
+  timestamp_millis(arrival) AS arrival,
+  host,
+  src_file,
+  src_offset,
+  CAST(line AS STRING) AS line
+FROM {database}.raw_files
