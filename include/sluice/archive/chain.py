@@ -1,0 +1,80 @@
+"""The files of a partition form one chain: each begins where the one before it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True, order=True)
+class Link:
+    """One file's offsets, half open, and where it lies."""
+
+    first: int
+    next: int
+    path: str
+
+
+class BrokenChain(RuntimeError):
+    """Two neighbours in a partition of the archive do not fit; nothing is written behind them."""
+
+    def __init__(self, topic: str, partition: int, problem: str, remedy: str) -> None:
+        super().__init__(f"archive of topic {topic!r}, partition {partition}: {problem}. {remedy}")
+        self.topic, self.partition = topic, partition
+
+
+class GapInArchive(BrokenChain):
+    """Offsets between two files are in neither."""
+
+    def __init__(self, topic: str, partition: int, before: Link, after: Link) -> None:
+        super().__init__(
+            topic,
+            partition,
+            f"offsets {before.next} to {after.first - 1} are missing between {before.path} and {after.path}",
+            "Restore the missing files from a snapshot; if they are gone for good, say so with "
+            f"`python jobs/archiver.py --topic {topic} --declare-lost {partition}:{before.next}`",
+        )
+
+
+class OverlapInArchive(BrokenChain):
+    """Two files hold the same offsets."""
+
+    def __init__(self, topic: str, partition: int, before: Link, after: Link) -> None:
+        super().__init__(
+            topic,
+            partition,
+            f"offsets {after.first} to {min(before.next, after.next) - 1} are both in {before.path} "
+            f"and in {after.path}",
+            "The archiver cannot have written both: move the one that does not belong there (restored, "
+            "copied or written by hand) out of the directory",
+        )
+
+
+class EmptyLink(BrokenChain):
+    """A file that covers no offset: whatever begins there could claim its name no more."""
+
+    def __init__(self, topic: str, partition: int, link: Link) -> None:
+        super().__init__(
+            topic,
+            partition,
+            f"{link.path} covers no offset (first {link.first}, next {link.next})",
+            "The archiver writes no such file: move it out of the directory",
+        )
+
+
+def check(topic: str, partition: int, links: Sequence[Link]) -> int:
+    """The position after the newest file (0 without one). Raises BrokenChain naming the first fault.
+
+    The oldest file may begin anywhere: retention removes files from that end.
+    """
+    ordered = sorted(links)
+    for link in ordered:
+        if link.next <= link.first:
+            raise EmptyLink(topic, partition, link)
+    for before, after in pairwise(ordered):
+        if before.next < after.first:
+            raise GapInArchive(topic, partition, before, after)
+        if before.next > after.first:
+            raise OverlapInArchive(topic, partition, before, after)
+    return ordered[-1].next if ordered else 0

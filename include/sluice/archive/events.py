@@ -1,0 +1,45 @@
+"""What a partition's writer tells the consumer's thread, and the heartbeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Seek:
+    """The writer wants the records from `offset` on; what was fetched for an earlier epoch is void."""
+
+    partition: int
+    epoch: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Archived:
+    """Everything before `next` is archived (Kafka's group is told, for lag tools)."""
+
+    partition: int
+    next: int
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The topic is not the one the writer was made for."""
+
+    partition: int
+    message: str
+
+
+Event = Seek | Archived | Gone
+
+
+@dataclass
+class Progress:
+    """What the heartbeat says of a partition; offsets and counts since the writer began."""
+
+    state: str = "deriving its position"
+    position: int | None = None
+    buffered: int = 0
+    files: int = 0
+    records: int = 0
+    message: str = ""

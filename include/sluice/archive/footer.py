@@ -1,0 +1,112 @@
+"""What an archive file says of itself, in the key-value metadata of its Parquet footer.
+
+The footers are the truth about the archive; the index in PostgreSQL is made from them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sluice.archive import layout
+from sluice.storage.hdfs import HdfsFile, HdfsStore
+
+PREFIX = "sluice."
+VERSION = 1
+# A footer of six columns and up to 100 row groups, with the days of a year, is below 40 KiB: one read gets
+# it.
+TAIL_BYTES = 64 << 10
+TRAILER_BYTES = 8
+MAGIC = b"PAR1"
+
+
+class UnreadableArchiveFile(RuntimeError):
+    """A file under an archive name is no archive file."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"{path}: {why}. The archiver never leaves such a file: restore it from a snapshot, or move it "
+            "out of the archive (what Kafka still has of its offsets is then archived again)"
+        )
+
+
+@dataclass(frozen=True)
+class Footer:
+    """One file's account of itself. Offsets are Kafka's; times are ms since the epoch.
+
+    `first` is the previous file's `next`, and `next` the position after the last record consumed, so the
+    files of a partition follow each other without a gap even where Kafka's offsets have some (`skipped` of
+    them in here). A file with a `loss` has no records: Kafka no longer had these offsets, and `loss` says
+    what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed` those
+    without an event time.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    first: int
+    next: int
+    records: int
+    skipped: int
+    arrival_min: int
+    arrival_max: int
+    event_min: int | None
+    event_max: int | None
+    days: dict[str, int]
+    unparsed: int
+    generation: int  # of the consumer group, when the file was written
+    claim: str  # the writer's random token of this file: tells its own file from another's of the same name
+    written_at: int
+    loss: str | None = None
+    version: int = VERSION
+
+    def to_metadata(self) -> dict[str, str]:
+        """Text by text key; numbers and the days as JSON."""
+        return {PREFIX + name: json.dumps(value) for name, value in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def from_metadata(cls, metadata: dict[bytes, bytes]) -> Footer:
+        """Raises KeyError or ValueError where a field is missing or malformed."""
+        values: dict[str, Any] = {
+            field.name: json.loads(metadata[(PREFIX + field.name).encode()])
+            for field in dataclasses.fields(cls)
+        }
+        if values["version"] != VERSION:
+            raise ValueError(f"sluice.version is {values['version']}, this program reads {VERSION}")
+        return cls(**values)
+
+
+def read(store: HdfsStore, directory: str, file: HdfsFile) -> Footer:
+    """The footer of a file in a partition's directory, by reading its end only.
+
+    Raises UnreadableArchiveFile where it is not the archive file that its name says, HdfsError where it is
+    gone.
+    """
+    path = f"{directory}/{file.name}"
+    tail = (
+        store.read(path, max(0, file.length - TAIL_BYTES), min(file.length, TAIL_BYTES))
+        if file.length
+        else b""
+    )
+    if len(tail) < TRAILER_BYTES or tail[-4:] != MAGIC:
+        raise UnreadableArchiveFile(path, "it does not end as a Parquet file does")
+    needed = int.from_bytes(tail[-TRAILER_BYTES:-4], "little") + TRAILER_BYTES
+    if needed > len(tail):
+        tail = store.read(path, max(0, file.length - needed), min(file.length, needed))
+    footer = parse(path, tail)
+    if footer.first != layout.first_of(file.name):
+        raise UnreadableArchiveFile(path, f"its footer says that it begins at offset {footer.first}")
+    return footer
+
+
+def parse(path: str, tail: bytes) -> Footer:
+    """The footer from the last bytes of a file (enough of them to hold it)."""
+    try:
+        return Footer.from_metadata(pq.read_metadata(pa.BufferReader(tail)).metadata or {})
+    except (KeyError, ValueError, TypeError, pa.ArrowException) as error:
+        raise UnreadableArchiveFile(path, f"its footer cannot be read ({error!r})") from error

@@ -1,0 +1,232 @@
+"""The index over the archive's footers, in PostgreSQL: which files hold lines of which day.
+
+Made from the footers and rebuilt from them. Rows of a partition are added in the order of its files, so the
+newest row's `next` is a position below which the index is complete: batch runs take their cut from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import insert
+
+from sluice.archive import chain, layout
+from sluice.archive.chain import Link
+from sluice.archive.claim import Claims
+from sluice.archive.file import Place
+from sluice.archive.footer import Footer
+from sluice.settings import Settings
+from sluice.storage import alerts
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.postgres import engine
+from sluice.storage.schema import archive_files as files
+from sluice.storage.schema import archive_losses as losses
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class IndexedFile:
+    """One row: a file's place in HDFS, its offsets [first, next) and its lines by day of event time."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    first: int
+    next: int
+    records: int
+    bytes: int
+    days: dict[str, int]
+    unparsed: int
+    path: str
+
+
+def add(database: sqlalchemy.Engine, added: Iterable[tuple[Footer, int, str]]) -> None:
+    """Put files (footer, bytes, path) into the index, and losses into their own table with an alert each.
+
+    In one transaction; files that are there already are written again. Pass them in the order of their
+    offsets.
+    """
+    rows = list(added)
+    for footer, _, path in rows:
+        if footer.loss is not None:
+            _raise_loss(database, footer, path)
+    with database.begin() as connection:
+        for footer, length, path in rows:
+            _put(connection, footer, length, path)
+
+
+def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list[Link]:
+    """Bring a partition's rows up to what stands in HDFS, and return its links, oldest first.
+
+    Reads the footers of files that the index does not know (a writer died between its rename and its row),
+    forgets rows whose file is gone, and always reads the newest footer, from which the next position is
+    taken.
+    """
+    # In this order: a file that another writer adds meanwhile may be missing in `known`, never in `standing`,
+    # or its row would be taken for that of a file that is gone.
+    known = _rows(database, place)
+    standing = {layout.first_of(file.name) or 0: file for file in claims.files()}
+    gone = sorted(set(known) - set(standing))
+    if gone:
+        log.warning(
+            "%s: %d indexed files are not in HDFS any more, from offset %d on", place, len(gone), gone[0]
+        )
+        with database.begin() as connection:
+            connection.execute(delete(files).where(*_at(place), files.c.first.in_(gone)))
+    newest = max(standing, default=None)
+    links, unknown = [], []
+    for first, file in sorted(standing.items()):
+        row = known.get(first)
+        path = claims.path(first)
+        if row is not None and row.bytes == file.length and first != newest:
+            links.append(Link(first, row.next, path))
+            continue
+        footer = claims.footer(file)
+        links.append(Link(first, footer.next, path))
+        if row is None or (row.bytes, row.next) != (file.length, footer.next):
+            unknown.append((footer, file.length, path))
+    # A broken chain stays out of the index: a cut behind a gap would promise lines that are not there.
+    chain.check(place.topic, place.partition, links)
+    add(database, unknown)
+    return links
+
+
+def rebuild(settings: Settings, topic: str) -> int:
+    """Make the index of a topic anew from the footers of all its incarnations; the number of files."""
+    database, count = engine(settings), 0
+    for place, claims in _places(settings, topic):
+        found = [
+            (claims.footer(file), file.length, f"{claims.path(layout.first_of(file.name) or 0)}")
+            for file in claims.files()
+        ]
+        with database.begin() as connection:
+            connection.execute(delete(files).where(*_at(place)))
+            for footer, length, path in found:
+                _put(connection, footer, length, path)
+        count += len(found)
+    return count
+
+
+def verify(settings: Settings, topic: str, topic_id: str | None = None) -> dict[str, dict[int, int]]:
+    """Read every footer of the topic and check that each partition's files form one chain.
+
+    Returns the position after the newest file by topic id and partition. Raises BrokenChain or
+    UnreadableArchiveFile.
+    """
+    positions: dict[str, dict[int, int]] = {}
+    for place, claims in _places(settings, topic):
+        if topic_id in (None, place.topic_id):
+            footers = [claims.footer(file) for file in claims.files()]
+            links = [Link(footer.first, footer.next, claims.path(footer.first)) for footer in footers]
+            end = chain.check(place.topic, place.partition, links)
+            positions.setdefault(place.topic_id, {})[place.partition] = end
+    return positions
+
+
+def newest_id(settings: Settings, topic: str) -> str | None:
+    """The id of the incarnation that was archived last; None where nothing was."""
+    query = (
+        select(files.c.topic_id).where(files.c.topic == topic).order_by(files.c.arrival_max.desc()).limit(1)
+    )
+    with engine(settings).connect() as connection:
+        found: str | None = connection.scalar(query)
+        return found
+
+
+def positions(settings: Settings, topic: str, topic_id: str | None = None) -> dict[int, int]:
+    """The position after the last archived record, by partition: a cut for a batch run.
+
+    Of the incarnation with that id, by default the one that was archived last.
+    """
+    query = (
+        select(files.c.partition, func.max(files.c.next))
+        .where(files.c.topic == topic, files.c.topic_id == (topic_id or newest_id(settings, topic)))
+        .group_by(files.c.partition)
+    )
+    with engine(settings).connect() as connection:
+        return {partition: int(following) for partition, following in connection.execute(query)}
+
+
+def files_for(
+    settings: Settings,
+    topic: str,
+    day: date | None,
+    cut: Mapping[int, int],
+    topic_id: str | None = None,
+) -> list[IndexedFile]:
+    """The files with lines of that day of event time (of any, without a day) that begin before the cut.
+
+    A file may reach beyond the cut: the reader leaves out the records at `offset >= cut[partition]`. Files of
+    an earlier incarnation of the topic lie before any cut as a whole; name a `topic_id` for one incarnation
+    only.
+    """
+    newest = topic_id or newest_id(settings, topic)
+    below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
+    within = (files.c.topic_id == newest) & or_(sqlalchemy.false(), *below)
+    if topic_id is None:
+        within = within | (files.c.topic_id != newest)
+    query = select(*(files.c[name] for name in IndexedFile.__dataclass_fields__)).where(
+        files.c.topic == topic, files.c.records > 0, within
+    )
+    if day is not None:
+        query = query.where(files.c.days.op("?")(day.isoformat()))
+    query = query.order_by(files.c.topic_id, files.c.partition, files.c.first)
+    with engine(settings).connect() as connection:
+        return [IndexedFile(*row) for row in connection.execute(query)]
+
+
+def _at(place: Place) -> tuple[Any, ...]:
+    return (
+        files.c.topic == place.topic,
+        files.c.topic_id == place.topic_id,
+        files.c.partition == place.partition,
+    )
+
+
+def _rows(database: sqlalchemy.Engine, place: Place) -> dict[int, Any]:
+    with database.connect() as connection:
+        query = select(files.c.first, files.c.next, files.c.bytes).where(*_at(place))
+        return {row.first: row for row in connection.execute(query)}
+
+
+def _places(settings: Settings, topic: str) -> Iterable[tuple[Place, Claims]]:
+    """Every partition that the archive has of the topic, in every incarnation."""
+    store = HdfsStore.of(settings)
+    for incarnation in store.list(f"{settings.hdfs.raw}/{topic}"):
+        for partition in store.list(layout.topic_directory(settings, topic, incarnation.name)):
+            place = Place(topic, incarnation.name, int(partition.name))
+            directory = layout.partition_directory(settings, topic, place.topic_id, place.partition)
+            yield place, Claims(store, directory)
+
+
+def _put(connection: Connection, footer: Footer, length: int, path: str) -> None:
+    told = dataclasses.asdict(footer) | {"bytes": length, "path": path}
+    values = {column.name: told[column.name] for column in files.columns}
+    row = insert(files).values(values)
+    connection.execute(row.on_conflict_do_update(constraint=files.primary_key, set_=values))
+    if footer.loss is not None:
+        lost = {
+            "topic": footer.topic,
+            "topic_id": footer.topic_id,
+            "partition": footer.partition,
+            "first": footer.first,
+            "next": footer.next,
+            "reason": footer.loss,
+            "recorded_at": datetime.fromtimestamp(footer.written_at / 1000, UTC),
+        }
+        record = insert(losses).values(lost)
+        connection.execute(record.on_conflict_do_update(constraint=losses.primary_key, set_=lost))
+
+
+def _raise_loss(database: sqlalchemy.Engine, footer: Footer, path: str) -> None:
+    name = f"lost {footer.topic}/{footer.partition}: {footer.first}-{footer.next}"
+    message = f"{footer.loss}; recorded in {path}"
+    alerts.sync(database, "archive", {name: message}, prefix=name)

@@ -1,0 +1,45 @@
+"""Where the archive's files lie and what their names say.
+
+``<raw>/<topic>/<topic id>/<partition>/<first offset, 20 digits>.parquet``: the name is a claim on the offsets
+from `first` on. Names that begin with a dot are temporary; Spark and Hive do not see them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sluice.settings import Settings
+
+NAME = re.compile(r"(\d{20})\.parquet")
+TEMPORARY = re.compile(r"\.tmp-([0-9a-f]+)[.-].*\.parquet")
+
+
+def topic_directory(settings: Settings, topic: str, topic_id: str) -> str:
+    return f"{settings.hdfs.raw}/{topic}/{topic_id}"
+
+
+def partition_directory(settings: Settings, topic: str, topic_id: str, partition: int) -> str:
+    return f"{topic_directory(settings, topic, topic_id)}/{partition}"
+
+
+def file_name(first: int) -> str:
+    return f"{first:020d}.parquet"
+
+
+def first_of(name: str) -> int | None:
+    """The first offset that a file's name claims; None for a temporary or foreign file."""
+    found = NAME.fullmatch(name)
+    return int(found.group(1)) if found else None
+
+
+def temporary_name(writer: str, attempt: int, first: int) -> str:
+    """A name that no other attempt of any writer uses: what a broken attempt left behind can never be
+    claimed.
+    """
+    return f".tmp-{writer}.{attempt}-{first}.parquet"
+
+
+def writer_of(name: str) -> str | None:
+    """The writer of a temporary file; None for any other."""
+    found = TEMPORARY.fullmatch(name)
+    return found.group(1) if found else None

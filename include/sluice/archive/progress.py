@@ -1,0 +1,51 @@
+"""The archiver's heartbeat: a JSON file, replaced every second, that says where each partition is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from sluice.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+def progress_file(settings: Settings) -> Path:
+    """Where the instance's archiver writes its heartbeat."""
+    return settings.home / "run" / "archiver.progress.json"
+
+
+class Heartbeat:
+    """The state of all topics of one process, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._topics: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def beat(self, topic: str, state: dict[str, Any]) -> None:
+        """Replace the topic's state; a reader sees the old file or the new one, never half of one."""
+        with self._lock:
+            self._topics[topic] = state
+            beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
+            aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+            try:
+                aside.write_text(json.dumps(beat, indent=1))
+                aside.replace(self._path)
+            except OSError as error:  # a full disk stops no archiving: the archive is elsewhere
+                log.warning("the heartbeat could not be written: %s", error)
+
+
+def read(settings: Settings) -> dict[str, Any] | None:
+    """The last heartbeat; None where there was none."""
+    try:
+        found: dict[str, Any] = json.loads(progress_file(settings).read_text())
+    except FileNotFoundError:
+        return None
+    return found

@@ -1,0 +1,88 @@
+"""The archiver as a process: a thread a topic, one heartbeat, an orderly end on SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from sluice.archive import chain, index
+from sluice.archive.archiver import Archiver
+from sluice.archive.chain import Link
+from sluice.archive.claim import Claims
+from sluice.archive.file import Place, of_loss
+from sluice.archive.layout import partition_directory
+from sluice.archive.progress import Heartbeat, progress_file
+from sluice.settings import Settings, get_settings
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.postgres import engine
+from sluice.transmission.topics import Topics
+
+# A topic whose thread does not end in time is left behind: what it had not archived is fetched again.
+END_SECONDS = 30.0
+
+
+class NoSuchGap(ValueError):
+    """The archive has no gap at that offset."""
+
+
+def archive(names: Sequence[str], progress: Path | None = None) -> int:
+    """Archive the topics until SIGTERM or SIGINT, then flush and return 0. One topic's trouble stops no
+    other.
+    """
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+    )
+    logging.getLogger("kafka").setLevel(logging.ERROR)  # it warns of each poll that takes 0.1 s
+    settings = get_settings()
+    heartbeat, stop = Heartbeat(progress or progress_file(settings)), threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    threads = [
+        threading.Thread(
+            target=Archiver(settings, name, heartbeat, stop).run, name=f"archive {name}", daemon=True
+        )
+        for name in dict.fromkeys(names)
+    ]
+    for thread in threads:
+        thread.start()
+    stop.wait()
+    for thread in threads:
+        thread.join(END_SECONDS)
+    return 0
+
+
+def declare_lost(topic: str, partition: int, first: int) -> int:
+    """Close a gap between two files with an explicit loss record; prints what it did. See `record_gap`."""
+    footer = record_gap(get_settings(), topic, partition, first)
+    print(footer, file=sys.stderr)
+    return 0
+
+
+def record_gap(settings: Settings, topic: str, partition: int, first: int) -> str:
+    """Declare the offsets of the gap that begins at `first` lost; a sentence that says which.
+
+    Raises NoSuchGap where the archive of the topic's present incarnation has no gap there.
+    """
+    with Topics(settings) as topics:
+        place = Place(topic, topics.describe(topic).id, partition)
+    claims = Claims(HdfsStore.of(settings), partition_directory(settings, topic, place.topic_id, partition))
+    footers = [claims.footer(file) for file in claims.files()]
+    links = sorted(Link(footer.first, footer.next, claims.path(footer.first)) for footer in footers)
+    ends = {before.next: after.first for before, after in pairwise(links)}
+    following = ends.get(first, first)
+    if following <= first:
+        raise NoSuchGap(
+            f"the archive of {place} has no gap that begins at offset {first}; its gaps: "
+            + (", ".join(f"{a}-{b - 1}" for a, b in ends.items() if a < b) or "none")
+        )
+    why = f"offsets {first} to {following - 1} of {place} were missing between two files and declared lost"
+    made = of_loss(place, first, following, why, generation=-1)
+    standing, length = claims.publish(made)
+    index.add(engine(settings), [(standing, length, claims.path(first))])
+    chain.check(topic, partition, index.reconcile(engine(settings), claims, place))
+    return why
