@@ -1,0 +1,113 @@
+"""All that is compared of one day: every task version's results, and the day's lines at each hop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import pandas as pd
+import pyarrow as pa
+
+from sluice.quality import offline_results
+from sluice.quality.compare import COLUMNS, NAMED, Comparison, Difference, compare
+from sluice.quality.day_hops import Hop, day_hops
+from sluice.quality.online_results import online_results
+from sluice.quality.periods import Period, Periods
+from sluice.settings import Settings
+from sluice.statistics.task_versions import task_versions
+from sluice.storage.commits import CommitLog
+from sluice.storage.days import Day, Days
+from sluice.storage.hbase import HBase
+from sluice.storage.hive import Hive
+from sluice.tasks.spec import ActiveTask
+
+
+@dataclass(frozen=True)
+class DayComparison:
+    """A day's comparison; `open_periods` could not be compared yet: another day of theirs is not settled."""
+
+    day: Day
+    frame: pd.DataFrame  # compare.COLUMNS
+    differing: int
+    differences: tuple[Difference, ...]  # the first of them
+    hops: tuple[Hop, ...]
+    open_periods: int
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differing and all(hop.agrees for hop in self.hops)
+
+    def message(self) -> str:
+        name = f"{self.day.topic} {self.day.day}"
+        waiting = f"; {self.open_periods} periods wait for other days" if self.open_periods else ""
+        if self.agrees:
+            return f"{name} agrees: {len(self.frame)} results of {self.day.lines} lines{waiting}"
+        hops = [str(hop) for hop in self.hops if not hop.agrees]
+        if not hops:
+            hops = ["all counts of lines agree, so the results were changed after they were counted"]
+        lines = [f"{name} differs in {self.differing} of {len(self.frame)} results{waiting}"]
+        lines += [f"  hop {hop}" for hop in hops]
+        lines += [f"  {difference}" for difference in self.differences]
+        if self.differing > len(self.differences):
+            lines.append(f"  and {self.differing - len(self.differences)} more")
+        return "\n".join(lines)
+
+
+def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
+    """Compare every version that ever counted lines of the topic."""
+    versions = task_versions(book.engine, day.topic)
+    found: list[Comparison] = []
+    waiting = 0
+    with Hive(settings) as hive, HBase.of(settings) as hbase:
+        for task in versions.tasks:
+            touching = Periods.of(day.day, task.spec.period_ms)
+            settled = _settled(book, touching.crossing, day.day)
+            comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
+            while comparison.differing and (still := _settled(book, settled, day.day)) != settled:
+                # A line of another day came while this was read: that period waits for the other day's turn.
+                settled = still
+                comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
+            waiting += len(touching.crossing) - len(settled)
+            found.append(comparison)
+        hops = day_hops(book, hive, day)
+    frames = [comparison.frame for comparison in found if comparison.compared]
+    return DayComparison(
+        day=day,
+        frame=pd.concat(frames, ignore_index=True) if frames else _nothing(),
+        differing=sum(comparison.differing for comparison in found),
+        differences=tuple(d for comparison in found for d in comparison.differences)[:NAMED],
+        hops=tuple(hops),
+        open_periods=waiting,
+    )
+
+
+def _compare(hive: Hive, hbase: HBase, day: Day, task: ActiveTask, periods: Periods) -> Comparison:
+    inside = periods.inside
+    online = [online_results(hbase, task, inside)] if inside else []
+    offline = [offline_results.of_day(hive, day.topic, task, day.day, inside)] if inside else []
+    for period in periods.crossing:
+        online.append(online_results(hbase, task, range(period.start, period.start + 1)))
+        offline.append(offline_results.of_days(hive, day.topic, task, period.days, period.start))
+    name = f"{task.spec.name} ({task.label})"
+    if not online:
+        return Comparison(_nothing(), 0, ())
+    return compare(name, pa.concat_tables(online), pa.concat_tables(offline))
+
+
+def _settled(book: Days, periods: Sequence[Period], own: date) -> tuple[Period, ...]:
+    """The periods of which every other day that has lines is computed, stands, and is counted online."""
+    days = {day for period in periods for day in period.days} - {own}
+    open_ = {day for day in days if not _stands(book, day)}
+    return tuple(period for period in periods if open_.isdisjoint(period.days))
+
+
+def _stands(book: Days, day: date) -> bool:
+    computed = book.get(day)
+    if computed is None:
+        return not book.online(day).lines
+    return CommitLog(book.engine, book.topic).passed(computed.cut) and not book.superseded(computed)
+
+
+def _nothing() -> pd.DataFrame:
+    return pd.DataFrame({name: [] for name in COLUMNS}).astype({"differs": bool})

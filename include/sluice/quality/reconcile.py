@@ -1,0 +1,188 @@
+"""Online against offline at one cut, and the publication of what agrees.
+
+    python -m sluice.quality.reconcile --topic logs --day 2015-05-17
+
+1. The day must still be what was computed: a line beyond the cut, or a task version that changed below it,
+   makes it *superseded*. That is no failure; the day is marked, and the next nightly run computes it again.
+2. Every result of every task version of the day is compared, HBase's online cell with Hive; and the day's
+   lines at each hop. If something differs, 1 is asked again: the line may have come meanwhile.
+3. Great Expectations validates the same rows and writes Data Docs; the outcome becomes a row in Hive.
+4. Only if all agrees, the offline results are written beside the online ones as final, and then the day is
+   noted as published. Dying in between repeats the same writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Literal
+
+from sluice.settings import Settings, get_settings
+from sluice.storage.commits import CommitLog
+from sluice.storage.days import Day, Days
+from sluice.storage.postgres import engine
+
+if TYPE_CHECKING:
+    from sluice.quality.compare import Difference
+    from sluice.quality.day_comparison import DayComparison
+
+POLL_SECONDS = 1.0
+RECORD = """
+INSERT INTO reconciliations (topic, day, run_at, cut, outcome, compared, differing, details)
+VALUES (%(topic)s, %(day)s, %(run_at)s, %(cut)s, %(outcome)s, %(compared)s, %(differing)s, %(details)s)
+"""
+
+
+class NotComputed(LookupError):
+    """The batch layer has not computed the day."""
+
+    def __init__(self, topic: str, day: date) -> None:
+        super().__init__(f"{topic} {day} was never computed: run the nightly batch for that day")
+
+
+class ReconciliationFailed(RuntimeError):
+    """Online and offline do not agree; nothing was published."""
+
+
+class DocsDisagree(RuntimeError):
+    """Great Expectations and the comparison came to different verdicts: a fault of this program."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a reconciliation ended."""
+
+    topic: str
+    day: date
+    run_at: datetime
+    cut: Mapping[str, int]
+    outcome: Literal["agrees", "differs", "superseded"]
+    compared: int  # results
+    differing: int  # of them
+    message: str
+    differences: tuple[Difference, ...] = ()  # the first of them
+
+    def check(self) -> None:
+        """Raise ReconciliationFailed if the layers differ."""
+        if self.outcome == "differs":
+            raise ReconciliationFailed(self.message)
+
+
+def speed_passed(settings: Settings, topic: str, cut: Mapping[str, int]) -> bool:
+    """Whether the speed layer has counted everything below the cut, and shows it in HBase."""
+    return CommitLog(engine(settings), topic).passed(cut)
+
+
+def reconcile(settings: Settings, topic: str, day: date, cut: Mapping[str, int]) -> Outcome:
+    """Compare the day as computed up to `cut`, record the outcome, publish what agrees.
+
+    Call it once `speed_passed`. Raises NotComputed, and what its stores raise while a daemon is away.
+    """
+    book = Days(engine(settings), topic)
+    with book.locked(day):
+        computed = book.get(day)
+        if computed is None:
+            raise NotComputed(topic, day)
+        why = _superseded(book, computed, cut)
+        return (
+            _superseded_outcome(settings, computed, cut, why) if why else _compare(settings, book, computed)
+        )
+
+
+def _superseded(book: Days, computed: Day, cut: Mapping[str, int]) -> str | None:
+    if computed.cut != dict(cut):
+        return "the day was computed again, up to another cut"
+    return book.superseded(computed)
+
+
+def _superseded_outcome(settings: Settings, day: Day, cut: Mapping[str, int], why: str) -> Outcome:
+    message = f"{day.topic} {day.day} is superseded: {why}"
+    outcome = Outcome(day.topic, day.day, datetime.now(UTC), dict(cut), "superseded", 0, 0, message)
+    _record(settings, outcome, {})
+    return outcome
+
+
+def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
+    from sluice.quality.day_comparison import compare_day
+    from sluice.quality.docs import data_docs
+    from sluice.quality.expectations import validate
+    from sluice.quality.publish import publish
+    from sluice.storage.hbase import HBase
+
+    found = compare_day(settings, book, day)
+    if not found.agrees and (why := _superseded(book, day, day.cut)):
+        return _superseded_outcome(settings, day, day.cut, why)
+    if validate(settings, day.topic, day.day, found.frame, found.hops) != found.agrees:
+        raise DocsDisagree(f"{day.topic} {day.day}: see {data_docs(settings)}; {found.message()}")
+    outcome = Outcome(
+        topic=day.topic,
+        day=day.day,
+        run_at=datetime.now(UTC),
+        cut=day.cut,
+        outcome="agrees" if found.agrees else "differs",
+        compared=len(found.frame),
+        differing=found.differing,
+        message=found.message(),
+        differences=found.differences,
+    )
+    if found.agrees:
+        with HBase.of(settings) as hbase:
+            publish(hbase, found.frame)
+        book.set_published(day.day, day.cut)
+    _record(settings, outcome, _details(found))
+    return outcome
+
+
+def _details(found: DayComparison) -> dict[str, object]:
+    return {
+        "differences": [asdict(difference) for difference in found.differences],
+        "hops": [asdict(hop) for hop in found.hops],
+        "open_periods": found.open_periods,
+    }
+
+
+def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object]) -> None:
+    """Append the outcome to the history in Hive."""
+    from sluice.storage.hive import Hive, Value
+
+    row: dict[str, Value] = {
+        "topic": outcome.topic,
+        "day": outcome.day.isoformat(),
+        "run_at": outcome.run_at,
+        "cut": json.dumps(dict(outcome.cut)),
+        "outcome": outcome.outcome,
+        "compared": outcome.compared,
+        "differing": outcome.differing,
+        "details": json.dumps({"message": outcome.message, **details}),
+    }
+    with Hive(settings) as hive:
+        hive.ensure_tables()
+        hive.query(RECORD, row)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m sluice.quality.reconcile",
+        description="Wait until the speed layer has passed a computed day's cut, then reconcile the day.",
+    )
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--day", required=True, type=date.fromisoformat, help="YYYY-MM-DD, UTC")
+    args = parser.parse_args()
+    settings = get_settings()
+    computed = Days(engine(settings), args.topic).get(args.day)
+    if computed is None:
+        raise NotComputed(args.topic, args.day)
+    while not speed_passed(settings, args.topic, computed.cut):
+        time.sleep(POLL_SECONDS)
+    outcome = reconcile(settings, args.topic, args.day, computed.cut)
+    print(outcome.message)
+    return int(outcome.outcome == "differs")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
