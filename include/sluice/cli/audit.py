@@ -1,0 +1,121 @@
+"""`sluice audit`: the hop table."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sluice.cli.format import Format, table, write
+
+if TYPE_CHECKING:
+    from sluice.quality.audit import Hops
+
+#: The hops are not read at one instant: what disagrees is read again before it is called wrong.
+READINGS = 3
+PAUSE_SECONDS = 2.0
+
+MEANING = {
+    "lines_read": "complete lines in the front-ends' files",
+    "kafka": "records in the topic",
+    "doubled": "records that Flume delivered again, not counted",
+    "online": "lines counted by the speed layer",
+    "archived": "records in the master dataset on HDFS",
+    "hive_raw": "rows of Hive's table raw, over the archive",
+    "hive_unique": "rows of Hive's table logs: parsed, doubles removed",
+    "dead_lettered": "lines that could not be read, in the table dead_letters",
+    "lost": "lines that the byte ledger lacks although all is drained",
+}
+
+
+def audit(
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="The topic to follow.")] = "logs",
+    files: Annotated[
+        bool, typer.Option("--files", help="Show each file, and the holes in its ledger.")
+    ] = False,
+    style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+) -> None:
+    """Follow a topic's lines from hop to hop, and prove that none is lost or counted twice.
+
+    Reads the front-ends' files and holds them against the byte ledger: the stretches of each file whose lines
+    were counted. Says what is still on its way; once nothing is, every hop must agree.
+
+    Examples:
+      sluice audit                      the hop table
+      sluice audit --files              and each file, with its holes
+      sluice audit --format json | jq .counts.lost
+
+    Exit code 1 if a line is lost or two hops disagree.
+    """
+    from sluice.quality.audit import audit as read
+    from sluice.settings import get_settings
+
+    for reading in range(READINGS):
+        if reading:
+            time.sleep(PAUSE_SECONDS)
+        hops = read(get_settings(), topic)
+        if hops.ok:
+            break
+    show(hops, style, files)
+    raise typer.Exit(0 if hops.ok else 1)
+
+
+def show(hops: Hops, style: Format, files: bool) -> None:
+    """Print the hops; JSON holds everything, CSV the counts alone."""
+    if style is Format.JSON:
+        document = {
+            "topic": hops.topic,
+            "counts": hops.counts(),
+            "in_flight": list(hops.in_flight),
+            "disagreements": list(hops.disagreements),
+            "gone": list(hops.gone),
+            "files": [vars(f) for f in hops.files] if files else [],
+        }
+        typer.echo(json.dumps(document, indent=1))
+    elif style is Format.CSV:
+        write(["hop", "lines"], list(hops.counts().items()), style)
+        if files:
+            write(
+                list(vars(hops.files[0])) if hops.files else [],
+                [list(vars(f).values()) for f in hops.files],
+                style,
+            )
+    else:
+        typer.echo(hop_table(hops), nl=False)
+        if files:
+            typer.echo("\n" + file_table(hops), nl=False)
+        for note in notes(hops):
+            typer.echo(note)
+
+
+def hop_table(hops: Hops) -> str:
+    return table(
+        ["hop", "lines", "what"], [[k, f"{v:,}".rjust(13), MEANING[k]] for k, v in hops.counts().items()]
+    )
+
+
+def file_table(hops: Hops) -> str:
+    rows = [
+        [f.host, f.src_file, f.lines, f.bytes, f.missing_lines, f.missing_bytes,
+         " ".join(f"[{begin},{end})" for begin, end in f.holes[:3])]
+        for f in hops.files
+    ]  # fmt: skip
+    return table(["host", "file", "lines", "bytes", "missing_lines", "missing_bytes", "holes"], rows)
+
+
+def notes(hops: Hops) -> list[str]:
+    """What the table does not say: what moves, what is gone, what is wrong, or that all agrees."""
+    lines = [f"in flight: {what}" for what in hops.in_flight]
+    if hops.gone:
+        lines.append(
+            f"{len(hops.gone)} files were counted and are gone from the front-ends: "
+            "their lines cannot be read again"
+        )
+    lines += [f"DISAGREES: {what}" for what in hops.disagreements]
+    if hops.lost:
+        lines.append(f"LOST: {hops.lost:,} lines; `sluice audit --files` names the files and the bytes")
+    if not lines:
+        lines.append("every hop agrees; nothing is in flight")
+    return lines

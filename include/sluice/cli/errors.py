@@ -1,0 +1,76 @@
+"""What an error means to the person at the terminal: one line with the remedy, and an exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+FAILED, USAGE = 1, 2
+
+#: Errors of the clients that Sluice uses, by the module and name of their classes (importing them all to say
+#: that one of them failed would take seconds), and what to tell the user.
+_FOREIGN = {
+    ("sqlalchemy.", "OperationalError"): "PostgreSQL does not answer",
+    ("psycopg2", "OperationalError"): "PostgreSQL does not answer",
+    ("sqlalchemy.", "ProgrammingError"): "the database refused the statement; was it set up by `sluice up`?",
+    ("kafka.", "NoBrokersAvailable"): "Kafka does not answer",
+    ("kafka.", "KafkaTimeoutError"): "Kafka did not answer in time",
+    ("kafka.", "KafkaConnectionError"): "Kafka does not answer",
+    ("thrift.", "TTransportException"): "a Thrift server (HBase or the SQL endpoint) does not answer",
+    ("thriftpy2.", "TTransportException"): "HBase's Thrift server does not answer",
+    ("requests.", "ConnectionError"): "a daemon does not answer",
+    ("httpx", "ConnectError"): "a daemon does not answer",
+    ("httpx", "ReadTimeout"): "a daemon did not answer in time",
+    ("hdfs.", "HdfsError"): "HDFS refused",
+}
+
+
+@dataclass(frozen=True)
+class Explained:
+    message: str
+    code: int
+
+
+def explain(error: BaseException) -> Explained | None:
+    """The line and the exit code for an error that is known; None for one that is a defect of Sluice."""
+    for kind in type(error).__mro__:
+        if found := _of_kind(error, kind.__module__, kind.__name__):
+            return found
+    if isinstance(error, ConnectionError):
+        return Explained(f"a daemon does not answer: {_first_line(error)}. See `sluice status`.", FAILED)
+    if isinstance(error, OSError) and error.filename:
+        return Explained(f"{error.strerror}: {error.filename}", USAGE)
+    return None
+
+
+def _of_kind(error: BaseException, module: str, name: str) -> Explained | None:
+    if module.startswith("sluice."):
+        return Explained(_text(error), USAGE if isinstance(error, ValueError | LookupError) else FAILED)
+    if module.startswith("pydantic") and name == "ValidationError":
+        return Explained(_fields(error), USAGE)
+    if module.startswith("yaml"):
+        return Explained(f"not valid YAML: {' '.join(str(error).split())}", USAGE)
+    for (prefix, foreign), meaning in _FOREIGN.items():
+        if module.startswith(prefix) and name == foreign:
+            return Explained(f"{meaning}: {_first_line(error)}. See `sluice status`.", FAILED)
+    return None
+
+
+def _text(error: BaseException) -> str:
+    """The message; KeyError's own str() would put it in quotes."""
+    quoted = isinstance(error, KeyError) and type(error).__str__ is KeyError.__str__ and len(error.args) == 1
+    return str(error.args[0]) if quoted else str(error)
+
+
+def _first_line(error: BaseException) -> str:
+    return (_text(error).strip().splitlines() or [type(error).__name__])[0].rstrip(". ")[:300]
+
+
+def _fields(error: BaseException) -> str:
+    problems: list[dict[str, Any]] = getattr(error, "errors", list)()
+    lines = [": ".join(filter(None, (".".join(map(str, p["loc"])), _plain(p["msg"])))) for p in problems]
+    return "; ".join(lines) or _text(error)
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ")

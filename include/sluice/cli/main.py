@@ -1,0 +1,177 @@
+"""The `sluice` command: everything a person does without Airflow's pages.
+
+Sub-commands are imported when they are called, for some of them import Spark's, Kafka's and PostgreSQL's
+clients: `sluice --help` must answer in well under a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from sluice.cli.errors import explain
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """Where a sub-command lives, and the line that `sluice --help` shows for it."""
+
+    module: str
+    attribute: str  # a function, or a typer.Typer with sub-commands of its own
+    help: str
+
+
+COMMANDS = {
+    "up": Lazy("sluice.cli.stack", "up", "Start the platform's daemons and wait until they are healthy."),
+    "down": Lazy("sluice.cli.stack", "down", "Stop the platform's daemons; their data stays."),
+    "status": Lazy("sluice.cli.stack", "status", "Show each daemon: state, port, memory, health."),
+    "logs": Lazy("sluice.cli.stack", "logs", "Show the end of a daemon's log."),
+    "reset": Lazy("sluice.cli.stack", "reset", "Delete the instance and all its data; asks first."),
+    "generate": Lazy(
+        "sluice.cli.replay", "generate", "Write a made-up access log, the same for the same seed."
+    ),
+    "replay": Lazy(
+        "sluice.cli.replay", "replay", "Write a log into a front-end's directory as a web server would."
+    ),
+    "tasks": Lazy("sluice.cli.tasks", "app", "What is counted: apply, list, show and delete tasks."),
+    "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
+    "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
+    "audit": Lazy(
+        "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
+    ),
+    "demo": Lazy(
+        "sluice.cli.demo", "demo", "Run the whole platform on one log and prove that its counts agree."
+    ),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands' names and help, and imports a command only to run it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return entry and TyperCommand(name=cmd_name, help=entry.help, callback=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}  # for "did you mean"
+        name, command, rest = super().resolve_command(ctx, args)
+        return (name, load(name), rest) if name in COMMANDS else (name, command, rest)
+
+
+def load(name: str) -> Any:
+    """The real command of that name."""
+    entry = COMMANDS[name]
+    target = getattr(import_module(entry.module), entry.attribute)
+    if not isinstance(target, typer.Typer):
+        wrapped = typer.Typer(add_completion=False, rich_markup_mode=None)
+        wrapped.command(name)(target)
+        command: Any = typer.main.get_command(wrapped)
+    else:
+        target.rich_markup_mode = None
+        command = typer.main.get_group(target)
+        command.no_args_is_help = True
+    command.name = name
+    for each in (command, *getattr(command, "commands", {}).values()):
+        each.help = keep_examples(each.help or entry.help)
+    return command
+
+
+def keep_examples(text: str) -> str:
+    """Mark the paragraphs with indented lines (examples), so that help does not wrap them into one line."""
+    paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
+    return "\n\n".join(
+        f"\b\n{p}" if re.search(r"^ {2,}\S", p, re.MULTILINE) and not p.startswith("\b") else p
+        for p in paragraphs
+    )
+
+
+def _choose_instance(name: str | None) -> str | None:
+    """Before any sub-command is imported or any setting read."""
+    if name:
+        os.environ["SLUICE_INSTANCE"] = name
+        from sluice.settings import get_settings
+
+        get_settings.cache_clear()
+    return name
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"sluice {version('sluice')}")
+        raise typer.Exit()
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def sluice(
+    instance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            callback=_choose_instance,
+            is_eager=True,
+            help="The instance to work on: main, demo, test or dev, or one added to include/settings.yaml. "
+            "Without it: $SLUICE_INSTANCE, else the one that was brought up last.",
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Count log lines: seconds old online, exact every night, and proved to agree.
+
+    \b
+    A first look:
+      sluice demo                                 the whole platform, on one log, in minutes
+      sluice status                               what runs
+      sluice results hits_by_status               what was counted
+      sluice sql "SELECT count(*) FROM raw"       ask the master dataset
+      sluice audit                                where each line is, hop by hop
+      sluice down                                 stop; the data stays
+
+    \b
+    Exit codes: 0 done, 1 it failed or something disagrees, 2 the command was not understood.
+    Set SLUICE_DEBUG=1 to see where an error came from.
+    """
+
+
+def main() -> None:
+    """The console script: a user's mistake is a line that says what to do, never a stack trace."""
+    if not os.environ.get("SLUICE_DEBUG"):
+        # Client libraries log what they then raise; the error's one line is enough.
+        logging.getLogger().addHandler(logging.NullHandler())
+    try:
+        typer.main.get_command(app)(prog_name="sluice")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if os.environ.get("SLUICE_DEBUG") or (explained := explain(error)) is None:
+            raise
+        typer.echo(f"sluice: {explained.message}", err=True)
+        sys.exit(explained.code)
+
+
+if __name__ == "__main__":
+    main()

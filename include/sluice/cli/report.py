@@ -1,0 +1,123 @@
+"""The demo's report: hop by hop, task by task, whether it all agrees; as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sluice.cli.audit import hop_table, notes
+from sluice.cli.counted import Number, counted, differences
+from sluice.cli.format import table
+from sluice.quality.audit import Hops
+from sluice.settings import Settings
+
+MIB = 1 << 20
+#: So many differing results are named; the number tells the rest.
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class MetricTotal:
+    """One metric of a task over all its series together (None for an average), in both layers."""
+
+    metric: str
+    results: int
+    online: Number | None
+    offline: Number | None
+    differing: int
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """One task: its series, the totals of its first metric, and how many results differ."""
+
+    name: str
+    version: int
+    series: int
+    results: int
+    online_total: Number | None
+    offline_total: Number | None
+    differing: int
+    metrics: list[MetricTotal]
+    examples: list[str]
+
+
+@dataclass
+class Report:
+    hops: Hops
+    tasks: list[TaskReport]
+    failures: list[str]  # runs that did not succeed, days that were not published
+    seconds: Mapping[str, float]
+    peak_memory_bytes: int
+    urls: Mapping[str, str]
+    login: Mapping[str, str]
+    agrees: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole = self.hops.ok and not self.hops.in_flight and not self.failures
+        self.agrees = whole and bool(self.tasks) and not any(t.differing for t in self.tasks)
+
+    def document(self) -> dict[str, Any]:
+        """What report.json holds; `problems` is there only if there are any."""
+        problems = [*self.hops.in_flight, *self.hops.disagreements, *self.failures]
+        return {
+            **self.hops.counts(),
+            "tasks": [asdict(t) for t in self.tasks],
+            "agrees": self.agrees,
+            **({"problems": problems} if problems else {}),
+            "seconds": {**self.seconds, "total": round(sum(self.seconds.values()), 1)},
+            "peak_memory_bytes": self.peak_memory_bytes,  # the sum of all processes' PSS
+            "urls": dict(self.urls),
+            "login": dict(self.login),
+        }
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(self.document(), indent=1) + "\n")
+
+    def text(self) -> str:
+        tasks = [
+            [t.name, t.series, m.metric, m.results, m.online, m.offline, m.differing]
+            for t in self.tasks
+            for m in t.metrics
+        ]
+        columns = ["task", "series", "metric", "results", "online_total", "offline_total", "differing"]
+        lines = [hop_table(self.hops), table(columns, tasks)]
+        lines += [f"DIFFERS: {example}\n" for t in self.tasks for example in t.examples]
+        lines += [f"{note}\n" for note in notes(self.hops)]
+        lines += [f"FAILED: {failure}\n" for failure in self.failures]
+        return "\n".join(lines[:2]) + "\n" + "".join(lines[2:])
+
+
+def compare_task(settings: Settings, name: str) -> TaskReport:
+    """Hold every online result of a task (as the speed layer left it) against the offline one."""
+    online, offline = counted(settings, name, "online"), counted(settings, name, "offline")
+    wrong = list(differences(online, offline))
+    metrics = [
+        MetricTotal(
+            metric=m,
+            results=sum(m in found for found in online.values.values()),
+            online=online.over_all(m),
+            offline=offline.over_all(m),
+            differing=sum(d.metric == m for d in wrong),
+        )
+        for m in online.metrics
+    ]
+    examples = [
+        f"{name} {d.metric} of {'/'.join(d.series[1]) or 'all'} at {d.series[0]}: "
+        f"online {d.online}, offline {d.offline}"
+        for d in wrong[:SHOWN]
+    ]
+    return TaskReport(
+        name=name,
+        version=online.task.version,
+        series=len({dims for _, dims in online.values.keys() | offline.values.keys()}),
+        results=sum(map(len, online.values.values())),
+        online_total=metrics[0].online,
+        offline_total=metrics[0].offline,
+        differing=len(wrong),
+        metrics=metrics,
+        examples=examples,
+    )

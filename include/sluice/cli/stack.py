@@ -1,0 +1,151 @@
+"""`sluice up | down | status | logs | reset`: the instance's daemons."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from typing import Annotated
+
+import typer
+
+from sluice.settings import Settings
+
+MIB = 1 << 20
+
+
+class NothingToShow(LookupError):
+    """There is no log of that name."""
+
+
+def up(
+    external: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            help="Services that run elsewhere and are not started: postgres, kafka, hdfs, hbase, metastore, "
+            "sql, airflow. Their addresses are settings: SLUICE_KAFKA__BOOTSTRAP, SLUICE_HDFS__NAMENODE, ...",
+        ),
+    ] = "",
+) -> None:
+    """Start every daemon in order, wait until all are healthy, and make what they must hold.
+
+    Resolves the jars first if a pom changed. Whatever runs already is left alone, so it can be repeated.
+
+    Examples:
+      sluice up
+      sluice --instance dev up
+      SLUICE_KAFKA__BOOTSTRAP=kafka1:9092 sluice up --external kafka
+
+    Exit code 1 if a daemon does not become healthy; its last log lines are shown.
+    """
+    from sluice.stack import bringup, catalogue
+
+    if external:
+        os.environ["SLUICE_EXTERNAL"] = json.dumps(sorted(catalogue.external(external)))
+    settings = Settings()
+    typer.echo(f"instance {settings.instance}: {settings.home}")
+    bringup.up(settings, typer.echo)
+    (settings.root / "var" / "current").write_text(settings.instance)
+    typer.echo(
+        f"\nAirflow  {settings.airflow.url}  user {settings.airflow.user}, "
+        f"password in {settings.home}/secrets/airflow_admin"
+    )
+
+
+def down() -> None:
+    """Stop the jobs and every daemon, in reverse order. The data stays; `sluice up` goes on where it was."""
+    from sluice.stack import shutdown
+
+    settings = Settings()
+    if not shutdown.down(settings, typer.echo):
+        typer.echo(f"nothing of instance {settings.instance} runs")
+
+
+def status(
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
+) -> None:
+    """Show each daemon and job: state, port, memory, health; and the open alerts.
+
+    Exit code 1 if anything that should run is not healthy.
+    """
+    from dataclasses import asdict
+
+    from sluice.cli.format import table
+    from sluice.stack import status as stack_status
+
+    settings = Settings()
+    daemons, jobs = stack_status.daemons(settings), stack_status.jobs(settings)
+    alerts = stack_status.alerts(settings) if any(line.state == "running" for line in daemons) else []
+    lines = [*daemons, *jobs]
+    if as_json:
+        report = {
+            "instance": settings.instance,
+            "daemons": [asdict(line) for line in daemons],
+            "jobs": [asdict(line) for line in jobs],
+            "alerts": [{**asdict(alert), "raised_at": alert.raised_at.isoformat()} for alert in alerts],
+        }
+        typer.echo(json.dumps(report, indent=1))
+    else:
+        rows = [
+            (
+                line.name,
+                line.state,
+                line.port or None,
+                line.memory_bytes // MIB or None,
+                line.problem or "healthy",
+            )
+            for line in lines
+        ]
+        typer.echo(f"instance {settings.instance}: {settings.home}\n")
+        typer.echo(table(["name", "state", "port", "MiB", "health"], rows), nl=False)
+        typer.echo(f"\n{sum(line.memory_bytes for line in lines) // MIB} MiB in all")
+        for alert in alerts:
+            typer.echo(f"ALERT since {alert.raised_at:%Y-%m-%d %H:%M:%S}  {alert.source}: {alert.message}")
+    raise typer.Exit(0 if all(line.healthy for line in lines) else 1)
+
+
+def logs(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A daemon or job as `sluice status` names it.")],
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on showing what is added; Ctrl-C ends it.")
+    ] = False,
+    lines: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many of the last lines.")] = 50,
+) -> None:
+    """Show the end of the log of a daemon or a job.
+
+    Examples:
+      sluice logs hbase -n 200
+      sluice logs speed_layer -f
+    """
+    from sluice.stack import bringup
+
+    settings = Settings()
+    path = bringup.log_file(settings, name)
+    if not path.exists():
+        known = ", ".join(sorted(found.stem for found in path.parent.glob("*.log")))
+        raise NothingToShow(
+            f"there is no log of {name!r}: the logs are {known or 'not there yet: sluice up'}"
+        )
+    if follow:
+        raise typer.Exit(subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False).returncode)
+    typer.echo("\n".join(bringup.log_tail(settings, name, lines)))
+
+
+def reset(
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Stop the instance and delete its data, secrets and logs. The jars, which all instances share, stay."""
+    settings = Settings()
+    if not settings.home.exists():
+        typer.echo(f"instance {settings.instance} has no data")
+        return
+    if not yes:
+        typer.confirm(f"Delete all of instance {settings.instance} under {settings.home}?", abort=True)
+    down()
+    shutil.rmtree(settings.home)
+    current = settings.root / "var" / "current"
+    if current.exists() and current.read_text().strip() == settings.instance:
+        current.unlink()
+    typer.echo(f"deleted {settings.home}")
