@@ -1,0 +1,26 @@
+"""### Archive
+`jobs/archiver.py`, a Kafka consumer group that writes the master dataset to HDFS exactly once, for ever, as a
+detached process that is supervised like the speed layer.
+
+**To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from sluice_airflow.defaults import FOR_EVER, START, TAG, TOPIC
+from sluice_airflow.supervised_process import SupervisedJob
+
+with DAG(
+    "archive",
+    description="Kafka to HDFS: the master dataset, exactly once",
+    doc_md=__doc__,
+    schedule="@continuous",
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=FOR_EVER,
+    tags=[TAG, "archive", "for ever"],
+):
+    SupervisedJob(task_id="archiver", job="archiver", arguments=["--topic", TOPIC])

@@ -1,0 +1,36 @@
+"""### Collection
+Flume's agents, from the inventory `include/collection.yaml`.
+
+1. `plan` shows in its log what the inventory changes; a faulty inventory fails here, nothing is touched.
+2. `deploy` deploys what changed and only that; an edge agent is drained before it stops.
+3. `supervise` watches over all agents for ever, whatever became of the deployment: a dead agent is
+   restarted, a channel at 80 % or a failing sink raises an alert (task log, `sluice status`). When the
+   inventory is changed, it ends, and the next run deploys the change.
+
+Marking a task here stops no agent: lines are collected whether or not somebody watches (`sluice down` stops
+all).
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from sluice_airflow.collection import DeployCollection, PlanCollection, SuperviseCollection
+from sluice_airflow.defaults import FOR_EVER, START, TAG
+
+with DAG(
+    "collection",
+    description="Flume agents: deploy what the inventory changes, supervise them for ever",
+    doc_md=__doc__,
+    schedule="@continuous",
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=FOR_EVER,
+    tags=[TAG, "collection", "for ever"],
+):
+    (
+        PlanCollection(task_id="plan", retries=0)
+        >> DeployCollection(task_id="deploy")
+        >> SuperviseCollection(task_id="supervise", deployed_by="deploy", trigger_rule="all_done")
+    )

@@ -1,0 +1,41 @@
+"""### Nightly batch
+`jobs/nightly.py` on Spark (connection `spark_default`): one run computes one day of event time, its data
+interval, from the archive into Hive's `logs` and `task_results`. It fixes its cut when it starts.
+
+A scheduled run waits half an hour after midnight for the day's last lines, and computes the marked days (late
+lines) again as well. A backfill computes its own days only; any day, any number of times:
+
+    airflow backfill create --dag-id nightly_batch --from-date 2015-05-17 --to-date 2015-05-20 \\
+        --reprocess-behavior completed --max-active-runs 2
+
+The days computed, the cut and the counts are in the event of the asset `results`, which triggers `reconcile`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, CronDataIntervalTimetable
+
+from sluice_airflow.defaults import BATCH, RESULTS, START, TAG, TOPIC
+from sluice_airflow.nightly import NightlyBatch
+
+with DAG(
+    "nightly_batch",
+    description="HDFS to Hive: one day of event time, the truth",
+    doc_md=__doc__,
+    schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+    start_date=START,
+    catchup=False,
+    max_active_runs=2,
+    default_args=BATCH,
+    tags=[TAG, "batch"],
+):
+    NightlyBatch(
+        task_id="batch",
+        conn_id="spark_default",
+        job="nightly",
+        topics=[TOPIC],
+        asset=RESULTS,
+        settle=timedelta(minutes=30),
+    )

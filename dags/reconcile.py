@@ -1,0 +1,29 @@
+"""### Reconcile
+Triggered by the asset `results`, that is, by every day that the batch layer computed. Waits until the speed
+layer has passed the day's cut, compares online with offline results by task, period and series, and the hops
+with each other (Great Expectations; Data Docs under `var/`), and then, only then, publishes the day as final.
+
+A difference fails the run, with task, period, dimensions and hop named in its log. After the cause is mended,
+clear the task, or trigger a run by hand: `{"days": [{"topic": "logs", "day": "2015-05-17"}]}`, or without a
+configuration for all days that are not published.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from sluice_airflow.defaults import BATCH, RESULTS, START, TAG
+from sluice_airflow.reconciliation import Reconcile
+
+with DAG(
+    "reconcile",
+    description="Online against offline, then publish",
+    doc_md=__doc__,
+    schedule=[RESULTS],
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=BATCH,
+    tags=[TAG, "quality"],
+):
+    Reconcile(task_id="reconcile", asset=RESULTS)

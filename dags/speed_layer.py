@@ -1,0 +1,29 @@
+"""### Speed layer
+`jobs/speed_layer.py`, a PySpark Structured Streaming job that runs for ever as a detached process.
+
+The task adopts the process or starts it, then waits in the triggerer, which restarts it within seconds of its
+death, when it stands still while its lag grows, and when one of the connections was changed. Restarts are in
+the task's log and in `sluice status`.
+
+**To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG
+
+from sluice_airflow.defaults import FOR_EVER, START, TAG
+from sluice_airflow.supervised_process import SupervisedJob
+
+with DAG(
+    "speed_layer",
+    description="Kafka to HBase: online statistics, seconds old",
+    doc_md=__doc__,
+    schedule="@continuous",
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=FOR_EVER,
+    tags=[TAG, "online", "for ever"],
+):
+    SupervisedJob(task_id="speed_layer", job="speed_layer")

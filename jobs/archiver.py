@@ -1,0 +1,34 @@
+"""Archive topics into HDFS until SIGTERM: ``python jobs/archiver.py --topic logs [--topic more]``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sluice.archive import service
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--topic", action="append", required=True, help="a topic to archive; may be repeated")
+    parser.add_argument(
+        "--declare-lost",
+        metavar="PARTITION:OFFSET",
+        help="do not archive, but record that the offsets from OFFSET to the next file are gone for good",
+    )
+    parser.add_argument(
+        "--progress", type=Path, help="where to write the heartbeat (default: the instance's run directory)"
+    )
+    given = parser.parse_args()
+    if given.declare_lost:
+        partition, _, first = given.declare_lost.partition(":")
+        if len(given.topic) > 1 or not (partition.isdecimal() and first.isdecimal()):
+            parser.error("--declare-lost takes one topic, and PARTITION:OFFSET as in 2:1000")
+        return service.declare_lost(given.topic[0], int(partition), int(first))
+    return service.archive(given.topic, given.progress)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,129 @@
+"""The collection tier: show what the inventory changes, deploy it, watch over the agents for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice.settings import Settings
+from sluice_airflow.connections import asettings, settings
+
+POLL_SECONDS = 2.0
+HEALTH_POLLS = 3  # how many polls between two looks at the agents' metrics
+
+
+class PlanCollection(BaseOperator):
+    """Render the configuration of every agent and log how it differs from what is deployed.
+
+    A faulty inventory fails here, before anything was touched.
+    """
+
+    def execute(self, context: Any) -> list[str]:
+        from sluice.collection import plan
+
+        changes = plan.plan(settings())
+        self.log.info("The inventory against what is deployed:\n%s", plan.describe(changes))
+        return [f"{change.agent}: {change.action}" for change in changes]
+
+
+class DeployCollection(BaseOperator):
+    """Deploy what changed, and only that: an edge is drained before it stops. Returns which inventory."""
+
+    def execute(self, context: Any) -> str:
+        from sluice.collection import deploy, plan
+
+        now = settings()
+        deployed = fingerprint(now)
+        deploy.apply(now, plan.plan(now), log=self.log.info)
+        return deployed
+
+
+class AgentsTrigger(BaseTrigger):
+    """One trigger for all agents: restarts the dead, alerts on the ailing, fires when the inventory changed.
+
+    It has no ``on_kill``: a front-end's lines are collected whether or not somebody watches. ``sluice down``
+    stops the agents, and an agent taken out of the inventory is stopped by its deployment.
+    """
+
+    def __init__(self, inventory: str) -> None:
+        super().__init__()
+        self.inventory = inventory
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__name__}", {"inventory": self.inventory}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        watch = Watch(await asettings())
+        fault = ""
+        for poll in itertools.count():
+            try:
+                if await asyncio.to_thread(fingerprint, watch.settings) != self.inventory:
+                    yield TriggerEvent({"status": "the inventory was changed"})
+                    return
+                lines = await asyncio.to_thread(watch.poll, poll % HEALTH_POLLS == 0)
+                fault = ""
+            except Exception as error:  # a daemon that is away must not end the watch over the agents
+                before, fault = fault, f"cannot look after the agents: {type(error).__name__}: {error}"
+                lines = [fault] if fault != before else []
+            for line in lines:
+                self.log.warning(line)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+class Watch:
+    """What the trigger remembers of the agents from one poll to the next."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._healths: dict[str, Any] = {}
+
+    def poll(self, look: bool) -> list[str]:
+        """Restart dead agents; with ``look`` read all metrics, too. Lines for the log."""
+        from sluice.collection import deploy
+
+        lines: list[str] = []
+        deploy.ensure(self.settings, log=lines.append)
+        return lines + (self._look() if look else [])
+
+    def _look(self) -> list[str]:
+        from sluice.collection import deploy, health
+        from sluice.storage import postgres
+
+        self._healths = {
+            agent.name: health.check(self.settings, agent, self._healths.get(agent.name))
+            for agent in deploy.agents(self.settings)
+        }
+        return health.report(postgres.engine(self.settings), list(self._healths.values()))
+
+
+class SuperviseCollection(BaseOperator):
+    """Defer to the trigger for as long as the inventory stays; then end, so that the next run deploys it.
+
+    deployed_by: the task that deployed. Where it failed (a faulty inventory, say), the agents are watched as
+    they are until the inventory is written again.
+    """
+
+    def __init__(self, *, deployed_by: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.deployed_by = deployed_by
+
+    def execute(self, context: Any) -> None:
+        deployed = context["ti"].xcom_pull(task_ids=self.deployed_by)
+        self.defer(trigger=AgentsTrigger(deployed or fingerprint(settings())), method_name="changed")
+
+    def changed(self, context: Any, event: dict[str, str]) -> None:
+        self.log.info(event["status"])
+
+
+def fingerprint(settings: Settings) -> str:
+    """Of the inventory file: a trigger keeps old code in memory, so it compares files, not renderings."""
+    from sluice.collection import inventory
+
+    path = inventory.path_of(settings)
+    return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()

@@ -1,0 +1,20 @@
+"""What all of Sluice's DAGs have in common."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pendulum
+from airflow.sdk import Asset
+
+OWNER = "sluice"
+TAG = "sluice"
+TOPIC = "logs"
+# For the DAGs that run for ever: a failed claim or a crash loop is tried again, for ever, but not in a hurry.
+FOR_EVER = {"owner": OWNER, "retries": 3, "retry_delay": timedelta(seconds=15)}
+# For the batch: a daemon that restarts is back within a minute or two.
+BATCH = {"owner": OWNER, "retries": 2, "retry_delay": timedelta(minutes=1)}
+# A fixed day in the past; the for-ever DAGs start when they are unpaused.
+START = pendulum.datetime(2024, 1, 1, tz="UTC")
+# What the batch layer computed: an event for each run, with its days, their cut and their counts.
+RESULTS = Asset(name="results", uri="sluice://results")

@@ -1,0 +1,102 @@
+"""The nightly Spark job of one day, and the event that says which days it computed."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.standard.triggers.temporal import DateTimeTrigger
+from airflow.sdk import Asset
+from airflow.sdk.exceptions import AirflowSkipException
+from airflow.utils.types import DagRunType
+
+from sluice.settings import Settings
+from sluice_airflow.connections import environment, settings
+
+
+class NightlyBatch(SparkSubmitOperator):
+    """Compute the day on which the run's data interval starts, for each of the topics that has lines of it.
+
+    A scheduled run first waits ``settle`` after the day's end, in the triggerer, for the last lines to be
+    archived. All runs but those of a backfill also compute the marked days again. A topic without lines of
+    the day and without marked days costs no Spark job; a run without any such topic is skipped. A run by hand
+    may name another day and other topics in its configuration: ``{"day": "2015-05-17", "topics": ["logs"]}``.
+
+    The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
+    """
+
+    def __init__(
+        self, *, job: str, topics: list[str], asset: Asset, settle: timedelta, **kwargs: Any
+    ) -> None:
+        # Started from scratch on a retry: what a cluster's half-done job wrote is overwritten whole.
+        super().__init__(outlets=[asset], durable=False, **kwargs)
+        self.job, self.topics, self.asset, self.settle = job, topics, asset, settle
+
+    def execute(self, context: Any) -> None:
+        if context["dag_run"].run_type == DagRunType.SCHEDULED:
+            due = context["data_interval_end"] + self.settle
+            if due > datetime.now(UTC):
+                self.defer(trigger=DateTimeTrigger(due), method_name="compute")
+        self.compute(context)
+
+    def compute(self, context: Any, event: Any = None) -> None:
+        run, day, now = context["dag_run"], day_of(context), settings()
+        marked = run.run_type != DagRunType.BACKFILL_JOB
+        wanted = (run.conf or {}).get("topics", self.topics)
+        topics = topics_to_compute(now, wanted, day, marked)
+        if not topics:
+            self.log.info("nothing to do: no line of %s is archived, no day is marked", day)
+            raise AirflowSkipException
+        self.application = str(now.root / "jobs" / f"{self.job}.py")
+        self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
+        days = []
+        for topic in topics:
+            self.name = f"sluice {self.job} {topic} {day}"
+            self.application_args = ["--topic", topic, "--day", day.isoformat(), "--run-id", run.run_id]
+            self.application_args += ["--marked"] if marked else []
+            self._hook = None  # a hook is made for one submission
+            super().execute(context)
+            days += computed(now, topic, run.run_id)
+        self.log.info("computed: %s", ", ".join(f"{each['topic']} {each['day']}" for each in days))
+        context["outlet_events"][self.asset].extra = {"days": days}
+
+
+def day_of(context: Any) -> date:
+    """The day that a run is about; for a run by hand without a date, yesterday."""
+    if named := (context["dag_run"].conf or {}).get("day"):
+        return date.fromisoformat(named)
+    start = context.get("data_interval_start")
+    return start.date() if start else (datetime.now(UTC) - timedelta(days=1)).date()
+
+
+def topics_to_compute(settings: Settings, topics: list[str], day: date, marked: bool) -> list[str]:
+    """Those of the topics that have archived lines of this day or, with ``marked``, days to compute again."""
+    import sqlalchemy as sa
+
+    from sluice.storage import schema
+    from sluice.storage.days import Days
+    from sluice.storage.postgres import engine
+
+    files = schema.archive_files.c
+    with engine(settings).connect() as connection:
+        query = sa.select(files.topic).distinct().where(files.days[day.isoformat()].is_not(None))
+        of_day = set(connection.scalars(query))
+    return [each for each in topics if each in of_day or (marked and Days(engine(settings), each).marked())]
+
+
+def computed(settings: Settings, topic: str, run_id: str) -> list[dict[str, Any]]:
+    """The days that this run computed, as the event has them."""
+    from sluice.storage.days import Days
+    from sluice.storage.postgres import engine
+
+    return [
+        {
+            "topic": topic,
+            "day": day.day.isoformat(),
+            "cut": day.cut,
+            "raw_lines": day.raw_lines,
+            "lines": day.lines,
+        }
+        for day in Days(engine(settings), topic).of_run(run_id)
+    ]

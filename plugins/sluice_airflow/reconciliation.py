@@ -1,0 +1,162 @@
+"""Compare every day that the batch layer computed with the online results, then publish it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable
+from datetime import date, timedelta
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice_airflow.connections import asettings, settings
+
+POLL_SECONDS = 2.0
+Day = dict[str, Any]  # {"topic", "day", "cut", ...} as the asset's event has it
+
+
+class SpeedPassedTrigger(BaseTrigger):
+    """Fires once the speed layer has counted, and projected, everything below the cuts of all these days."""
+
+    def __init__(self, days: list[Day]) -> None:
+        super().__init__()
+        self.days = days
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__name__}", {"days": self.days}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        now = await asettings()
+        waiting = ""
+        while True:
+            try:
+                behind = await asyncio.to_thread(not_passed, now, self.days)
+            except Exception as error:  # a database that restarts is no reason to give up the wait
+                behind = [f"{type(error).__name__}: {error}"]
+            if not behind:
+                yield TriggerEvent({"status": "passed"})
+                return
+            if waiting != (waiting := "; ".join(behind)):
+                self.log.info("waiting for the speed layer: %s", waiting)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+class Reconcile(BaseOperator):
+    """Reconcile the days of *every* event that triggered the run: several can come as one run.
+
+    Waits in the triggerer until the speed layer has passed their cuts. A day that differs does not keep the
+    others from being compared and published; the run fails at the end with all differences named, and is not
+    tried again for them. A run by hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all
+    days that were computed and not yet published.
+
+    Airflow can leave an event behind that is written while it makes a run for an earlier one: it would be
+    taken only with the next event. So a run also takes the days that wait to be published; the event left
+    behind is older than the run, and so is the day that it speaks of.
+    """
+
+    def __init__(self, *, asset: Asset, patience: timedelta = timedelta(hours=6), **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.asset, self.patience = asset, patience
+
+    def execute(self, context: Any) -> None:
+        events = context["triggering_asset_events"][self.asset] if context["triggering_asset_events"] else []
+        now = settings()
+        days = newest(day for event in events for day in event.extra.get("days", []))
+        named = context["dag_run"].conf or {}
+        days = newest([*waiting(now), *days]) if days else unpublished(now, named)
+        if not days:
+            self.log.info("nothing to reconcile")
+            return
+        self.log.info("%d events, to reconcile: %s", len(events), "; ".join(map(name, days)))
+        if not_passed(now, days):
+            self.defer(
+                trigger=SpeedPassedTrigger(days),
+                method_name="compare",
+                kwargs={"days": days},
+                timeout=self.patience,
+            )
+        self.compare(context, days=days)
+
+    def compare(self, context: Any, event: dict[str, str] | None = None, *, days: list[Day]) -> None:
+        """Raises AirflowFailException where results differ, AirflowException where it could not compare."""
+        from sluice.quality.reconcile import ReconciliationFailed, reconcile
+
+        for chatty in ("great_expectations", "pyhive"):  # hundreds of lines that say nothing of the day
+            logging.getLogger(chatty).setLevel(logging.WARNING)
+        now = settings()
+        differing, broken = [], []
+        for day in days:
+            try:
+                outcome = reconcile(now, day["topic"], date.fromisoformat(day["day"]), day["cut"])
+                self.log.info("%s: %s, %s", name(day), outcome.outcome, outcome.message)
+                outcome.check()
+                alert(now, day, "")
+            except ReconciliationFailed as failure:
+                differing.append(f"{name(day)}: {failure}")
+                alert(now, day, str(failure))
+            except Exception as error:
+                self.log.exception("%s could not be compared", name(day))
+                broken.append(f"{name(day)}: {type(error).__name__}: {error}")
+        said = "\n".join([*differing, *broken])
+        if broken:  # tried again: days that are published already are compared again, which changes nothing
+            raise AirflowException(said)
+        if differing:
+            raise AirflowFailException(said)
+
+
+def name(day: Day) -> str:
+    return f"{day['topic']} {day['day']}"
+
+
+def alert(settings: Any, day: Day, message: str) -> None:
+    """Raise the day's alert, or clear it where there is nothing to say."""
+    from sluice.storage import alerts
+    from sluice.storage.postgres import engine
+
+    alerts.sync(engine(settings), "reconcile", {name(day): message} if message else {}, prefix=name(day))
+
+
+def newest(days: Iterable[Day]) -> list[Day]:
+    """Each day once, as the last event has it: an earlier cut of the same day is no longer in Hive."""
+    last = {(day["topic"], day["day"]): day for day in days}
+    return [last[key] for key in sorted(last)]
+
+
+def not_passed(settings: Any, days: list[Day]) -> list[str]:
+    """The days whose cut the speed layer has not passed yet."""
+    from sluice.quality.reconcile import speed_passed
+
+    return [name(day) for day in days if not speed_passed(settings, day["topic"], day["cut"])]
+
+
+def waiting(settings: Any) -> list[Day]:
+    """The days that are not published, but for those known to differ: these wait for a person."""
+    from sluice.storage import alerts
+    from sluice.storage.postgres import engine
+
+    differing = {each.name for each in alerts.open_alerts(engine(settings), "reconcile")}
+    return [day for day in unpublished(settings, {}) if name(day) not in differing]
+
+
+def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
+    """The days named in a run's configuration as they were last computed, else all that are not published."""
+    import sqlalchemy as sa
+
+    from sluice.storage import schema
+    from sluice.storage.postgres import engine
+
+    t = schema.days.c
+    query = sa.select(t.topic, t.day, t.cut).order_by(t.topic, t.day)
+    if wanted := conf.get("days"):
+        keys = [(each["topic"], date.fromisoformat(each["day"])) for each in wanted]
+        query = query.where(sa.tuple_(t.topic, t.day).in_(keys))
+    else:
+        query = query.where(t.published_cut.is_distinct_from(t.cut))
+    with engine(settings).connect() as connection:
+        return [
+            {"topic": row.topic, "day": row.day.isoformat(), "cut": row.cut}
+            for row in connection.execute(query)
+        ]

@@ -1,0 +1,158 @@
+"""A job that runs for ever as a detached process, supervised from the triggerer without a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice.settings import get_settings
+from sluice.stack import jobs
+from sluice.stack.supervision import CrashLoop, Superseded, Supervisor
+from sluice_airflow.connections import aenvironment, environment
+
+POLL_SECONDS = 1.0
+REFRESH_POLLS = 60  # how many polls between two looks at the connections
+
+
+class JobTrigger(BaseTrigger):
+    """Polls the job once a second and restarts it itself: no scheduler is asked, no task is started for it.
+
+    A connection changed in Airflow restarts the job too, with the new one. Fires only when the trigger cannot
+    help any more: a crash loop, or another owner.
+    """
+
+    def __init__(self, job: str, arguments: list[str], owner: str, stuck_after: float) -> None:
+        super().__init__()
+        self.job, self.arguments, self.owner, self.stuck_after = job, arguments, owner, stuck_after
+        self._environment: dict[str, str] = {}
+        self._alerts: dict[str, str] | None = None
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        kwargs = {name: getattr(self, name) for name in ("job", "arguments", "owner", "stuck_after")}
+        return f"{type(self).__module__}.{type(self).__name__}", kwargs
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        self._environment = await aenvironment()
+        watch = self.supervisor()
+        self.log.info("watching %s for %s", self.job, self.owner)
+        status = ""
+        for poll in itertools.count():
+            try:
+                await self._say(watch.poll)
+                if poll % REFRESH_POLLS == REFRESH_POLLS - 1 and (why := await self._reconnected()):
+                    await self._say(lambda: watch.restart(why))
+            except CrashLoop as loop:
+                status, message = "crash loop", str(loop)
+            except Superseded as superseded:
+                status, message = "superseded", str(superseded)
+            await self._alert(watch, status)
+            if status:
+                yield TriggerEvent({"status": status, "message": message})
+                return
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def on_kill(self) -> None:
+        """The task was marked or cleared: stop the job, unless the next task instance has it already."""
+        stopped = await asyncio.to_thread(self.supervisor().stop)
+        self.log.info("%s %s", self.job, "stopped" if stopped else "left alone: it has another owner")
+
+    def supervisor(self) -> Supervisor:
+        return supervisor(self.job, self.arguments, self.owner, lambda: self._environment, self.stuck_after)
+
+    async def _say(self, lines: Callable[[], Iterable[str]]) -> None:
+        for line in await asyncio.to_thread(lambda: list(lines())):
+            self.log.warning(line)
+
+    async def _reconnected(self) -> str:
+        """Why the job has to be started again: a connection has another value. Empty if none has."""
+        try:
+            before, now = self._environment, await aenvironment()
+        except Exception as error:  # a database that is away is no reason to stop watching
+            self.log.warning("cannot read the connections: %s", error)
+            return ""
+        if before.keys() != now.keys():  # a connection that cannot be read now is no change
+            return ""
+        self._environment = now
+        changed = sorted(name for name in now if now[name] != before[name])
+        return f"changed in Airflow's connections: {', '.join(changed)}" if changed else ""
+
+    async def _alert(self, watch: Supervisor, status: str) -> None:
+        """Keep the open alerts at what is so now; a database that is away is no reason to stop watching."""
+        alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
+        if count := watch.restarted_lately:
+            alerts["restarted"] = f"{self.job} was restarted {count} times lately"
+        if status == "crash loop":
+            alerts[status] = f"{self.job} dies again and again: see {watch.log}"
+        if alerts == self._alerts:
+            return
+        try:
+            await asyncio.to_thread(_sync, f"job {self.job}", alerts)
+            self._alerts = alerts
+        except Exception as error:
+            self.log.warning("cannot write alerts: %s", error)
+
+
+def _sync(source: str, wanted: dict[str, str]) -> None:
+    from sluice.storage import alerts, postgres
+
+    alerts.sync(postgres.engine(get_settings()), source, wanted)
+
+
+def supervisor(
+    job: str,
+    arguments: list[str],
+    owner: str,
+    environment: Callable[[], dict[str, str]],
+    stuck_after: float,
+) -> Supervisor:
+    """Watches ``jobs/<job>.py``; one Python for Airflow and the jobs, since they import the same package."""
+    settings = get_settings()
+    return Supervisor(
+        job,
+        [sys.executable, str(settings.root / "jobs" / f"{job}.py"), *arguments],
+        owner,
+        environment=environment,
+        position=functools.partial(jobs.position, settings, job),
+        lag=functools.partial(jobs.lag, settings, job),
+        stuck_after=stuck_after,
+    )
+
+
+class SupervisedJob(BaseOperator):
+    """Adopt or start ``jobs/<job>.py`` and keep it running for ever.
+
+    stuck_after: how long the job may stay at one position while its lag grows.
+    """
+
+    template_fields = ("arguments",)
+
+    def __init__(
+        self,
+        *,
+        job: str,
+        arguments: list[str] | None = None,
+        stuck_after: timedelta = timedelta(minutes=5),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.job, self.arguments, self.stuck_after = job, arguments or [], stuck_after
+
+    def execute(self, context: Any) -> None:
+        instance = context["ti"]
+        owner = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}/{instance.try_number}"
+        seconds = self.stuck_after.total_seconds()
+        self.log.info(supervisor(self.job, self.arguments, owner, environment, seconds).claim())
+        self.defer(trigger=JobTrigger(self.job, self.arguments, owner, seconds), method_name="lost")
+
+    def lost(self, context: Any, event: dict[str, str]) -> None:
+        """The trigger gave up: fail, so that the next try (or the next run) claims the job anew."""
+        raise AirflowException(f"{event['status']}: {event['message']}")
