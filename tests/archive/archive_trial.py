@@ -1,0 +1,215 @@
+"""A topic of its own, archivers in this process and beside it, and what both stores hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+from sluice.archive import layout
+from sluice.archive.claim import Claims
+from sluice.archive.file import Place
+from sluice.settings import ROOT, Settings
+from sluice.storage.hdfs import HdfsStore
+from sluice.transmission.identity import record_key, to_headers
+from sluice.transmission.topics import Topics
+
+#: {partition: [(offset, src_offset, line), ...]} in the order of the offsets.
+Contents = dict[int, list[tuple[int, int, bytes]]]
+
+
+def until(what: str, true: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Wait for something to become true, and return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"not within {seconds:g} s: {what}")
+
+
+@dataclass
+class Trial:
+    """A topic of two partitions, its archive, and hands for both."""
+
+    settings: Settings
+    topic: str
+    scratch: Path
+    sent: int = 0
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        with Topics(self.settings) as topics:
+            self.topic_id = topics.create(self.topic, partitions=2).id
+
+    def recreate(self) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
+        admin.delete_topics([self.topic])
+        admin.close()
+        with Topics(self.settings) as topics:
+
+            def made() -> str | None:
+                found = topics.create(self.topic, partitions=2).id
+                return found if found != self.topic_id else None
+
+            self.topic_id = until("the topic is new", made)
+
+    def place(self, partition: int = 0) -> Place:
+        return Place(self.topic, self.topic_id, partition)
+
+    def claims(self, partition: int = 0) -> Claims:
+        return Claims(HdfsStore.of(self.settings), self.directory(partition))
+
+    def directory(self, partition: int = 0) -> str:
+        return layout.partition_directory(self.settings, self.topic, self.topic_id, partition)
+
+    def produce(self, lines: int, *, partition: int | None = None, transactions: int = 0) -> None:
+        """Send so many lines; with `transactions` as that many, each of which leaves a gap in the offsets."""
+        options = {"transactional_id": secrets.token_hex(4)} if transactions else {}
+        producer = KafkaProducer(bootstrap_servers=self.settings.kafka.bootstrap, linger_ms=5, **options)
+        if transactions:
+            producer.init_transactions()
+        for part in range(max(1, transactions)):
+            if transactions:
+                producer.begin_transaction()
+            for _ in range(part, lines, max(1, transactions)):
+                n, self.sent = self.sent, self.sent + 1
+                line = b'10.0.0.%d - - [%02d/May/2015:10:05:03 +0000] "GET /%d HTTP/1.1" 200 17' % (
+                    n % 50,
+                    17 + n % 3,
+                    n,
+                )
+                producer.send(
+                    self.topic,
+                    line,
+                    key=record_key(line),
+                    headers=to_headers("web1", "access.log", n * 100),
+                    partition=partition,
+                )
+            if transactions:
+                producer.commit_transaction()
+        producer.flush()
+        producer.close()
+
+    def delete_records(self, partition: int, before: int) -> None:
+        admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
+        admin.delete_records({TopicPartition(self.topic, partition): before})
+        admin.close()
+
+    def in_kafka(self) -> Contents:
+        """What Kafka has."""
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.settings.kafka.bootstrap, enable_auto_commit=False, max_poll_records=10_000
+        )
+        partitions = [TopicPartition(self.topic, number) for number in (0, 1)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        ends = consumer.end_offsets(partitions)
+        found: Contents = {0: [], 1: []}
+        while any(consumer.position(at) < ends[at] for at in partitions):
+            for at, messages in consumer.poll(timeout_ms=500, max_records=10_000).items():
+                for m in messages:
+                    found[at.partition].append((m.offset, int(dict(m.headers)["src_offset"]), m.value))
+        consumer.close()
+        return found
+
+    def archived(self) -> Contents:
+        """What the archive's files hold, straight from HDFS."""
+        store = HdfsStore.of(self.settings)
+        found: Contents = {0: [], 1: []}
+        for partition in found:
+            for file in self.claims(partition).files():
+                data = store.read(f"{self.directory(partition)}/{file.name}")
+                table = pq.read_table(pa.BufferReader(data), columns=["offset", "src_offset", "line"])
+                found[partition] += list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return found
+
+    def archives_everything(self) -> bool:
+        found = self.archived()
+        return sum(map(len, found.values())) >= self.sent and found == self.in_kafka()
+
+    def assert_exact(self) -> None:
+        """The archive has what Kafka has: no line more, none less, none twice."""
+        try:
+            until("the archive has every line", self.archives_everything, 40)
+        except AssertionError:
+            archive, kafka = self.archived(), self.in_kafka()
+            for partition, lines in kafka.items():
+                offsets = [offset for offset, *_ in archive[partition]]
+                assert offsets == sorted(set(offsets))
+                assert archive[partition] == lines
+            raise
+
+    def process(self, fault: str = "", **limits: Any) -> subprocess.Popen[bytes]:
+        """An archiver as a process of its own; `fault` names the point where it dies."""
+        limits = {"max_records": 500, "max_age_seconds": 1.0} | limits
+        environment = {
+            **os.environ,
+            "SLUICE_INSTANCE": self.settings.instance,
+            "SLUICE_FAULT": fault,
+            **{f"SLUICE_ARCHIVE__{name.upper()}": str(value) for name, value in limits.items()},
+        }
+        progress = self.scratch / f"progress-{len(self.processes)}.json"
+        command = [
+            sys.executable,
+            ROOT / "jobs" / "archiver.py",
+            "--topic",
+            self.topic,
+            "--progress",
+            progress,
+        ]
+        with (self.scratch / f"log-{len(self.processes)}.txt").open("wb") as log:
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def log(self, process: subprocess.Popen[bytes]) -> str:
+        return (self.scratch / f"log-{self.processes.index(process)}.txt").read_text()
+
+    def partitions(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        """The heartbeat of a process: its partitions' progress."""
+        path = self.scratch / f"progress-{self.processes.index(process)}.json"
+        if not path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(path.read_text())["topics"][self.topic]["partitions"]
+        return found
+
+    def stop(self, process: subprocess.Popen[bytes]) -> int:
+        process.send_signal(signal.SIGTERM)
+        return process.wait(60)
+
+
+@dataclass
+class Here:
+    """An archiver in this process."""
+
+    heartbeat: Path
+    stopping: threading.Event
+    thread: threading.Thread
+    topic: str
+
+    def partition(self, number: int = 0) -> dict[str, Any]:
+        if not self.heartbeat.exists():
+            return {}
+        state = json.loads(self.heartbeat.read_text())["topics"][self.topic]
+        found: dict[str, Any] = state["partitions"].get(str(number), {})
+        return found
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self.thread.join(60)
+        assert not self.thread.is_alive()

@@ -1,0 +1,55 @@
+"""Trials of the archive on the running stack."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from sluice.archive.archiver import Archiver
+from sluice.archive.progress import Heartbeat
+from sluice.settings import Archive, Settings
+from sluice.storage.hdfs import HdfsStore
+from tests.archive.archive_trial import Here, Trial
+
+
+@pytest.fixture
+def trial(stack: Settings, tmp_path: Path) -> Iterator[Trial]:
+    trial = Trial(stack, f"h4_{secrets.token_hex(5)}", tmp_path)
+    yield trial
+    for process in trial.processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+    admin = KafkaAdminClient(bootstrap_servers=stack.kafka.bootstrap)
+    admin.delete_topics([trial.topic])
+    admin.close()
+    HdfsStore.of(stack).delete(f"{stack.hdfs.raw}/{trial.topic}", recursive=True)
+
+
+@pytest.fixture
+def archive_here(trial: Trial) -> Iterator[Callable[..., Here]]:
+    """Starts an archiver of the trial's topic in this process, with small files."""
+    running: list[Here] = []
+
+    def start(**limits: Any) -> Here:
+        settings = trial.settings.model_copy(
+            update={"archive": Archive(**({"max_records": 500, "max_age_seconds": 0.5} | limits))}
+        )
+        stopping, path = threading.Event(), trial.scratch / f"here-{len(running)}.json"
+        archiver = Archiver(settings, trial.topic, Heartbeat(path), stopping)
+        thread = threading.Thread(target=archiver.run, daemon=True)
+        thread.start()
+        running.append(Here(path, stopping, thread, trial.topic))
+        return running[-1]
+
+    yield start
+    for here in running:
+        here.stop()

@@ -1,0 +1,94 @@
+"""Each line of the topic is in the archive once, whatever happens to the archiver."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from sluice.archive import index
+from sluice.transmission.lag import archive_group, group_lag
+from tests.archive.archive_trial import Here, Trial, until
+
+pytestmark = pytest.mark.stack
+
+
+def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(3000)
+    here = archive_here()
+    trial.assert_exact()
+    until("all is indexed", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3000)
+    until("it says so", lambda: here.partition(0).get("lag") == 0 and here.partition(1).get("lag") == 0)
+    here.stop()
+    lags = group_lag(trial.settings, archive_group(trial.topic), trial.topic)
+    assert {number: lag.records for number, lag in lags.items()} == {0: 0, 1: 0}
+    assert sum(lag.committed or 0 for lag in lags.values()) == 3000
+
+
+def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(300)
+    here = archive_here(max_records=10_000, max_age_seconds=600)
+    until("all is buffered", lambda: sum(here.partition(p).get("buffered", 0) for p in (0, 1)) == 300)
+    here.stop()
+    trial.assert_exact()
+
+
+@pytest.mark.parametrize("fault", ["archive_before_rename:2", "archive_after_rename:2"])
+def test_killed_around_a_rename(trial: Trial, fault: str, archive_here: Callable[..., Here]) -> None:
+    trial.produce(2500)
+    process = trial.process(fault)
+    assert process.wait(60) == -signal.SIGKILL
+    trial.produce(500)
+    archive_here()
+    trial.assert_exact()
+    assert sum(index.positions(trial.settings, trial.topic).values()) == 3000
+    rows = index.files_for(trial.settings, trial.topic, None, index.positions(trial.settings, trial.topic))
+    assert sum(row.records for row in rows) == 3000
+
+
+def test_the_group_rebalances_while_it_writes(trial: Trial) -> None:
+    first = trial.process(max_records=200)
+    for _ in range(4):
+        trial.produce(500)
+    second = trial.process(max_records=200)
+    until("each has a partition", lambda: len(trial.partitions(first)) == len(trial.partitions(second)) == 1)
+    trial.produce(1000)
+    first.kill()
+    trial.produce(1000)
+    until("the other has both", lambda: len(trial.partitions(second)) == 2)
+    third = trial.process(max_records=200)
+    trial.produce(1000)
+    until("they share", lambda: len(trial.partitions(second)) == len(trial.partitions(third)) == 1)
+    assert trial.stop(second) == 0
+    trial.produce(500)
+    trial.assert_exact()
+    assert index.verify(trial.settings, trial.topic, trial.topic_id)
+
+
+def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(trial: Trial) -> None:
+    trial.produce(400)
+    sleeper = trial.process(max_records=10_000, max_age_seconds=3.0)
+    until("it holds lines", lambda: sum(p["buffered"] for p in trial.partitions(sleeper).values()) == 400)
+    sleeper.send_signal(signal.SIGSTOP)
+    other = trial.process()
+    until("the other archived them", trial.archives_everything, 60)
+    trial.produce(100)
+    time.sleep(3)  # the sleeper's lines are old enough for a file by now
+    sleeper.send_signal(signal.SIGCONT)
+    trial.assert_exact()
+    until("it noticed", lambda: "lost the claim" in trial.log(sleeper), 30)
+    trial.produce(500)
+    trial.assert_exact()
+    assert trial.stop(other) == 0
+    assert trial.stop(sleeper) == 0
+
+
+def test_gaps_that_kafka_itself_skips_are_no_loss(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(600, partition=0, transactions=6)
+    archive_here(max_records=150)
+    trial.assert_exact()
+    index.verify(trial.settings, trial.topic)
+    skipped = [trial.claims().footer(file).skipped for file in trial.claims().files()]
+    assert sum(skipped) >= 5

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from sluice.archive import layout
+from sluice.settings import Settings
+
+
+def test_a_name_says_the_first_offset_and_sorts_by_it() -> None:
+    names = [layout.file_name(first) for first in (0, 9, 10, 2**40)]
+    assert names == sorted(names)
+    assert [layout.first_of(name) for name in names] == [0, 9, 10, 2**40]
+
+
+def test_temporary_and_foreign_names_claim_nothing() -> None:
+    temporary = layout.temporary_name("00c0ffee", 3, 500)
+    assert temporary.startswith(".")
+    for name in (temporary, "_SUCCESS", "1.parquet", "00000000000000000001.parquet.crc"):
+        assert layout.first_of(name) is None
+    assert layout.writer_of(temporary) == "00c0ffee"
+    assert layout.writer_of(layout.file_name(500)) is None
+
+
+def test_each_incarnation_of_a_topic_has_its_own_directory() -> None:
+    settings = Settings(instance="test")
+    one = layout.partition_directory(settings, "logs", "id-1", 0)
+    assert one == "/sluice/raw/logs/id-1/0"
+    assert one != layout.partition_directory(settings, "logs", "id-2", 0)

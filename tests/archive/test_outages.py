@@ -1,0 +1,54 @@
+"""The archive is exact after kill -9 of what it depends on, while it is at work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from sluice.archive import index
+from sluice.stack import supervisor
+from tests.archive.archive_trial import Trial, until
+
+pytestmark = [pytest.mark.stack, pytest.mark.e2e]
+
+
+def kill_and_wait(trial: Trial, name: str) -> None:
+    """kill -9 of one daemon; returns when its supervisor has started another."""
+    before = supervisor.programs(trial.settings)[name].pid
+    os.kill(before, signal.SIGKILL)
+
+    def again() -> bool:
+        now = supervisor.programs(trial.settings)[name]
+        return now.state == "RUNNING" and now.pid not in {0, before}
+
+    until(f"{name} runs again", again)
+
+
+@pytest.mark.parametrize("name", ["datanode", "namenode", "postgres"])
+def test_killed_while_files_are_written(trial: Trial, name: str) -> None:
+    process = trial.process(max_records=100, max_age_seconds=0.3)
+    trial.produce(2000)
+    until("it archives", lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2)
+    trial.produce(2000)
+    kill_and_wait(trial, name)
+    for _ in range(4):
+        trial.produce(300)
+        time.sleep(0.3)
+
+    def everything() -> bool:
+        # Read through the archiver's own figures first: the store may be away still.
+        ends = [p["position"] or 0 for p in trial.partitions(process).values()]
+        return sum(ends) == trial.sent
+
+    until("it caught up", everything, 120)
+    trial.assert_exact()
+    assert process.poll() is None, "the archiver outlived it"
+    positions = until(
+        "the index caught up",
+        lambda: sum(index.positions(trial.settings, trial.topic).values()) == trial.sent,
+    )
+    assert positions
+    assert trial.stop(process) == 0

@@ -1,0 +1,187 @@
+"""What the archiver refuses, what it writes down as lost, and how its index is made anew."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import date
+
+import pytest
+import sqlalchemy
+from sqlalchemy import delete, select
+
+from sluice.archive import index, service
+from sluice.archive.chain import GapInArchive
+from sluice.archive.file import of_loss
+from sluice.storage import alerts
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.postgres import engine
+from sluice.storage.schema import archive_files, archive_losses
+from tests.archive.archive_trial import Here, Trial, until
+
+pytestmark = pytest.mark.stack
+
+
+def stands(trial: Trial, first: int, following: int) -> None:
+    """Put a file over these offsets into partition 0's directory, as a person might."""
+    trial.claims().publish(of_loss(trial.place(), first, following, "put here by hand", generation=0))
+
+
+def refused(here: Here) -> str | None:
+    state = here.partition(0)
+    return str(state["message"]) if state.get("state") == "refused" else None
+
+
+def open_alerts(trial: Trial) -> list[str]:
+    mine = f"{trial.topic}/0"
+    return [a.message for a in alerts.open_alerts(engine(trial.settings), "archive") if mine in a.name]
+
+
+def lost_ranges(trial: Trial) -> list[tuple[int, int, int]]:
+    query = select(archive_losses.c.partition, archive_losses.c.first, archive_losses.c.next)
+    with engine(trial.settings).connect() as connection:
+        found = connection.execute(query.where(archive_losses.c.topic == trial.topic))
+        return sorted(tuple(row) for row in found)
+
+
+def rows(trial: Trial) -> list[sqlalchemy.Row[tuple[object, ...]]]:
+    query = select(archive_files).where(archive_files.c.topic == trial.topic)
+    with engine(trial.settings).connect() as connection:
+        return sorted(connection.execute(query), key=str)
+
+
+def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
+    trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.archive.partition.BROKEN_DELAY_SECONDS", 0.5)
+    trial.produce(40, partition=0)
+    trial.produce(10, partition=1)
+    stands(trial, 0, 10)
+    stands(trial, 15, 20)
+    here = archive_here()
+    message = until("it refuses", lambda: refused(here))
+    assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
+    assert open_alerts(trial) == [message]
+    until("the other partition goes on", lambda: len(trial.archived()[1]) == 10)
+    with pytest.raises(GapInArchive):
+        index.verify(trial.settings, trial.topic)
+    with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
+        service.record_gap(trial.settings, trial.topic, 0, 12)
+
+    service.record_gap(trial.settings, trial.topic, 0, 10)
+    until("it goes on", lambda: len(trial.archived()[0]) == 20)
+    assert (0, 10, 15) in lost_ranges(trial)
+    assert index.verify(trial.settings, trial.topic) == {trial.topic_id: {0: 40, 1: 10}}
+    until("the refusal is over", lambda: message not in open_alerts(trial))
+
+
+def test_an_overlap_of_files_stops_the_partition(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(40, partition=0)
+    stands(trial, 0, 20)
+    stands(trial, 10, 30)
+    here = archive_here()
+    message = until("it refuses", lambda: refused(here))
+    assert "offsets 10 to 19 are both in" in message
+    assert trial.claims().path(10) in message
+
+
+def test_an_archive_ahead_of_kafka_stops_the_partition(
+    trial: Trial, archive_here: Callable[..., Here]
+) -> None:
+    trial.produce(10, partition=0)
+    stands(trial, 0, 20)
+    here = archive_here()
+    message = until("it refuses", lambda: refused(here))
+    assert "Kafka's log ends at offset 10, the archive at 20" in message
+
+
+def test_a_file_that_is_none_stops_the_partition(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(10, partition=0)
+    store = HdfsStore.of(trial.settings)
+    store.write(trial.claims().path(0), b"not a Parquet file")
+    here = archive_here()
+    message = until("it refuses", lambda: refused(here))
+    assert f"{trial.claims().path(0)}: it does not end as a Parquet file does" in message
+
+
+def test_what_kafka_no_longer_has_is_written_down_as_lost(
+    trial: Trial, archive_here: Callable[..., Here]
+) -> None:
+    trial.produce(100, partition=0)
+    trial.delete_records(0, before=30)
+    here = archive_here()
+    until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
+    here.stop()
+    trial.produce(100, partition=0)
+    trial.delete_records(0, before=150)
+    archive_here()
+    until("the rest is archived", lambda: len(trial.archived()[0]) == 120)
+
+    assert lost_ranges(trial) == [(0, 0, 30), (0, 100, 150)]
+    assert index.verify(trial.settings, trial.topic)[trial.topic_id][0] == 200
+    assert [trial.claims().footer(file).loss is None for file in trial.claims().files()].count(False) == 2
+    assert any("offsets 100 to 149 were deleted before they were archived" in m for m in open_alerts(trial))
+
+
+def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
+    trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.archive.partition.QUEUE_BATCHES", 0)  # always full: paused after one poll
+    trial.produce(50, partition=0)
+    archive_here()
+    until("it has begun", lambda: len(trial.archived()[0]) == 50)
+    time.sleep(1.0)  # the fetch that was under way when it was paused has come back empty
+    trial.produce(50, partition=0)
+    trial.delete_records(0, before=80)
+    monkeypatch.setattr("sluice.archive.partition.QUEUE_BATCHES", 4)
+    until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
+    assert lost_ranges(trial) == [(0, 50, 80)]
+    assert index.verify(trial.settings, trial.topic)[trial.topic_id][0] == 100
+
+
+def test_the_index_is_made_anew_from_the_footers(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(1500)
+    trial.delete_records(0, before=10)
+    here = archive_here()
+    until("all is archived", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 1500)
+    here.stop()
+    before, lost = rows(trial), lost_ranges(trial)
+    with engine(trial.settings).begin() as connection:
+        connection.execute(delete(archive_files).where(archive_files.c.topic == trial.topic))
+        connection.execute(delete(archive_losses).where(archive_losses.c.topic == trial.topic))
+    assert index.rebuild(trial.settings, trial.topic) == len(before)
+    assert rows(trial) == before
+    assert lost_ranges(trial) == lost == [(0, 0, 10)]
+
+
+def test_files_are_found_by_day_below_a_cut(trial: Trial, archive_here: Callable[..., Here]) -> None:
+    trial.produce(900, partition=0)
+    archive_here(max_records=300)
+    until("all is archived", lambda: index.positions(trial.settings, trial.topic) == {0: 900})
+    all_files = index.files_for(trial.settings, trial.topic, None, {0: 900})
+    assert all_files[-1].next == 900
+    of_day = index.files_for(trial.settings, trial.topic, date(2015, 5, 18), {0: 900})
+    assert sum(file.days["2015-05-18"] for file in of_day) == 300
+    assert index.files_for(trial.settings, trial.topic, date(2015, 5, 20), {0: 900}) == []
+    below = index.files_for(trial.settings, trial.topic, None, {0: 1})
+    assert [file.first for file in below] == [0]
+    assert index.files_for(trial.settings, trial.topic, None, {}) == []
+
+
+def test_a_topic_made_anew_gets_an_archive_of_its_own(
+    trial: Trial, archive_here: Callable[..., Here]
+) -> None:
+    trial.produce(600, partition=0)
+    archive_here()
+    until("all is archived", lambda: len(trial.archived()[0]) == 600)
+    old, old_lines = trial.topic_id, trial.archived()[0]
+    trial.recreate()
+    assert trial.topic_id != old
+    told = f"{trial.topic}: replaced"
+    until("it tells", lambda: told in {a.name for a in alerts.open_alerts(engine(trial.settings), "archive")})
+    trial.produce(700, partition=0)
+    until("the new one is archived", lambda: len(trial.archived()[0]) == 700)
+    assert trial.archived() == trial.in_kafka()
+    assert index.verify(trial.settings, trial.topic) == {old: {0: 600}, trial.topic_id: {0: 700}}
+    trial.topic_id = old
+    assert trial.archived()[0] == old_lines

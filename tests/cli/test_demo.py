@@ -1,0 +1,56 @@
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, stretches, usable
+
+
+def days(*numbers: int) -> list[date]:
+    return [date(2015, 5, n) for n in numbers]
+
+
+def test_a_backfill_covers_the_days_of_the_log_and_not_the_gaps() -> None:
+    assert stretches(days(17, 18, 20, 21, 22, 30)) == [
+        (date(2015, 5, 17), date(2015, 5, 18)),
+        (date(2015, 5, 20), date(2015, 5, 22)),
+        (date(2015, 5, 30), date(2015, 5, 30)),
+    ]
+    assert stretches([]) == []
+    assert stretches(days(1, 2, 3, 4, 5), longest=2) == [
+        (date(2015, 5, 1), date(2015, 5, 2)),
+        (date(2015, 5, 3), date(2015, 5, 4)),
+        (date(2015, 5, 5), date(2015, 5, 5)),
+    ]
+
+
+def test_the_log_is_the_one_named_else_the_sample_else_none(tmp_path: Path) -> None:
+    root = tmp_path / "checkout"
+    root.mkdir()
+    assert usable(None, root) is None
+    sample = root / SAMPLE
+    sample.parent.mkdir(parents=True)
+    sample.write_bytes(b"x")
+    assert usable(None, root) == sample
+    own = tmp_path / "access.log"
+    own.write_bytes(b"line\n")
+    assert usable(own, root) == own
+
+
+def test_a_second_demo_is_refused(tmp_path: Path) -> None:
+    settings: Any = SimpleNamespace(home=tmp_path / "var" / "demo")
+    with alone(settings), pytest.raises(DemoError, match="another demo"), alone(settings):
+        pass
+    with alone(settings):
+        pass
+
+
+def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_path: Path) -> None:
+    with pytest.raises(NoLog, match="no such file"):
+        usable(tmp_path / "missing.log", tmp_path)
+    empty = tmp_path / "empty.log"
+    empty.touch()
+    with pytest.raises(NoLog, match="empty"):
+        usable(empty, tmp_path)

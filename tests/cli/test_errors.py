@@ -1,0 +1,64 @@
+import sqlalchemy.exc
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from sluice.cli.errors import FAILED, USAGE, explain
+from sluice.cli.results import BadMoment
+from sluice.settings import UnknownInstance
+from sluice.stack.process import ProcessError
+
+
+class Shape(BaseModel):
+    port: int
+
+
+def test_a_mistake_of_the_user_is_usage_and_what_broke_is_a_failure() -> None:
+    usage = explain(UnknownInstance("instance 'x' has no port base"))
+    failed = explain(ProcessError("it did not stop"))
+    assert usage is not None
+    assert failed is not None
+    assert (usage.message, usage.code) == ("instance 'x' has no port base", USAGE)
+    assert (failed.message, failed.code) == ("it did not stop", FAILED)
+
+
+def test_a_daemon_that_is_away_is_one_line_that_says_where_to_look() -> None:
+    error = sqlalchemy.exc.OperationalError("select 1", {}, Exception("connection refused\nIs it running?"))
+    found = explain(error)
+    assert found is not None
+    assert found.code == FAILED
+    assert found.message.startswith("PostgreSQL does not answer")
+    assert found.message.endswith("See `sluice status`.")
+    assert "\n" not in found.message
+    assert explain(ConnectionRefusedError(111, "Connection refused")) is not None
+
+
+def test_a_missing_file_is_named() -> None:
+    found = explain(FileNotFoundError(2, "No such file or directory", "access.log"))
+    assert found is not None
+    assert found.message == "No such file or directory: access.log"
+    assert found.code == USAGE
+
+
+def test_every_wrong_field_is_named() -> None:
+    try:
+        Shape.model_validate({"port": "x"})
+    except ValidationError as error:
+        found = explain(error)
+    assert found is not None
+    assert found.message.startswith("port: ")
+    assert found.code == USAGE
+
+
+def test_yaml_that_is_none_is_one_line() -> None:
+    try:
+        yaml.safe_load("a: [")
+    except yaml.YAMLError as error:
+        found = explain(error)
+    assert found is not None
+    assert "\n" not in found.message
+
+
+def test_a_defect_is_not_explained_away() -> None:
+    assert explain(ZeroDivisionError("division by zero")) is None
+    assert explain(KeyError("x")) is None
+    assert explain(BadMoment("x")) is not None

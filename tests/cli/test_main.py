@@ -1,0 +1,65 @@
+import inspect
+import os
+import subprocess
+import sys
+import time
+from importlib import import_module
+
+import pytest
+import typer
+
+from sluice.cli.main import COMMANDS, keep_examples, load
+
+
+def sluice(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sluice.cli.main", *arguments],
+        capture_output=True, text=True, env={**os.environ, **env}, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_help_names_every_command_and_is_quick() -> None:
+    begin = time.monotonic()
+    shown = sluice("--help")
+    assert time.monotonic() - begin < 1.5  # 0.1 s on an idle machine
+    assert shown.returncode == 0
+    assert all(f"\n  {name} " in shown.stdout for name in COMMANDS)
+
+
+def test_an_unknown_command_is_usage_with_a_suggestion() -> None:
+    shown = sluice("staus")
+    assert shown.returncode == 2
+    assert "status" in shown.stderr
+
+
+def test_an_unknown_instance_is_one_line_and_no_stack_trace() -> None:
+    shown = sluice("--instance", "nowhere", "results", "hits_by_status")
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("sluice: instance 'nowhere' has no port base")
+    assert "Traceback" not in shown.stderr
+    assert "Traceback" in sluice("--instance", "nowhere", "results", "x", SLUICE_DEBUG="1").stderr
+
+
+def test_a_time_that_is_none_is_usage() -> None:
+    shown = sluice("results", "hits_by_status", "--from", "yesterday")
+    assert shown.returncode == 2
+    assert "'yesterday' is no time" in shown.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_of_commands_is_true(name: str) -> None:
+    """Each entry points to something real, whose own help begins with the same line."""
+    entry = COMMANDS[name]
+    target = getattr(import_module(entry.module), entry.attribute)
+    command = load(name)
+    if isinstance(target, typer.Typer):
+        assert len(command.commands) > 1
+    else:
+        assert inspect.getdoc(target)
+    assert command.name == name
+    assert command.help
+
+
+def test_examples_are_not_wrapped_into_prose() -> None:
+    text = keep_examples("Does it.\n\nExamples:\n  sluice a\n  sluice b\n\nThe end.")
+    assert text == "Does it.\n\n\b\nExamples:\n  sluice a\n  sluice b\n\nThe end."

@@ -1,0 +1,60 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.cli.report import MetricTotal, Report, TaskReport
+from sluice.quality.audit import Hops
+
+HOPS = Hops(
+    topic="logs", lines_read=10, kafka=12, doubled=2, online=9, archived=12, hive_raw=12, hive_unique=9,
+    dead_lettered=1, lost=0,
+)  # fmt: skip
+TASK = TaskReport(
+    name="hits_by_status", version=1, series=3, results=7, online_total=9, offline_total=9, differing=0,
+    metrics=[MetricTotal("count", 7, 9, 9, 0)], examples=[],
+)  # fmt: skip
+
+
+def report(hops: Hops = HOPS, task: TaskReport = TASK, failures: tuple[str, ...] = ()) -> Report:
+    return Report(
+        hops=hops, tasks=[task], failures=list(failures), seconds={"start": 1.5, "replay": 2.0},
+        peak_memory_bytes=5 << 30, urls={"airflow": "http://127.0.0.1:22080"}, login={"user": "admin"},
+    )  # fmt: skip
+
+
+def test_it_agrees_only_if_everything_does() -> None:
+    assert report().agrees
+    assert not report(hops=replace(HOPS, lost=1)).agrees
+    assert not report(hops=replace(HOPS, disagreements=("kafka 12 != archived 11",))).agrees
+    assert not report(hops=replace(HOPS, in_flight=("1 day",))).agrees
+    assert not report(task=replace(TASK, differing=1)).agrees
+    assert not report(failures=("reconcile r1: failed",)).agrees
+
+
+def test_the_document_has_every_hop_every_task_and_the_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    report().write(path)
+    found = json.loads(path.read_text())
+    assert {k: found[k] for k in Hops.COUNTS} == HOPS.counts()
+    assert found["agrees"] is True
+    assert "problems" not in found
+    assert found["seconds"] == {"start": 1.5, "replay": 2.0, "total": 3.5}
+    assert found["peak_memory_bytes"] == 5 << 30
+    assert found["tasks"][0]["name"] == "hits_by_status"
+    assert found["tasks"][0]["metrics"] == [
+        {"metric": "count", "results": 7, "online": 9, "offline": 9, "differing": 0}
+    ]
+
+
+def test_the_document_names_the_problems() -> None:
+    assert report(failures=("reconcile r1: failed",)).document()["problems"] == ["reconcile r1: failed"]
+
+
+def test_the_table_names_what_differs_and_what_failed() -> None:
+    text = report(
+        task=replace(TASK, differing=1, examples=["hits_by_status count of 200 at 0: online 2, offline 3"]),
+        failures=("reconcile r1: failed",),
+    ).text()
+    assert "DIFFERS: hits_by_status count of 200 at 0: online 2, offline 3" in text
+    assert "FAILED: reconcile r1: failed" in text
+    assert "hits_by_status" in text

@@ -1,0 +1,126 @@
+"""`sluice results`, `sql` and `audit` against the running stack."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from sluice.cli.counted import UnknownVersion, counted
+from sluice.cli.results import BadMoment, moment
+from sluice.settings import Settings
+from sluice.statistics.rowkey import RowKey
+from sluice.storage.hbase import FINAL, ONLINE, RESULTS, HBase
+from sluice.storage.postgres import engine
+from sluice.tasks import TaskSpec
+from sluice.tasks.store import Task, TaskStore, UnknownTask
+
+MINUTE = 60_000
+DAY = 1_431_820_800_000  # 2015-05-17
+
+
+def test_times_are_utc_unless_they_say_otherwise() -> None:
+    assert moment(None) is None
+    assert moment("2015-05-17") == DAY
+    assert moment("2015-05-17T00:01") == DAY + MINUTE
+    assert moment("2015-05-17T02:00:00+02:00") == DAY
+    with pytest.raises(BadMoment, match="'noon' is no time"):
+        moment("noon")
+
+
+@pytest.fixture(scope="module")
+def task(stack: Settings) -> Iterator[Task]:
+    """A task on a topic that has no lines, with three results written as the layers write them."""
+    name = f"cli-{uuid.uuid4().hex[:8]}"
+    spec = TaskSpec.model_validate(
+        {
+            "name": name,
+            "topic": name,
+            "period": "1m",
+            "dimensions": [{"name": "status", "extract": {"delimiter": " ", "index": 8}}],
+            "metrics": ["count"],
+        }
+    )
+    store = TaskStore(engine(stack))
+    store.apply([spec], "test")
+    found = store.get(name)
+
+    def row(value: str, minute: int, **cells: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+        key = RowKey(found.task_id, 1, (("status", value),), "count", DAY + minute * MINUTE)
+        return key.encode(), {{"online": ONLINE, "final": FINAL}[k]: v for k, v in cells.items()}
+
+    rows = [row("200", 0, online=b"7", final=b"8"), row("a_b", 0, online=b"1"), row("200", 1, online=b"3")]
+    HBase.of(stack).put(RESULTS, rows)
+    yield found
+    HBase.of(stack).delete(RESULTS, [(key, ["r"]) for key, _ in rows])
+    store.delete(name, "test")
+
+
+def sluice(stack: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli.main", "--instance", stack.instance, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.stack
+def test_results_come_from_the_layer_asked_for(stack: Settings, task: Task) -> None:
+    online = counted(stack, task.name, "online").values
+    merged = counted(stack, task.name, "merged").values
+    assert online == {
+        (DAY, ("200",)): {"count": 7},
+        (DAY, ("a_b",)): {"count": 1},
+        (DAY + MINUTE, ("200",)): {"count": 3},
+    }
+    assert merged == {**online, (DAY, ("200",)): {"count": 8}}
+    assert counted(stack, task.name, "offline").values == {}
+    assert counted(stack, task.name, "online", since=DAY, until=DAY + MINUTE).values.keys() == {
+        (DAY, ("200",)),
+        (DAY, ("a_b",)),
+    }
+
+
+@pytest.mark.stack
+def test_results_print_as_csv_that_awk_can_add_up(stack: Settings, task: Task) -> None:
+    shown = sluice(stack, "results", task.name, "--layer", "online", "--format", "csv")
+    assert shown.returncode == 0, shown.stderr
+    assert list(csv.reader(io.StringIO(shown.stdout))) == [
+        ["period", "status", "count"],
+        ["2015-05-17T00:00:00Z", "200", "7"],
+        ["2015-05-17T00:00:00Z", "a_b", "1"],
+        ["2015-05-17T00:01:00Z", "200", "3"],
+    ]
+
+
+@pytest.mark.stack
+def test_an_unknown_task_or_version_is_usage(stack: Settings, task: Task) -> None:
+    with pytest.raises(UnknownTask):
+        counted(stack, "no-such-task", "online")
+    with pytest.raises(UnknownVersion, match="its versions are 1 to 1"):
+        counted(stack, task.name, "online", version=2)
+    shown = sluice(stack, "results", "no-such-task")
+    assert shown.returncode == 2
+    assert "no-such-task" in shown.stderr
+    assert task.name in shown.stderr
+
+
+@pytest.mark.stack
+def test_sql_prints_whole_doubles_as_integers_and_fails_in_one_line(stack: Settings) -> None:
+    shown = sluice(
+        stack, "sql", "SELECT 3.0D AS whole, 0.5D AS half, CAST(NULL AS INT) AS none", "--format", "json"
+    )
+    assert json.loads(shown.stdout) == [{"whole": 3, "half": 0.5, "none": None}]
+    shown = sluice(stack, "sql", "SELECT nonsense FROM nowhere")
+    assert shown.returncode == 1
+    assert shown.stderr.startswith("sluice: ")
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.stack
+def test_the_audit_of_a_topic_without_lines_is_all_zero(stack: Settings) -> None:
+    shown = sluice(stack, "audit", "--topic", "no-such-topic", "--format", "json")
+    assert set(json.loads(shown.stdout)["counts"].values()) == {0}

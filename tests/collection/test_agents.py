@@ -1,0 +1,266 @@
+"""Agents as they run, against the real Kafka: what is in a file arrives, once or recognisably twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import secrets
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+from sluice.collection import deploy, health, lifecycle, position
+from sluice.collection.generate import batches
+from sluice.collection.inventory import load
+from sluice.collection.pattern import Pattern
+from sluice.collection.plan import plan
+from sluice.collection.render import BATCH, Agent, folder
+from sluice.settings import Settings
+from sluice.storage import alerts
+from sluice.storage.postgres import engine
+from tests.collection import conftest
+
+pytestmark = pytest.mark.stack
+
+Identity = tuple[str, str, int]
+HOSTS = ("front1", "front2")
+# Names of its own: the instance's database, and so its alerts, may be in use by a running collection.
+INVENTORY = re.sub(r"collector(?=\d)", "gather", re.sub(r"web(?=\d)", "front", conftest.INVENTORY))
+
+
+@dataclass
+class Collected:
+    """Agents that run in a directory and on ports of their own, into a topic of their own."""
+
+    settings: Settings
+    topic: str
+
+    def deploy(self, inventory: str = INVENTORY) -> list[str]:
+        """The names of the agents that changed."""
+        (self.settings.home / "collection.yaml").write_text(inventory.replace("h5_logs", self.topic))
+        return [change.agent for change in deploy.apply(self.settings, plan(self.settings))]
+
+    def append(self, host: str, day: int, data: bytes) -> None:
+        path = self.settings.home / "frontends" / host / f"access.2026-01-{day:02d}.log"
+        with path.open("ab") as out:
+            out.write(data)
+
+    def kill(self, name: str) -> None:
+        record = lifecycle.record(self.settings, deploy.agent(self.settings, name))
+        assert record is not None
+        os.kill(record.pid, signal.SIGKILL)
+        while lifecycle.alive(self.settings, deploy.agent(self.settings, name)):
+            time.sleep(0.05)
+
+    def pids(self) -> dict[str, int]:
+        records = {a.name: lifecycle.record(self.settings, a) for a in deploy.agents(self.settings)}
+        return {name: record.pid for name, record in records.items() if record}
+
+    def await_size(self, agent: Agent, lines: int) -> None:
+        deadline = time.monotonic() + 60
+        while health.check(self.settings, agent).channel_size != lines:
+            assert time.monotonic() < deadline, f"{agent.name} does not hold {lines:,} lines"
+            time.sleep(0.2)
+
+    def written(self) -> dict[Identity, bytes]:
+        found = {}
+        for front_end in load(self.settings).front_ends:
+            for path in Pattern.parse(front_end.files[0], self.settings.home).files():
+                offset = 0
+                for line in path.read_bytes().split(b"\n")[:-1]:
+                    found[front_end.host, position.identity(path, self.settings.home), offset] = line
+                    offset += len(line) + 1
+        return found
+
+    def arrived(self) -> list[tuple[Identity, bytes, bytes]]:
+        """(identity, line, key) of every record."""
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.settings.kafka.bootstrap,
+            max_partition_fetch_bytes=32 << 20,
+            fetch_max_bytes=64 << 20,
+        )
+        parts = [TopicPartition(self.topic, p) for p in consumer.partitions_for_topic(self.topic) or ()]
+        consumer.assign(parts)
+        ends = consumer.end_offsets(parts)
+        consumer.seek_to_beginning()
+        found = []
+        while any(consumer.position(part) < ends[part] for part in parts):
+            for records in consumer.poll(1_000).values():
+                for record in records:
+                    head = {name: value.decode() for name, value in record.headers}
+                    identity = (head["host"], head["src_file"], int(head["src_offset"]))
+                    found.append((identity, record.value, record.key))
+        consumer.close()
+        return found
+
+    def doubles(self) -> int:
+        """Waits until all is in Kafka, and proves that it is just what was written; how much came twice."""
+        deploy.wait_settled(self.settings, 180)
+        arrived = self.arrived()
+        assert {identity: line for identity, line, _ in arrived} == self.written()
+        return len(arrived) - len(self.written())
+
+
+@pytest.fixture(scope="module")
+def collected(stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collected]:
+    settings = stack.model_copy(
+        update={"home": tmp_path_factory.mktemp("collection"), "port_base": stack.port_base + 500}
+    )
+    running = Collected(settings, f"h5_{secrets.token_hex(4)}")
+    assert running.deploy() == ["gather1", "gather2", "front1", "front2"]
+    yield running
+    deploy.stop_all(settings, drain_seconds=5)
+    admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+    admin.delete_topics([running.topic])
+    admin.close()
+
+
+def log(lines: int, seed: int) -> bytes:
+    return b"".join(batches(lines, seed=seed, days=1))
+
+
+def test_every_byte_arrives_with_its_identity(collected: Collected) -> None:
+    noise = random.Random(1).randbytes(2 << 20).replace(b"\n", b"")  # noqa: S311
+    odd = [
+        b"",
+        b" ",
+        b"not \xff\xfe\x00 UTF-8",
+        b"carriage return\r",
+        b"\r",
+        b"x" * 63 + b"\xc3\xa9y",
+        noise,
+        b"end",
+    ]
+    for host in HOSTS:
+        collected.append(host, 1, log(2_000, seed=1))
+        collected.append(host, 2, b"\n".join([*odd, b""]))
+    assert collected.doubles() == 0
+
+
+def test_keys_are_a_function_of_the_line(collected: Collected) -> None:
+    for _, line, key in collected.arrived():
+        if line[:64].isascii():
+            assert key == line.split(None, 1)[0][:64] if line.strip() else key == b""
+
+
+def test_a_line_waits_for_its_end(collected: Collected) -> None:
+    collected.append("front1", 3, b"the beginning ")
+    time.sleep(2)
+    collected.append("front1", 3, b"and the end\n")
+    assert collected.doubles() == 0
+
+
+def test_a_killed_collector_loses_nothing(collected: Collected) -> None:
+    settings = collected.settings
+    agent = deploy.agent(settings, "front1")
+    before = health.check(settings, agent)
+    for host in HOSTS:
+        collected.append(host, 4, log(10_000, seed=4))
+    time.sleep(0.5)
+    collected.kill("gather1")
+    dead = health.check(settings, deploy.agent(settings, "gather1"))
+    assert dead.state == "dead"
+    lines = health.report(engine(settings), [dead])
+    assert lines == [f"ALERT {dead.alerts['gather1: dead']}"]
+    assert health.report(engine(settings), [dead]) == []  # raised once
+    for n in range(100):  # the edge tries its preferred collector as long as there are lines to send
+        collected.append("front1", 4, b"line %d\n" % n)
+        edge = health.check(settings, agent, before)
+        if "front1: sink to_0" in edge.alerts:
+            break
+        time.sleep(0.1)
+    assert "fails" in edge.alerts["front1: sink to_0"]
+
+    assert deploy.ensure(settings) == ["gather1"]
+    assert deploy.ensure(settings) == []
+    well = health.check(settings, deploy.agent(settings, "gather1"))
+    assert health.report(engine(settings), [well]) == ["over: gather1: dead"]
+    assert "gather1: dead" not in {a.name for a in alerts.open_alerts(engine(settings), health.SOURCE)}
+    assert collected.doubles() <= 4 * BATCH
+
+
+def test_a_killed_memory_edge_sends_again_what_it_held(collected: Collected) -> None:
+    before = collected.doubles()
+    for host in HOSTS:
+        collected.append(host, 5, log(10_000, seed=5))
+    time.sleep(0.5)
+    collected.kill("front1")
+    collected.kill("front2")
+    assert deploy.ensure(collected.settings) == ["front1", "front2"]
+    # No more than the channel holds, from each of its four files; front2's file channel kept its own.
+    capacity = deploy.agent(collected.settings, "front1").capacity
+    assert collected.doubles() - before <= 4 * (capacity + BATCH) + 2 * BATCH
+
+
+def test_lines_wait_while_both_collectors_are_dead(collected: Collected) -> None:
+    settings = collected.settings
+    collected.kill("gather1")
+    collected.kill("gather2")
+    for host in HOSTS:
+        collected.append(host, 6, log(12_000, seed=6))
+    collected.await_size(deploy.agent(settings, "front1"), 10_000)
+    full = health.check(settings, deploy.agent(settings, "front1"))
+    assert full.alerts["front1: channel"] == "front1: channel 100 % full"
+    assert deploy.stop(settings, deploy.agent(settings, "front1"), drain_seconds=1) is False
+    assert deploy.ensure(settings) == ["gather1", "gather2", "front1"]
+    collected.doubles()
+
+
+def test_only_what_changed_is_deployed_and_drained_first(collected: Collected) -> None:
+    before, pids = collected.doubles(), collected.pids()
+    for host in HOSTS:
+        collected.append(host, 7, log(10_000, seed=7))
+    changed = INVENTORY.replace("channel: memory", "channel: memory\n    capacity: 12000")
+    assert collected.deploy(changed) == ["front1"]
+    after = collected.pids()
+    assert {name for name in pids if pids[name] != after[name]} == {"front1"}
+    assert collected.doubles() == before
+    assert collected.deploy(changed) == []
+
+
+def test_who_leaves_hands_over_everything_first(collected: Collected) -> None:
+    before = collected.doubles()
+    for host in HOSTS:
+        collected.append(host, 8, log(5_000, seed=8))
+    without = (
+        INVENTORY.replace("  - name: gather2\n", "")
+        .replace("[gather1, gather2]", "[gather1]")
+        .replace("[gather2, gather1]", "[gather1]")
+    )
+    assert set(collected.deploy(without)) == {"front1", "front2", "gather2"}
+    assert set(collected.pids()) == {"gather1", "front1", "front2"}
+    assert collected.doubles() == before
+
+
+def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
+    """It is to lose its memory channel while nobody takes its lines: refused, and nothing is lost."""
+    settings = collected.settings
+    collectors = [a.name for a in deploy.agents(settings) if a.tier == "collector"]
+    for name in collectors:
+        collected.kill(name)
+    collected.append("front1", 9, log(100, seed=9))
+    agent = deploy.agent(settings, "front1")
+    collected.await_size(agent, 100)
+    with pytest.raises(lifecycle.AgentError, match="front1 still holds lines after 2 s"):
+        lifecycle.stop(settings, agent, print, must_drain=True, drain_seconds=2)
+    assert lifecycle.alive(settings, agent)
+    assert deploy.ensure(settings) == collectors
+    collected.doubles()
+
+
+def test_an_order_to_rewind_makes_doubles_and_no_more(collected: Collected) -> None:
+    settings = collected.settings
+    before = collected.doubles()
+    agent = deploy.agent(settings, "front2")
+    assert deploy.stop(settings, agent) is True
+    moved = deploy.rewind(settings, agent, lines=50)
+    deploy.start(settings, agent)
+    files = [path for path in moved if Path(path).exists()]
+    assert 0 < collected.doubles() - before <= 50 * len(files)
+    assert (folder(settings, "front2") / "position.json").exists()

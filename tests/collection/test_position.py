@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sluice.collection import position
+from sluice.collection.position import Position, identity, lines_before, rewind
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """1,000 lines of growing length, a few of them longer than a block."""
+    path = tmp_path / "access.2026-01-05.log"
+    path.write_bytes(b"".join(b"x" * (3_000_000 if n % 400 == 399 else n % 50) + b"\n" for n in range(1_000)))
+    return path
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 49, 600, 999, 1_000, 1_001, 5_000])
+def test_so_many_lines_back(log: Path, lines: int) -> None:
+    data = log.read_bytes()
+    read = data[: data[: len(data) - 500].rindex(b"\n") + 1]
+    at = lines_before(log, len(read), lines)
+    assert at == 0 or data[at - 1 : at] == b"\n"
+    assert data[at : len(read)].count(b"\n") == min(lines, read.count(b"\n"))
+
+
+def test_positions_go_back_and_never_forward(tmp_path: Path, log: Path) -> None:
+    path = tmp_path / "position.json"
+    size = log.stat().st_size
+    gone = {"inode": 8, "pos": 77, "file": str(tmp_path / "gone.log")}
+    path.write_text(json.dumps([{"inode": 7, "pos": size, "file": str(log)}, gone]))
+    moved = rewind(path, 10)
+    (entry, same) = position.read(path) or []
+    assert moved == {str(log): (size, entry.pos)}
+    assert log.read_bytes()[entry.pos :].count(b"\n") == 10
+    assert same == Position(**gone)
+
+
+@pytest.mark.parametrize("text", ["", "[{", '[{"inode": 1}]'])
+def test_a_torn_position_file_means_from_the_beginning(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "position.json"
+    path.write_text(text)
+    assert position.read(path) is None
+    assert rewind(path, 10) == {}
+    assert not path.exists()
+
+
+def test_reached_end(log: Path) -> None:
+    status = log.stat()
+    assert Position(status.st_ino, status.st_size, str(log)).reached_end
+    assert not Position(status.st_ino, status.st_size - 1, str(log)).reached_end
+    assert not Position(status.st_ino + 1, status.st_size, str(log)).reached_end
+
+
+def test_identity_does_not_name_the_instance() -> None:
+    assert identity(Path("/srv/a/frontends/web1/x.log"), Path("/srv/a")) == "frontends/web1/x.log"
+    assert identity(Path("/var/log/x.log"), Path("/srv/a")) == "/var/log/x.log"

@@ -1,0 +1,100 @@
+"""Supervision in the running Airflow: jobs are replaced when they die and survive Airflow's own deaths."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.stack import entry, process, supervisor
+from sluice.stack.airflow_api import Airflow
+
+pytestmark = pytest.mark.stack
+
+JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "archiver")}
+# A task start takes 3-5 s of one core, and a continuous run comes at the scheduler's next look.
+RUN_SECONDS = 120.0
+START_SECONDS = 300.0  # all four at once: 40-70 s on two idle cores
+MENDED_SECONDS = 10.0
+
+
+def wait_for(condition: Callable[[], object], seconds: float, what: str) -> float:
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() < begun + seconds, f"{what}: not within {seconds:.0f} s"
+        time.sleep(0.1)
+    return time.monotonic() - begun
+
+
+def pid(settings: Settings, job: str) -> int:
+    record = process.read(job, settings.home / "run")
+    return record.pid if record and process.alive(record) else 0
+
+
+@pytest.fixture
+def airflow(stack: Settings) -> Iterator[Airflow]:
+    """Both jobs running, deferred to the triggerer."""
+    with Airflow(stack) as airflow:
+        for job, (dag, task) in JOBS.items():
+            airflow.unpause(dag)
+            wait_for(lambda job=job: pid(stack, job), RUN_SECONDS, f"{job} runs")
+            wait_for(lambda dag=dag, task=task: state(airflow, dag, task) == "deferred", RUN_SECONDS, dag)
+        yield airflow
+        for dag, _ in JOBS.values():
+            airflow.unpause(dag)
+
+
+def state(airflow: Airflow, dag: str, task: str) -> str | None:
+    runs = airflow.runs(dag)
+    return airflow.task_state(dag, runs[0].id, task) if runs else None
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_killed_job_is_replaced_within_ten_seconds(stack: Settings, airflow: Airflow, job: str) -> None:
+    dag, task = JOBS[job]
+    killed = pid(stack, job)
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: pid(stack, job) not in (0, killed), MENDED_SECONDS, f"a new {job}")
+    run = airflow.runs(dag)[0].id
+    wait_for(lambda: f"DIED {job}, pid {killed}" in airflow.task_log(dag, run, task), 30, "the task's log")
+    assert f"STARTED {job}, pid {pid(stack, job)}" in airflow.task_log(dag, run, task)
+
+
+def test_jobs_survive_the_deaths_of_airflow_and_are_watched_again(stack: Settings, airflow: Airflow) -> None:
+    before = {job: pid(stack, job) for job in JOBS}
+    components = {name: each.pid for name, each in supervisor.programs(stack).items() if "airflow" in name}
+    assert len(components) == 4
+    for number in components.values():
+        os.kill(number, signal.SIGKILL)
+
+    def back(name: str) -> bool:
+        return supervisor.programs(stack)[name].pid not in (0, components[name]) and not entry.check(
+            stack, name
+        )
+
+    for name in components:
+        wait_for(lambda name=name: back(name), START_SECONDS, f"{name} is back")
+    assert {job: pid(stack, job) for job in JOBS} == before
+    os.kill(before["archiver"], signal.SIGKILL)
+    # The new triggerer takes the triggers over when the killed one's last heartbeat is 15 s old.
+    wait_for(lambda: pid(stack, "archiver") not in (0, before["archiver"]), 60, "a new archiver")
+    assert pid(stack, "speed_layer") == before["speed_layer"]
+
+
+def test_paused_and_failed_stops_the_job_until_it_is_unpaused(stack: Settings, airflow: Airflow) -> None:
+    dag, task = JOBS["archiver"]
+    airflow.pause(dag)
+    airflow.fail(dag, airflow.runs(dag)[0].id, task)
+    wait_for(lambda: not pid(stack, "archiver"), 60, "the archiver stops")
+    time.sleep(5)
+    assert not pid(stack, "archiver")
+    airflow.unpause(dag)
+    wait_for(lambda: pid(stack, "archiver"), RUN_SECONDS, "the archiver runs again")
+
+
+def test_airflow_imported_everything(airflow: Airflow) -> None:
+    assert airflow.import_errors() == {}

@@ -1,0 +1,26 @@
+"""The whole platform, running under Airflow in the test instance."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.stack import process
+from tests.e2e.running import Platform, wait_until
+
+JOBS = ("speed_layer", "archiver", "flume-web1", "flume-web2", "flume-collector1", "flume-collector2")
+DEPLOYED_SECONDS = 180.0
+
+
+@pytest.fixture(scope="session")
+def platform(stack: Settings) -> Platform:
+    """The platform once Airflow has started everything that runs for ever."""
+    run = stack.home / "run"
+    wait_until(
+        lambda: all(process.alive(process.read(job, run)) for job in JOBS),
+        DEPLOYED_SECONDS,
+        "Airflow did not start all of " + ", ".join(JOBS),
+    )
+    ready = Platform(stack, stack.home / "faults")
+    ready.settle()
+    return ready

@@ -1,0 +1,170 @@
+"""The running platform as the faults see it: write lines, kill parts, wait until all is counted, compare.
+
+What must come out is computed from the lines by plain Python, in `expected`, which shares nothing with the
+engine.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sluice.cli.counted import Counted, Number, counted
+from sluice.quality.audit import Hops, audit
+from sluice.settings import Settings
+from sluice.stack import process, supervisor
+
+TOPIC = "logs"
+MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
+SETTLE_SECONDS = 240.0
+POLL_SECONDS = 1.0
+
+Series = tuple[int, tuple[str, ...]]
+
+
+def access_lines(day: dt.date, number: int, seed: int = 0) -> list[str]:
+    """So many lines of a day in Apache's combined format, in order of time; some without a size."""
+    chance = random.Random(f"{day}/{seed}")  # noqa: S311
+    moments = sorted(chance.randrange(86_400) for _ in range(number))
+    return [
+        access_line(
+            dt.datetime.combine(day, dt.time(), dt.UTC) + dt.timedelta(seconds=second),
+            client=f"10.0.{seed % 250}.{chance.randrange(30)}",
+            path=f"/p/{chance.randrange(12)}",
+            status=chance.choice(["200", "200", "200", "304", "404", "500"]),
+            size=chance.choice(["-", str(chance.randrange(100_000))]),
+        )
+        for second in moments
+    ]
+
+
+def access_line(when: dt.datetime, *, client: str, path: str, status: str, size: str) -> str:
+    stamp = when.strftime("%d/%b/%Y:%H:%M:%S +0000")
+    return f'{client} - - [{stamp}] "GET {path} HTTP/1.1" {status} {size} "-" "Mozilla/5.0 (X11)"'
+
+
+def expected(lines: Iterable[str]) -> dict[str, dict[Series, dict[str, Number]]]:
+    """What the three seeded tasks count of these lines (all of which parse)."""
+    status: Counter[Series] = Counter()
+    client: Counter[Series] = Counter()
+    sizes: dict[Series, list[int | None]] = {}
+    for line in lines:
+        field = line.split(" ")
+        stamp = dt.datetime.strptime(field[3][1:] + " " + field[4][:-1], "%d/%b/%Y:%H:%M:%S %z")
+        ms = int(stamp.timestamp() * 1000)
+        status[ms - ms % MINUTE, (field[8],)] += 1
+        if field[8] != "304":
+            client[ms - ms % FIVE_MINUTES, (field[0],)] += 1
+        size = None if field[9] == "-" else int(field[9])
+        sizes.setdefault((ms - ms % HOUR, (field[6],)), []).append(size)
+    return {
+        "hits_by_status": {series: {"count": n} for series, n in status.items()},
+        "hits_by_client": {series: {"count": n} for series, n in client.items()},
+        "bytes_by_path": {series: _measures(found) for series, found in sizes.items()},
+    }
+
+
+def _measures(found: list[int | None]) -> dict[str, Number]:
+    known = [size for size in found if size is not None]
+    answer: dict[str, Number] = {"count": len(found), "missing": len(found) - len(known)}
+    if known:
+        answer |= {"sum": sum(known), "avg": sum(known) / len(known), "min": min(known), "max": max(known)}
+    return answer
+
+
+@dataclass
+class Platform:
+    """One running instance, and every line that was ever written into its front-ends."""
+
+    settings: Settings
+    faults: Path
+    written: dict[dt.date, list[str]] = field(default_factory=dict)
+
+    def write(self, day: dt.date, lines: list[str], host: str = "web1") -> None:
+        """Append good lines of that day to the front-end's log file of that day."""
+        self.written.setdefault(day, []).extend(lines)
+        self.append(day, "".join(line + "\n" for line in lines).encode(), host)
+
+    def append(self, file_day: dt.date, data: bytes, host: str = "web1") -> Path:
+        path = self.settings.home / "frontends" / host / f"access.{file_day}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as out:
+            out.write(data)
+        return path
+
+    def settle(self, timeout: float = SETTLE_SECONDS) -> Hops:
+        """Wait until nothing is on its way any more; the hops then."""
+        deadline = time.monotonic() + timeout
+        why = "nothing was looked at"
+        while time.monotonic() < deadline:
+            try:
+                hops = audit(self.settings, TOPIC, hive=False)
+            except Exception as error:  # a daemon that was killed is still coming back
+                why = f"{type(error).__name__}: {error}"
+            else:
+                moving = [what for what in hops.in_flight if "nightly_batch" not in what]
+                if not moving and hops.ok:
+                    return hops
+                why = f"in flight {moving}, disagreements {hops.disagreements}, lost {hops.lost}"
+            time.sleep(POLL_SECONDS)
+        raise AssertionError(f"not settled after {timeout:.0f} s: {why}")
+
+    def assert_online_is_exact(self, day: dt.date) -> None:
+        """Every online result of the day is what plain Python counts, no more and no less."""
+        for task, wanted in expected(self.written[day]).items():
+            assert self.counted(task, day, "online").values == wanted, task
+
+    def counted(self, task: str, day: dt.date, layer: str) -> Counted:
+        start = int(dt.datetime.combine(day, dt.time(), dt.UTC).timestamp() * 1000)
+        return counted(self.settings, task, layer, since=start, until=start + 24 * HOUR)
+
+    def kill_job(self, name: str) -> process.Record:
+        """kill -9 a detached process, its children left as they are."""
+        record = self.job(name)
+        os.kill(record.pid, signal.SIGKILL)
+        return record
+
+    def job(self, name: str) -> process.Record:
+        record = process.read(name, self.settings.home / "run")
+        assert record is not None, f"{name} was never started"
+        return record
+
+    def wait_restarted(self, before: process.Record, timeout: float = 60.0) -> float:
+        """Wait until another process lives under the name; after how many seconds."""
+        begin = time.monotonic()
+
+        def restarted() -> bool:
+            now = process.read(before.name, self.settings.home / "run")
+            return now is not None and now.pid != before.pid and process.alive(now)
+
+        wait_until(restarted, timeout, f"{before.name} was not restarted")
+        return time.monotonic() - begin
+
+    def kill_daemon(self, name: str) -> None:
+        """kill -9 a daemon under supervisord."""
+        os.kill(supervisor.programs(self.settings)[name].pid, signal.SIGKILL)
+
+    def arm(self, point: str) -> Path:
+        """Let the next process that reaches this point die there; the file is gone once it did."""
+        self.faults.mkdir(parents=True, exist_ok=True)
+        armed = self.faults / point
+        armed.touch()
+        return armed
+
+    def wait_fired(self, armed: Path, timeout: float = 90.0) -> None:
+        wait_until(lambda: not armed.exists(), timeout, f"nothing died at {armed.name}")
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, otherwise: str) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{otherwise} within {timeout:.0f} s")
+        time.sleep(0.2)

@@ -1,0 +1,169 @@
+"""Whatever dies, each line counts once: a test writes lines, kills, and compares the whole day."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sluice.stack import process
+from sluice.stack.environment import environment
+from tests.e2e.running import TOPIC, Platform, access_line, access_lines, wait_until
+
+pytestmark = pytest.mark.e2e
+
+FENCED = 3
+DAY = dt.date(2024, 3, 1)
+
+
+def day(number: int) -> dt.date:
+    """The day of the n-th test. They share three, for each has to be computed afterwards."""
+    return DAY + dt.timedelta(days=number % 3)
+
+
+def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
+    today, before = day(0), DAY - dt.timedelta(days=2)
+    dead = platform.settle().dead_lettered
+    platform.write(today, access_lines(today, 400))
+    platform.append(today, b"this is no log line\n\n\xff\xfe not even text\n")
+    late = access_lines(before, 1)
+    platform.written[before] = late
+    platform.append(today, (late[0] + "\n").encode())  # two days late, in today's file
+    platform.write(today, access_lines(today, 400, seed=1), host="web2")
+    hops = platform.settle()
+    assert hops.dead_lettered == dead + 3
+    platform.assert_online_is_exact(today)
+    platform.assert_online_is_exact(before)
+
+
+def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
+    today = day(1)
+    platform.write(today, access_lines(today, 500), host="web2")
+    before = platform.settle()
+    edge = platform.kill_job("flume-web2")
+    position = platform.settings.home / "flume" / "web2" / "position.json"
+    entries = json.loads(position.read_text())
+    for entry in entries:
+        entry["pos"] = 0
+    position.write_text(json.dumps(entries))
+    platform.wait_restarted(edge)
+    wait_until(lambda: platform.settle().doubled >= before.doubled + 500, 60, "nothing came twice")
+    platform.assert_online_is_exact(today)
+
+
+@pytest.mark.parametrize("agent", ["flume-collector1", "flume-web1"])
+def test_kill_of_a_flume_agent(platform: Platform, agent: str) -> None:
+    today = day(2 if agent == "flume-collector1" else 3)
+    lines = access_lines(today, 3000)
+    platform.write(today, lines[:1500])
+    killed = platform.kill_job(agent)
+    platform.write(today, lines[1500:])
+    platform.wait_restarted(killed)
+    platform.settle()
+    platform.assert_online_is_exact(today)
+
+
+@pytest.mark.parametrize("point", ["after_blocks", "after_commit"])
+def test_the_speed_layer_dies_inside_a_batch(platform: Platform, point: str) -> None:
+    today = day(4 if point == "after_blocks" else 5)
+    lines = access_lines(today, 800)
+    platform.write(today, lines[:400])
+    platform.settle()
+    running = platform.job("speed_layer")
+    armed = platform.arm(point)
+    platform.write(today, lines[400:])
+    platform.wait_fired(armed)
+    platform.wait_restarted(running)
+    platform.settle()
+    platform.assert_online_is_exact(today)
+
+
+def test_the_speed_layer_is_back_within_ten_seconds(platform: Platform) -> None:
+    today = day(6)
+    lines = access_lines(today, 800)
+    platform.write(today, lines[:400])
+    killed = platform.kill_job("speed_layer")
+    assert platform.wait_restarted(killed) < 10
+    platform.write(today, lines[400:])
+    platform.settle()
+    platform.assert_online_is_exact(today)
+
+
+def test_a_second_speed_layer_is_fenced(platform: Platform) -> None:
+    today = day(7)
+    platform.write(today, access_lines(today, 300))
+    root = platform.settings.root
+    second = subprocess.run(
+        [sys.executable, str(root / "jobs" / "speed_layer.py"), "--topic", TOPIC],
+        env=environment(platform.settings), capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert second.returncode == FENCED, second.stderr[-2000:]
+    assert "another" in second.stderr
+    assert process.alive(platform.job("speed_layer"))
+    platform.settle()
+    platform.assert_online_is_exact(today)
+
+
+@pytest.mark.parametrize("point", ["archive_before_rename", "archive_after_rename"])
+def test_the_archiver_dies_around_its_claim(platform: Platform, point: str) -> None:
+    today = day(8 if point == "archive_before_rename" else 9)
+    running = platform.job("archiver")
+    armed = platform.arm(point)
+    platform.write(today, access_lines(today, 500))
+    platform.wait_fired(armed)
+    platform.wait_restarted(running)
+    hops = platform.settle()
+    assert hops.archived == hops.kafka
+
+
+def test_the_archive_group_is_rebalanced_while_it_writes(platform: Platform) -> None:
+    today = day(10)
+    lines = access_lines(today, 2000)
+    platform.write(today, lines[:1000])
+    root = platform.settings.root
+    second = subprocess.Popen(
+        [sys.executable, str(root / "jobs" / "archiver.py"), "--topic", TOPIC],
+        env=environment(platform.settings) | {"SLUICE_ARCHIVE__MAX_AGE_SECONDS": "1"},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        time.sleep(8)
+        platform.write(today, lines[1000:])
+        time.sleep(4)
+    finally:
+        second.send_signal(signal.SIGKILL)  # its partitions go back without its having left the group
+        second.wait()
+    hops = platform.settle()
+    assert hops.archived == hops.kafka
+
+
+@pytest.mark.parametrize("daemon", ["hbase", "datanode", "postgres"])
+def test_kill_of_a_daemon_underneath(platform: Platform, daemon: str) -> None:
+    today = day({"hbase": 11, "datanode": 12, "postgres": 13}[daemon])
+    lines = access_lines(today, 1500)
+    platform.write(today, lines[:500])
+    platform.kill_daemon(daemon)
+    platform.write(today, lines[500:1000])
+    time.sleep(3)
+    platform.write(today, lines[1000:])
+    hops = platform.settle()
+    assert hops.archived == hops.kafka
+    platform.assert_online_is_exact(today)
+
+
+def test_a_line_with_every_separator_in_it(platform: Platform) -> None:
+    today = day(14)
+    when = dt.datetime.combine(today, dt.time(12), dt.UTC)
+    paths = ["/a_b", "/a%5Fb", "/<script>", "/'; DROP TABLE tasks --", "/\u00fc_\u2603"]
+    lines = [
+        access_line(when, client="10.9.9.9", path=path.replace(" ", "+"), status="200", size="7")
+        for path in paths
+    ]
+    platform.write(today, lines)
+    platform.settle()
+    platform.assert_online_is_exact(today)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.metrics import ACCUMULATORS, COLUMNS, METRICS, Batch, Numbers, UnknownMetric, accumulators, metric
+from sluice.metrics.accumulators import SPILL, sum_integers
+
+missing = st.just(math.nan)
+measures = st.one_of(
+    missing,
+    st.integers(-(2**53), 2**53).map(float),
+    st.integers(-5, 5).map(float),
+    st.floats(allow_nan=False, allow_infinity=False, min_value=-1e12, max_value=1e12),
+)
+grouped = st.lists(st.tuples(st.integers(0, 3), measures), max_size=30)
+GROUPS = 4
+
+Columns = dict[str, pa.Array]
+
+
+def added(rows: list[tuple[int, float]]) -> Columns:
+    """All accumulators of the rows, in `GROUPS` groups."""
+    groups = np.array([g for g, _ in rows], np.int64)
+    batch = Batch(groups, GROUPS, Numbers(np.array([v for _, v in rows], np.float64)))
+    return {name: column for a in ACCUMULATORS.values() for name, column in a.add(batch).items()}
+
+
+def merged(*parts: Columns) -> Columns:
+    """States of the same groups, merged."""
+    groups = np.tile(np.arange(GROUPS), len(parts))
+    stacked = {name: pa.concat_arrays([p[name] for p in parts]) for name in COLUMNS}
+    return {n: c for a in ACCUMULATORS.values() for n, c in a.merge(stacked, groups, GROUPS).items()}
+
+
+def values(columns: Columns, name: str) -> list[float | int | None]:
+    """The metric's value per group: exact integers as such, None where there is none."""
+    found = METRICS[name].results(columns)
+    result: list[float | int | None] = []
+    for n, value in enumerate(found.values.tolist()):
+        if math.isnan(value):
+            result.append(None)
+        elif found.exact is not None and found.integers is not None and found.exact[n]:
+            result.append(int(found.integers[n]))
+        else:
+            result.append(value)
+    return result
+
+
+def expected(rows: list[tuple[int, float]], name: str) -> list[float | int | None]:
+    result: list[float | int | None] = []
+    for group in range(GROUPS):
+        found = [v for g, v in rows if g == group]
+        there = [v for v in found if not math.isnan(v)]
+        if name in ("count", "missing"):
+            result.append(len(found) if name == "count" else len(found) - len(there))
+        elif not there:
+            result.append(None)
+        elif name == "avg":
+            result.append(math.fsum(there) / len(there))
+        else:
+            result.append({"sum": math.fsum, "min": min, "max": max}[name](there))
+    return result
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=20, deadline=None)
+@given(rows=grouped)
+def test_against_plain_python(name: str, rows: list[tuple[int, float]]) -> None:
+    for found, value in zip(values(added(rows), name), expected(rows, name), strict=True):
+        assert (found is None) == (value is None)
+        if found is not None and value is not None:
+            scale = max((abs(v) for _, v in rows if not math.isnan(v)), default=0.0)
+            slack = METRICS[name].tolerance * scale * len(rows)  # sums may cancel
+            assert math.isclose(found, value, rel_tol=METRICS[name].tolerance, abs_tol=slack)
+
+
+@pytest.mark.parametrize("name", METRICS)
+@settings(max_examples=15, deadline=None)
+@given(parts=st.lists(grouped, min_size=1, max_size=4))
+def test_merged_parts_are_the_whole(name: str, parts: list[list[tuple[int, float]]]) -> None:
+    rows = [row for part in parts for row in part]
+    scale = max((abs(v) for _, v in rows if not math.isnan(v)), default=0.0)
+    slack = METRICS[name].tolerance * scale * max(len(rows), 1)
+    whole = values(added(rows), name)
+    states = [added(part) for part in parts]
+    left = states[0]
+    for state in states[1:]:
+        left = merged(left, state)
+    for other in (merged(*states), merged(*reversed(states)), left, merged(left, added([]))):
+        for a, b in zip(values(other, name), whole, strict=True):
+            assert a == b or (a is not None and b is not None and math.isclose(a, b, abs_tol=slack)), name
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**62) + 1, 2**62 - 1)), max_size=20))
+def test_integer_sums_are_exact_or_spill_never_wrong(rows: list[tuple[int, int]]) -> None:
+    groups = np.array([g for g, _ in rows], np.int64)
+    total, spilled = sum_integers(np.array([v for _, v in rows], np.int64), groups, 3)
+    for group in range(3):
+        exact = sum(v for g, v in rows if g == group)
+        if -SPILL <= exact < SPILL:
+            assert (int(total[group]), spilled[group]) == (exact, 0)
+        else:
+            assert total[group] == 0
+            assert math.isclose(spilled[group], exact, rel_tol=1e-15)
+
+
+def test_a_sum_that_outgrows_an_integer_goes_on_as_a_float() -> None:
+    state = added([(0, float(2**43))] * 2)
+    for _ in range(25):
+        state = merged(state, state)
+    assert values(state, "sum")[0] == float(2**69)
+    assert values(state, "count")[0] == 2**26
+    state = merged(state, added([(0, 5.0)]))
+    assert state["isum"][0].as_py() == 5
+    assert values(state, "sum")[0] == float(2**69)
+
+
+def test_a_sum_of_integers_is_an_exact_integer() -> None:
+    large = 2**43 - 1
+    assert values(added([(0, float(large))] * 3000 + [(0, 1.0)]), "sum")[0] == 3000 * large + 1
+
+
+def test_one_fraction_makes_the_sum_a_float() -> None:
+    found = METRICS["sum"].results(added([(0, 1.0), (0, 0.5), (1, 3.0)]))
+    assert found.exact is not None
+    assert found.exact.tolist()[:2] == [False, True]
+    assert found.values.tolist()[:2] == [1.5, 3.0]
+
+
+def test_what_metrics_need() -> None:
+    assert [a.name for a in accumulators(["count"])] == ["lines"]
+    assert [a.name for a in accumulators(["max"])] == ["lines", "max"]
+    assert {a.name for a in accumulators(["avg"])} == {"lines", "measured", "sum"}
+
+
+def test_an_unknown_metric_is_refused_with_what_there_is() -> None:
+    with pytest.raises(UnknownMetric, match="'p99' is not known: use one of count, sum"):
+        metric("p99")

@@ -1,0 +1,49 @@
+"""Airflow with nothing but its imports: a home of its own, Sluice's plugins and connections."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# Before anything imports airflow: its configuration is read then.
+os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
+os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
+os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
+os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
+sys.path.append(str(ROOT / "plugins"))
+
+
+@pytest.fixture
+def connected(monkeypatch: pytest.MonkeyPatch):
+    """Set Airflow's connections to what the settings say; call it with other fields to change one."""
+    from sluice.settings import get_settings
+    from sluice.stack import connections
+
+    def connect(name: str, **fields) -> None:
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", json.dumps(fields))
+
+    for name, fields in connections.from_settings(get_settings()).items():
+        connect(name, **fields)
+    return connect
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An instance's directory with no daemons; every process recorded there is stopped at the end."""
+    from sluice.settings import get_settings
+    from sluice.stack import process
+
+    monkeypatch.setenv("SLUICE_INSTANCE", "test")
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
+    get_settings.cache_clear()
+    yield tmp_path
+    for file in (tmp_path / "run").glob("*.json"):
+        if (record := process.read(file.stem)) is not None:
+            process.stop(record, 0)
+    get_settings.cache_clear()

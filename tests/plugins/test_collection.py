@@ -1,0 +1,73 @@
+"""What the inventory says is shown, refused or watched, and a written one ends the watch."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sluice.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def inventory(home: Path) -> Path:
+    path = home / "collection.yaml"
+    path.write_text((ROOT / "include" / "collection.yaml").read_text())
+    return path
+
+
+def deferred(xcom: str | None):
+    """The trigger that the supervising task defers to, made anew from what was serialized."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from sluice_airflow.collection import AgentsTrigger, SuperviseCollection
+
+    operator = SuperviseCollection(task_id="supervise", deployed_by="deploy")
+    instance = SimpleNamespace(xcom_pull=lambda task_ids: {"deploy": xcom}[task_ids])
+    with pytest.raises(TaskDeferred) as deferral:
+        operator.execute({"ti": instance})
+    path, kwargs = deferral.value.trigger.serialize()
+    assert path == "sluice_airflow.collection.AgentsTrigger"
+    return AgentsTrigger(**kwargs)
+
+
+async def fired(trigger, seconds: float) -> bool:
+    task = asyncio.ensure_future(anext(trigger.run()))
+    done, _ = await asyncio.wait([task], timeout=seconds)
+    task.cancel()
+    return bool(done)
+
+
+def test_inventory_written_since_its_deployment_ends_the_run(inventory: Path, connected) -> None:
+    from sluice_airflow.collection import fingerprint
+
+    settings = Settings(instance="test", home=inventory.parent)
+    deployed = fingerprint(settings)
+    assert not asyncio.run(fired(deferred(deployed), 0.5))
+    inventory.write_text(inventory.read_text() + "\n")
+    assert asyncio.run(fired(deferred(deployed), 5))
+
+
+def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory: Path, connected) -> None:
+    inventory.write_text("faulty")
+    assert not asyncio.run(fired(deferred(None), 0.5))
+
+
+def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:
+    from sluice.collection.inventory import InventoryError
+    from sluice_airflow.collection import PlanCollection
+
+    (home / "collection.yaml").write_text("topic: logs\nfront_end: []\n")
+    with pytest.raises(InventoryError, match="front_end"):
+        PlanCollection(task_id="plan").execute({})
+    assert not (home / "flume").exists()
+
+
+def test_plan_shows_what_would_be_deployed(inventory: Path, connected) -> None:
+    from sluice_airflow.collection import PlanCollection
+
+    assert "web1: create" in PlanCollection(task_id="plan").execute({})

@@ -1,0 +1,129 @@
+"""Every event's days are reconciled, whatever becomes of the others; a failure names its cause."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+DAYS = [{"topic": "logs", "day": f"2015-05-{n}", "cut": {"0": n}} for n in (17, 18, 19)]
+
+
+@pytest.fixture
+def module(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch):
+    from sluice_airflow import reconciliation
+
+    alerts: dict[str, str] = {}
+    monkeypatch.setattr(reconciliation, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(  # no database here
+        reconciliation, "alert", lambda settings, day, message: alerts.update({day["day"]: message})
+    )
+    monkeypatch.setattr(reconciliation, "waiting", lambda settings: reconciliation.left_behind)
+    reconciliation.alerts_seen = alerts
+    reconciliation.left_behind = []
+    return reconciliation
+
+
+class DifferingDay:
+    """Reconciliation that finds a difference on one day and a dead store on another."""
+
+    def __init__(self, differs: str = "", breaks: str = "") -> None:
+        self.differs, self.breaks, self.asked = differs, breaks, []
+
+    def __call__(self, settings: Any, topic: str, day: date, cut: dict[str, int]) -> Any:
+        from sluice.quality.reconcile import Outcome
+
+        self.asked.append(str(day))
+        if str(day) == self.breaks:
+            raise ConnectionError("HBase is away")
+        differs = str(day) == self.differs
+        outcome = "differs" if differs else "agrees"
+        message = "hits_by_status 2015-05-17T10:05 404 count: online 7, offline 8" if differs else "3 agree"
+        return Outcome(topic, day, datetime.now(UTC), cut, outcome, 3, int(differs), message)
+
+
+def reconciler(module: Any, monkeypatch: pytest.MonkeyPatch, fault: DifferingDay, passed: bool = True) -> Any:
+    from airflow.sdk import Asset
+
+    from sluice.quality import reconcile
+
+    monkeypatch.setattr(reconcile, "reconcile", fault)
+    monkeypatch.setattr(reconcile, "speed_passed", lambda *_: passed)
+    return module.Reconcile(task_id="t", asset=Asset(name="results", uri="sluice://results"))
+
+
+def context(operator: Any, *events: list[dict]) -> Any:
+    triggering = {operator.asset: [SimpleNamespace(extra={"days": days}) for days in events]}
+    return {"triggering_asset_events": triggering, "dag_run": SimpleNamespace(conf={})}
+
+
+def test_all_days_of_all_events_are_reconciled_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = DifferingDay()
+    operator = reconciler(module, monkeypatch, fault)
+    operator.execute(context(operator, DAYS[:1], DAYS[:2], DAYS[2:]))
+    assert fault.asked == ["2015-05-17", "2015-05-18", "2015-05-19"]
+    assert module.alerts_seen == dict.fromkeys(fault.asked, "")
+
+
+def test_a_day_whose_event_was_left_behind_is_reconciled_with_the_next(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = DifferingDay()
+    module.left_behind = [DAYS[1], {**DAYS[0], "cut": {"0": 1}}]
+    operator = reconciler(module, monkeypatch, fault)
+    operator.execute(context(operator, DAYS[:1]))
+    assert fault.asked == ["2015-05-17", "2015-05-18"]
+
+
+def test_later_event_of_a_day_replaces_the_earlier(module: Any) -> None:
+    again = {**DAYS[0], "cut": {"0": 99}}
+    assert module.newest([*DAYS, again]) == [again, *DAYS[1:]]
+
+
+def test_difference_fails_for_good_and_names_itself_after_the_other_days(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    fault = DifferingDay(differs="2015-05-17")
+    operator = reconciler(module, monkeypatch, fault)
+    with pytest.raises(AirflowFailException, match=r"logs 2015-05-17: hits_by_status .* 404"):
+        operator.execute(context(operator, DAYS))
+    assert len(fault.asked) == 3
+    assert [day for day, message in module.alerts_seen.items() if message] == ["2015-05-17"]
+
+
+def test_dead_store_is_tried_again(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    fault = DifferingDay(breaks="2015-05-18")
+    operator = reconciler(module, monkeypatch, fault)
+    with pytest.raises(AirflowException, match="2015-05-18: ConnectionError: HBase is away") as error:
+        operator.execute(context(operator, DAYS))
+    assert not isinstance(error.value, AirflowFailException)
+    assert len(fault.asked) == 3
+
+
+def test_waits_in_the_triggerer_until_the_speed_layer_has_passed(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from sluice.quality import reconcile
+
+    fault = DifferingDay()
+    operator = reconciler(module, monkeypatch, fault, passed=False)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context(operator, DAYS))
+    assert fault.asked == []
+    path, kwargs = deferred.value.trigger.serialize()
+    assert path == "sluice_airflow.reconciliation.SpeedPassedTrigger"
+    answers = iter([False, False, True, True, True, False, True, True, True, True])
+    monkeypatch.setattr(reconcile, "speed_passed", lambda *_: next(answers))
+    event = asyncio.run(anext(module.SpeedPassedTrigger(**kwargs).run()))
+    assert event.payload == {"status": "passed"}
+    operator.compare({}, event.payload, **deferred.value.kwargs)
+    assert len(fault.asked) == 3

@@ -1,0 +1,181 @@
+"""The operator and its trigger, run as Airflow runs them, over a real process that stands for the job."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice.stack import process
+
+JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(60)"
+
+
+@pytest.fixture
+def module(home: Path, connected: Any, monkeypatch: pytest.MonkeyPatch):
+    from sluice_airflow import supervised_process
+
+    jobs = home / "root" / "jobs"
+    jobs.mkdir(parents=True)
+    (jobs / "sleeper.py").write_text(JOB)
+    monkeypatch.setenv("SLUICE_ROOT", str(home / "root"))
+    supervised_process.get_settings.cache_clear()
+    monkeypatch.setattr(supervised_process, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(supervised_process, "_sync", lambda source, wanted: None)  # no database here
+    return supervised_process
+
+
+def wait_for(condition, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def context(run_id: str = "r1", try_number: int = 1) -> Any:
+    instance = SimpleNamespace(dag_id="d", task_id="t", run_id=run_id, try_number=try_number)
+    return {"ti": instance}
+
+
+def execute(module: Any, **where: Any) -> Any:
+    """Run the operator until it defers; its trigger, made anew from what was serialized."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    operator = module.SupervisedJob(task_id="t", job="sleeper")
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context(**where))
+    assert deferred.value.timeout is None
+    path, kwargs = deferred.value.trigger.serialize()
+    assert path == "sluice_airflow.supervised_process.JobTrigger"
+    return module.JobTrigger(**kwargs)
+
+
+async def watched(trigger: Any, script: Any) -> dict | None:
+    """Run the trigger beside the script; the event that it fired, if it did before the script ended."""
+    stream = trigger.run()
+    task = asyncio.ensure_future(anext(stream))
+    try:
+        await script(task)
+        return task.result().payload if task.done() else None
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
+            await task
+
+
+def running() -> int:
+    record = process.adopt("sleeper")
+    return record.pid if record else 0
+
+
+def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(module: Any, home: Path) -> None:
+    execute(module)
+    first = running()
+    trigger = execute(module, try_number=2)
+    assert running() == first
+
+    async def script(task: asyncio.Task) -> None:
+        await asyncio.sleep(0.2)
+        assert running() == first
+        os.kill(first, signal.SIGKILL)
+        killed = time.monotonic()
+        while running() in (0, first):
+            assert time.monotonic() < killed + 3
+            await asyncio.sleep(0.02)
+        assert not task.done()
+
+    assert asyncio.run(watched(trigger, script)) is None
+    assert running() not in (0, first)  # and it outlives the trigger
+    log = home / "logs" / "sleeper.log"
+    wait_for(lambda: log.read_text().count("master local[2]") == 2)
+
+
+def test_trigger_of_a_former_try_fires_and_its_on_kill_stops_nothing(module: Any) -> None:
+    former = execute(module)
+    execute(module, run_id="r2")
+
+    async def script(task: asyncio.Task) -> None:
+        await asyncio.wait([task], timeout=3)
+
+    event = asyncio.run(watched(former, script))
+    assert event
+    assert event["status"] == "superseded"
+    asyncio.run(former.on_kill())
+    assert running()
+
+
+def test_on_kill_of_the_owner_stops_the_job(module: Any) -> None:
+    trigger = execute(module)
+    asyncio.run(trigger.on_kill())
+    assert running() == 0
+
+
+def test_changed_connection_restarts_the_job_with_it(
+    module: Any, home: Path, connected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFRESH_POLLS", 2)
+    trigger = execute(module)
+    before = running()
+
+    async def script(task: asyncio.Task) -> None:
+        await asyncio.sleep(0.1)
+        connected("spark_default", conn_type="spark", host="spark://h:7077")
+        deadline = time.monotonic() + 5
+        while "master spark://h:7077" not in (home / "logs" / "sleeper.log").read_text():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+
+    asyncio.run(watched(trigger, script))
+    assert running() not in (0, before)
+
+
+def test_connections_that_cannot_be_read_do_not_end_the_watch(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFRESH_POLLS", 1)
+    trigger = execute(module)
+    before = running()
+    read, asked = module.aenvironment, itertools.count()
+
+    async def away_after_the_first() -> dict[str, str]:
+        if next(asked):
+            raise ConnectionError("Airflow's database restarts")
+        return await read()
+
+    monkeypatch.setattr(module, "aenvironment", away_after_the_first)
+
+    async def script(task: asyncio.Task) -> None:
+        await asyncio.wait([task], timeout=0.5)
+
+    assert asyncio.run(watched(trigger, script)) is None
+    assert next(asked) > 2
+    assert running() == before
+
+
+def test_crash_loop_fails_the_task_with_the_end_of_the_log(
+    module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    from sluice.stack import supervision
+
+    monkeypatch.setattr(supervision, "LONGEST_DELAY", 0.0)
+    (home / "root" / "jobs" / "sleeper.py").write_text("raise SystemExit('no broker at hand')")
+    trigger = execute(module)
+
+    async def script(task: asyncio.Task) -> None:
+        await asyncio.wait([task], timeout=10)
+
+    event = asyncio.run(watched(trigger, script))
+    assert event
+    assert event["status"] == "crash loop"
+    with pytest.raises(AirflowException, match="no broker at hand"):
+        module.SupervisedJob(task_id="t", job="sleeper").lost(context(), event)

@@ -1,0 +1,102 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sluice.quality.compare import NAMED, compare
+from sluice.statistics.rowkey import RowKey
+
+MINUTE = 1431857100000  # 2015-05-17T10:05:00Z
+
+
+def key(metric: str, path: str = "/a_b") -> bytes:
+    return RowKey(7, 2, (("path", path),), metric, MINUTE).encode()
+
+
+def online(*results: tuple[bytes, str]) -> pa.Table:
+    rows, texts = zip(*results, strict=True) if results else ((), ())
+    return pa.table([pa.array(rows, pa.binary()), pa.array(texts, pa.string())], ["row", "text"])
+
+
+def offline(*results: tuple[bytes, str, float]) -> pa.Table:
+    rows, metrics, values = zip(*results, strict=True) if results else ((), (), ())
+    columns = [pa.array(rows, pa.binary()), pa.array(metrics, pa.string()), pa.array(values, pa.float64())]
+    return pa.table(columns, ["row", "metric", "value"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "value", "agrees"),
+    [
+        ("count", "72", 72.0, True),
+        ("count", "72", 73.0, False),
+        ("sum", "inf", 73.0, False),
+        ("min", "-0.5", -0.5, True),
+        ("max", "10.25", 10.250000000001, False),
+        ("sum", "9007199254740993", float(2**53), True),  # as close as Hive's double can be
+        ("sum", "4000000000000001", 4000000000000000.0, False),  # integers: exactly
+        ("sum", "0.30000000000000004", 0.3, True),  # fractions, added in another order
+        ("sum", "0.3000001", 0.3, False),
+        ("avg", "297.0", 297.0, True),
+        ("avg", "1e+300", 1e300 * (1 + 1e-12), True),
+        ("avg", "0.0", 0.0, True),
+        ("count", "0", 0.0, True),
+        ("count", "many", 3.0, False),
+        ("count", "nan", 3.0, False),
+    ],
+)
+def test_metrics_are_compared_by_what_they_are(metric: str, text: str, value: float, agrees: bool) -> None:
+    found = compare("t (7v2)", online((key(metric), text)), offline((key(metric), metric, value)))
+    assert found.compared == 1
+    assert (found.differing == 0) == agrees
+
+
+def test_a_difference_names_task_period_dimensions_metric_and_both_values() -> None:
+    found = compare("hits (7v2)", online((key("count"), "3")), offline((key("count"), "count", 2.0)))
+    assert str(found.differences[0]) == (
+        "hits (7v2), 2015-05-17T10:05:00Z, path='/a_b', count: online 3, offline 2"
+    )
+
+
+def test_a_result_of_one_layer_alone_differs() -> None:
+    found = compare(
+        "t (7v2)",
+        online((key("count", "/only-online"), "3")),
+        offline((key("count", "/only-offline"), "count", 2.0)),
+    )
+    assert found.differing == 2
+    values = {d.dimensions["path"]: (d.online, d.offline) for d in found.differences}
+    assert values == {"/only-online": ("3", None), "/only-offline": (None, "2")}
+
+
+def test_rows_that_are_no_results_are_differences_too() -> None:
+    found = compare("t (7v2)", online((b"7v2_oops_1431857100000", "3")), offline())
+    assert found.differing == 1
+    assert found.differences[0].dimensions == {"row": "7v2_oops_1431857100000"} or found.differences[0].metric
+
+
+def test_only_the_first_differences_are_named_and_all_are_counted() -> None:
+    rows = [key("count", f"/{n}") for n in range(1000)]
+    found = compare(
+        "t (7v2)",
+        online(*((row, "1") for row in rows)),
+        offline(*((row, "count", 2.0) for row in rows)),
+    )
+    assert found.differing == 1000
+    assert len(found.differences) == NAMED
+
+
+def test_nothing_agrees_with_nothing() -> None:
+    found = compare("t (7v2)", online(), offline())
+    assert (found.compared, found.differing) == (0, 0)
+
+
+def test_columns_for_the_validation_are_numbers() -> None:
+    found = compare("t (7v2)", online((key("count"), "many")), offline((key("count"), "count", 2.0)))
+    frame = found.frame
+    assert frame["online"].dtype == frame["offline"].dtype == frame["difference"].dtype == np.float64
+
+
+def test_an_infinite_result_is_as_far_away_as_can_be() -> None:
+    """Not NaN, which would say that a layer has no result."""
+    row = key("sum")
+    found = compare("bytes", online((row, "inf")), offline((row, "sum", 73.0)))
+    assert found.frame["difference"].tolist() == [np.inf]

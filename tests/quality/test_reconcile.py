@@ -1,0 +1,252 @@
+"""A day through the nightly job, reconciliation and publication, on the running stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+from sluice.quality.docs import data_docs
+from sluice.quality.reconcile import (
+    NotComputed,
+    Outcome,
+    ReconciliationFailed,
+    reconcile,
+    speed_passed,
+)
+from sluice.settings import Settings
+from sluice.stack.environment import own_environment
+from sluice.statistics.rowkey import RowKey
+from sluice.storage.days import Day, Days
+from sluice.storage.hbase import FINAL, ONLINE, RESULTS, HBase
+from sluice.storage.hive import Hive
+from sluice.storage.postgres import engine
+from sluice.tasks.spec import TaskSpec
+from tests.quality.two_layers import Line, TwoLayers
+
+pytestmark = pytest.mark.stack
+
+DAY = date(2015, 5, 17)
+NIGHTLY = (sys.executable, "jobs/nightly.py")
+NIGHTLY_SECONDS = 240
+HOSTILE = "/<script>alert('${env:HOME}')</script>_%25"
+PATH = {"delimiter": " ", "index": 6}
+SIZE = {"delimiter": " ", "index": 9}
+
+
+def task(topic: str, name: str, period: str, **more: object) -> TaskSpec:
+    spec = {"topic": topic, "name": f"{topic}_{name}", "period": period, "metrics": ["count"], **more}
+    return TaskSpec.model_validate(spec)
+
+
+def bytes_by_path(topic: str, *metrics: str) -> TaskSpec:
+    return task(
+        topic,
+        "bytes",
+        "1h",
+        dimensions=[{"name": "path", "extract": PATH}],
+        measure=SIZE,
+        metrics=metrics,
+    )
+
+
+def lines(*texts: str, file: str = "a.log") -> list[Line]:
+    made, offset = [], 0
+    for text in texts:
+        made.append((file, offset, text.encode()))
+        offset += len(text.encode()) + 1
+    return made
+
+
+def line(time: str = "17/May/2015:10:05:03", path: str = "/", size: str = "0.1") -> str:
+    return f'h - - [{time} +0000] "GET {path} HTTP/1.1" 200 {size}'
+
+
+class Topic(TwoLayers):
+    """A topic with its nightly runs and reconciliations."""
+
+    @property
+    def book(self) -> Days:
+        return Days(self.database, self.topic)
+
+    def nightly(self, day: date, *options: str) -> list[Day]:
+        run_id = secrets.token_hex(4)
+        done = subprocess.run(
+            [*NIGHTLY, "--topic", self.topic, "--day", str(day), "--run-id", run_id, *options],
+            cwd=self.settings.root,
+            env={**os.environ, **own_environment(self.settings)},
+            capture_output=True,
+            text=True,
+            timeout=NIGHTLY_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return self.book.of_run(run_id)
+
+    def reconcile(self, day: date = DAY) -> Outcome:
+        computed = self.book.get(day)
+        assert computed is not None
+        assert speed_passed(self.settings, self.topic, computed.cut)
+        return reconcile(self.settings, self.topic, day, computed.cut)
+
+    def cells(self, label: str) -> dict[RowKey, dict[bytes, bytes]]:
+        with HBase.of(self.settings) as store:
+            return {
+                RowKey.decode(row): cells for row, cells in store.scan(RESULTS, prefix=f"{label}_".encode())
+            }
+
+    def put(self, row: RowKey, text: str) -> None:
+        with HBase.of(self.settings) as store:
+            store.put(RESULTS, [(row.encode(), {ONLINE: text.encode()})])
+
+    def delete(self, row: RowKey) -> None:
+        with HBase.of(self.settings) as store:
+            store.delete(RESULTS, [(row.encode(), [ONLINE])])
+
+    def history(self) -> list[tuple[str, int, int, dict[str, object]]]:
+        with Hive(self.settings) as hive:
+            found = hive.query(
+                "SELECT outcome, compared, differing, details FROM reconciliations "
+                "WHERE topic = %(topic)s AND day = %(day)s ORDER BY run_at",
+                {"topic": self.topic, "day": DAY.isoformat()},
+            )
+        return [(*row[:3], json.loads(row[3])) for row in found.rows]
+
+    def sql(self, text: str) -> list[tuple[object, ...]]:
+        with Hive(self.settings) as hive:
+            return hive.query(text, {"topic": self.topic}).rows
+
+
+@pytest.fixture
+def topic(stack: Settings) -> Iterator[Topic]:
+    made = Topic(stack, f"reconcile_{secrets.token_hex(4)}")
+    yield made
+    made.forget()
+
+
+def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topic: Topic) -> None:
+    name = topic.topic
+    topic.apply(
+        bytes_by_path(name, "count", "sum", "avg", "min", "max"),
+        task(name, "minutes", "1m"),
+        task(name, "week", "7d"),
+    )
+    first = lines(*(line(path=f"/{n % 7}", size=f"0.{n}") for n in range(200)), line(path=HOSTILE))
+    topic.both(first, 0)
+    topic.both(
+        [*first[:50], *lines("no time", line(path="/" + "x" * 2000), file="b.log")], 0
+    )  # doubled; dead
+    topic.apply(bytes_by_path(name, "count", "sum"))  # version 2 counts from here on
+    topic.both(lines(*(line("18/May/2015:00:00:00"), line(), line(size="-")), file="c.log"), 1)
+
+    (computed,) = topic.nightly(DAY)
+    assert (computed.raw_lines, computed.lines) == (201 + 50 + 1 + 2, 201 + 2)
+    assert topic.sql("SELECT count(*) FROM raw WHERE topic = %(topic)s") == [(201 + 52 + 3,)]
+    assert topic.sql("SELECT count(*), count(DISTINCT line) FROM logs WHERE topic = %(topic)s")[0][0] == 203
+
+    _plant_and_find_differences(topic)
+
+    agreed = topic.reconcile()
+    assert agreed.outcome == "agrees", agreed.message
+    assert agreed.compared == len(_finals(topic)) > 0
+    assert "3 periods wait" not in agreed.message
+    assert "1 periods wait for other days" in agreed.message  # the week: the 18th is not computed yet
+    published = topic.book.get(DAY)
+    assert published is not None
+    assert published.published_cut == published.cut
+    assert topic.book.marked() == []
+
+    late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
+    topic.count(late)
+    assert topic.book.marked() == [DAY]
+    assert topic.reconcile().outcome == "superseded"
+    topic.archive(late, 1)
+    days = topic.nightly(date(2015, 5, 18), "--marked")
+    assert [(day.day, day.lines) for day in days] == [(DAY, 204), (date(2015, 5, 18), 1)]
+    assert topic.book.marked() == []
+    assert not speed_passed(topic.settings, name, {"1": 1_000_000})
+
+    again = topic.reconcile()
+    assert again.outcome == "agrees", again.message
+    assert "wait" not in again.message  # both days of the week that have lines are computed
+    finals = _finals(topic)
+    assert len(finals) > agreed.compared
+    assert all(cells[FINAL] == cells[ONLINE] for cells in finals.values())
+    outcomes = [outcome for outcome, *_ in topic.history()]
+    assert outcomes == ["differs", "agrees", "superseded", "agrees"]
+    pages = list(data_docs(topic.settings).parent.glob(f"validations/results/{name} {DAY}/*/*.html"))
+    assert len(pages) == 3
+    assert all("<script>alert(" not in page.read_text() for page in pages)
+    assert f"{name} {DAY}" in data_docs(topic.settings).read_text()
+
+
+def _labels(topic: Topic) -> list[str]:
+    return [f"{t.task_id}v{v}" for t in topic.tasks.list(topic.topic) for v in range(1, t.version + 1)]
+
+
+def _finals(topic: Topic) -> dict[RowKey, dict[bytes, bytes]]:
+    cells = {row: cells for label in _labels(topic) for row, cells in topic.cells(label).items()}
+    return {row: found for row, found in cells.items() if FINAL in found}
+
+
+def _plant_and_find_differences(topic: Topic) -> None:
+    (label,) = (f"{t.task_id}v1" for t in topic.tasks.list(topic.topic) if t.name.endswith("_bytes"))
+    rows = topic.cells(label)
+    changed = next(row for row in rows if row.metric == "count" and row.dimensions[0][1] == HOSTILE)
+    removed = next(row for row in rows if row.metric == "sum" and row.dimensions[0][1] == "/3")
+    added = RowKey(changed.task_id, 1, (("path", "/never"),), "count", changed.period_start)
+    kept = rows[removed][ONLINE].decode()
+    topic.put(changed, "2")
+    topic.put(added, "1")
+    topic.delete(removed)
+
+    outcome = topic.reconcile()
+    assert (outcome.outcome, outcome.differing) == ("differs", 3)
+    named = {(d.dimensions["path"], d.metric, d.online, d.offline) for d in outcome.differences}
+    assert named == {
+        (HOSTILE, "count", "2", "1"),
+        ("/never", "count", "1", None),
+        ("/3", "sum", None, kept),
+    }
+    with pytest.raises(ReconciliationFailed) as failure:
+        outcome.check()
+    for part in (f"{topic.topic}_bytes ({label})", "2015-05-17T10:00:00Z", HOSTILE, "count", "hop"):
+        assert part in str(failure.value)
+    assert _finals(topic) == {}
+    day = topic.book.get(DAY)
+    assert day is not None
+    assert day.published_at is None
+
+    topic.put(changed, "1")
+    topic.put(removed, kept)
+    topic.delete(added)
+
+
+def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(topic: Topic) -> None:
+    topic.apply(task(topic.topic, "minutes", "1m"))
+    records = topic.records(lines(line(), line()), 0)
+    topic.archive(records)
+    (early,) = topic.nightly(DAY)  # the speed layer is behind: nobody knows yet which versions count
+    assert early.lines == 2
+    assert not speed_passed(topic.settings, topic.topic, early.cut)
+    topic.count(records)
+    assert topic.reconcile().outcome == "superseded"
+    assert topic.book.marked() == [DAY]
+    topic.nightly(DAY)
+    assert topic.reconcile().outcome == "agrees"
+
+
+def test_a_day_without_lines_agrees_and_one_never_computed_is_named(topic: Topic) -> None:
+    empty = date(1999, 1, 1)
+    with pytest.raises(NotComputed, match="1999-01-01"):
+        reconcile(topic.settings, topic.topic, empty, {})
+    (computed,) = topic.nightly(empty)
+    assert (computed.raw_lines, computed.lines, computed.cut) == (0, 0, {})
+    assert topic.reconcile(empty).outcome == "agrees"
+    assert engine(topic.settings) is topic.database

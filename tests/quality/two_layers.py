@@ -1,0 +1,143 @@
+"""What a reconciliation compares, made by the platform's own parts without Kafka and Flume."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from sluice.archive import index, layout
+from sluice.archive.claim import Claims
+from sluice.archive.file import Place, of_records
+from sluice.settings import Settings
+from sluice.statistics.ledger import ByteLedger
+from sluice.statistics.lines import identify
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan
+from sluice.statistics.results import results
+from sluice.statistics.schema import PARTIALS, RECORDS
+from sluice.storage import schema
+from sluice.storage.commits import Commit, CommitLog, DayLines
+from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.postgres import engine
+from sluice.tasks.spec import TaskSpec, TopicSpec
+from sluice.tasks.store import TaskStore
+
+Line = tuple[str, int, bytes]  # file, offset in it, text
+
+
+class TwoLayers:
+    """A topic whose lines are archived and counted when told so, in one process."""
+
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self.settings, self.topic, self.topic_id = settings, topic, secrets.token_hex(8)
+        self.database = engine(settings)
+        self.tasks = TaskStore(self.database)
+        self.log = CommitLog(self.database, topic)
+        self.next: defaultdict[int, int] = defaultdict(int)
+        self.counted: dict[str, int] = {}
+        self._archived: dict[int, int] = defaultdict(int)
+        self._partials = PARTIALS.empty_table()
+        self._ledger = ByteLedger()
+        self._seq = 0
+
+    def forget(self) -> None:
+        """Leave nothing of the topic behind."""
+        with self.database.begin() as connection:
+            ids = sa.select(schema.tasks.c.id).where(schema.tasks.c.topic == self.topic)
+            connection.execute(sa.delete(schema.task_versions).where(schema.task_versions.c.task_id.in_(ids)))
+            for table in schema.metadata.tables.values():
+                if "topic" in table.c:
+                    connection.execute(sa.delete(table).where(table.c.topic == self.topic))
+        HdfsStore.of(self.settings).delete(f"{self.settings.hdfs.raw}/{self.topic}", recursive=True)
+
+    def apply(self, *specs: TaskSpec) -> None:
+        self.tasks.apply(specs, "test")
+
+    def records(self, lines: Sequence[Line], partition: int = 0) -> pa.RecordBatch:
+        """The lines as they come out of Kafka."""
+        first = self.next[partition]
+        self.next[partition] += len(lines)
+        columns = [
+            pa.array([partition] * len(lines), pa.int32()),
+            pa.array(range(first, first + len(lines)), pa.int64()),
+            pa.array([1_700_000_000_000] * len(lines), pa.int64()),
+            pa.array(["web1"] * len(lines)),
+            pa.array([name for name, _, _ in lines]),
+            pa.array([offset for _, offset, _ in lines], pa.int64()),
+            pa.array([text for _, _, text in lines], pa.binary()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+
+    def archive(self, records: pa.RecordBatch, partition: int = 0) -> None:
+        place = Place(self.topic, self.topic_id, partition)
+        file = of_records(place, self._archived[partition], [records], generation=1)
+        directory = layout.partition_directory(self.settings, self.topic, self.topic_id, partition)
+        claims = Claims(HdfsStore.of(self.settings), directory)
+        footer, size = claims.publish(file)
+        self._archived[partition] = footer.next
+        index.add(self.database, [(footer, size, claims.path(footer.first))])
+
+    def count(self, records: pa.RecordBatch) -> None:
+        """One commit of the speed layer, with its results in HBase."""
+        found, ends = identify(records, self.topic)
+        fresh = self._ledger.claim(
+            found.column("host"), found.column("src_file"), found.column("src_offset"), ends
+        )
+        unique = found.filter(pa.array(fresh))
+        active = self.tasks.active(self.topic)
+        counted = count(unique, Plan.of(active, self.settings.limits, TopicSpec(name=self.topic)))
+        self._partials = merge(pa.concat_tables([self._partials, counted.partials]))
+        tasks = {(task.task_id, task.version): task for task in active}
+        open_ = self.log.open_versions()
+        end = dict(self.counted)
+        offsets = found.column("offset").to_numpy()
+        for partition in np.unique(found.column("partition").to_numpy()).tolist():
+            inside = found.column("partition").to_numpy() == partition
+            end[str(partition)] = int(offsets[inside].max()) + 1
+        self._seq += 1
+        self.log.append(
+            Commit(
+                seq=self._seq,
+                token=secrets.token_hex(8),
+                topic_id=self.topic_id,
+                committed_at=datetime.now(UTC),
+                start=dict(self.counted),
+                end=end,
+                tasks=list(tasks),
+                counts={"records": len(found)},
+                opened=sorted(set(tasks) - open_),
+                closed=sorted(open_ - set(tasks)),
+                days=_days(unique, counted.event_ms, counted.reason),
+            )
+        )
+        self.counted = end
+        touched = results(self._partials, tasks)
+        rows = zip(touched.column("row").to_pylist(), touched.column("text").to_pylist(), strict=True)
+        with HBase.of(self.settings) as store:
+            store.put(RESULTS, [(row, {ONLINE: text.encode()}) for row, text in rows])
+        self.log.set_projected(self._seq)
+
+    def both(self, lines: Sequence[Line], partition: int = 0) -> None:
+        records = self.records(lines, partition)
+        self.archive(records, partition)
+        self.count(records)
+
+
+def _days(records: pa.RecordBatch, event_ms: np.ndarray, reason: pa.Array) -> list[DayLines]:
+    alive = reason.is_null().to_numpy(zero_copy_only=False)
+    partitions, offsets = records.column("partition").to_numpy(), records.column("offset").to_numpy()
+    days = event_ms // 86_400_000
+    return [
+        DayLines(date(1970, 1, 1) + timedelta(days=day), partition, int(here.sum()), int(offsets[here].max()))
+        for day in np.unique(days[alive]).tolist()
+        for partition in np.unique(partitions[alive & (days == day)]).tolist()
+        for here in [alive & (days == day) & (partitions == partition)]
+    ]

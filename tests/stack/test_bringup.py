@@ -1,0 +1,56 @@
+"""What is checked before anything starts, and what is said when a daemon does not."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.stack import bringup, catalogue, entry, supervisor
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        base = free.getsockname()[1]
+    return Settings(instance="test", home=tmp_path / "test", port_base=min(base, 60000))
+
+
+def test_a_taken_port_is_named_with_who_has_it_and_the_remedy(settings: Settings) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", settings.port("kafka")))
+        other.listen()
+        with pytest.raises(bringup.PortInUse) as refused:
+            bringup.clear_way(settings, catalogue.own(settings))
+    message = str(refused.value)
+    assert f"port {settings.port('kafka')} (kafka, for kafka)" in message
+    assert f"pid {os.getpid()}" in message
+    assert "port_bases" in message
+
+
+def test_a_stopped_instance_says_how_to_start_it(settings: Settings) -> None:
+    assert not supervisor.running(settings)
+    with pytest.raises(supervisor.SupervisorDown, match="`sluice up`"):
+        supervisor.programs(settings)
+
+
+def test_the_tail_of_a_log_is_its_last_lines(settings: Settings) -> None:
+    assert bringup.log_tail(settings, "kafka") == []
+    path = bringup.log_file(settings, "kafka")
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"line {n}\n" for n in range(10_000)))
+    assert bringup.log_tail(settings, "kafka", 3) == ["line 9997", "line 9998", "line 9999"]
+
+
+@pytest.mark.parametrize("name", catalogue.DAEMONS)
+def test_a_daemon_that_is_not_there_is_not_healthy(settings: Settings, name: str) -> None:
+    assert entry.check(settings, name)
+
+
+def test_the_entry_point_teaches_its_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["start", "kafka"]) == 2
+    assert "run|health NAME" in capsys.readouterr().err

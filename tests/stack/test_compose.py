@@ -1,0 +1,107 @@
+"""docker-compose.yaml runs what the catalogue lists, by the same commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sluice.settings import ROOT, Settings
+from sluice.stack.catalogue import DAEMONS
+from sluice.stack.daemon import Daemon
+
+FILE = ROOT / "docker-compose.yaml"
+HOME = "/opt/sluice/var/main"
+ONCE = "initialise"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load(FILE.read_text()))
+
+
+@pytest.fixture(scope="module")
+def settings(compose: dict[str, Any]) -> Settings:
+    """The settings as the containers have them."""
+    environment = compose["services"]["kafka"]["environment"]
+    return Settings(
+        instance=environment["SLUICE_INSTANCE"],
+        bind_host=environment["SLUICE_BIND_HOST"],
+        hosts=json.loads(environment["SLUICE_HOSTS"]),
+    )
+
+
+def test_it_is_a_compose_file() -> None:
+    check = Path(sys.executable).with_name("check-jsonschema")
+    argv = [str(check), "--builtin-schema", "vendor.compose-spec", str(FILE)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_daemon_has_its_service_and_no_other_is_there(compose: dict[str, Any]) -> None:
+    assert set(compose["services"]) == {*DAEMONS, ONCE}
+
+
+@pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
+class TestService:
+    def test_it_runs_the_same_entry_point(self, compose: dict[str, Any], daemon: Daemon) -> None:
+        service = compose["services"][daemon.name]
+        assert service["command"] == ["python", "-m", "sluice.stack", "run", daemon.name]
+        assert service["image"] == "sluice"
+        assert service["restart"] == "unless-stopped"
+
+    def test_its_health_is_the_daemon_s(self, compose: dict[str, Any], daemon: Daemon) -> None:
+        test = compose["services"][daemon.name]["healthcheck"]["test"]
+        assert test == ["CMD", "python", "-m", "sluice.stack", "health", daemon.name]
+
+    def test_it_waits_for_the_same_daemons(self, compose: dict[str, Any], daemon: Daemon) -> None:
+        conditions = compose["services"][daemon.name].get("depends_on", {})
+        healthy = [name for name, how in conditions.items() if how["condition"] == "service_healthy"]
+        assert sorted(healthy) == sorted(daemon.depends_on)
+
+    def test_its_data_outlives_it(self, compose: dict[str, Any], daemon: Daemon) -> None:
+        mounts = dict(volume.split(":") for volume in compose["services"][daemon.name]["volumes"])
+        assert mounts.pop("instance") == HOME
+        assert set(mounts.values()) == {f"{HOME}/{directory}" for directory in daemon.data}
+        assert set(mounts) <= set(compose["volumes"])
+
+    def test_its_ports_are_published_on_loopback_alone(
+        self, compose: dict[str, Any], daemon: Daemon, settings: Settings
+    ) -> None:
+        published = compose["services"][daemon.name].get("ports", [])
+        ports = [settings.port(name) for name in daemon.ports]
+        assert published == [f"127.0.0.1:{port}:{port}" for port in ports]
+
+    def test_it_is_stopped_by_the_same_signal(self, compose: dict[str, Any], daemon: Daemon) -> None:
+        signal = compose["services"][daemon.name].get("stop_signal", "SIGTERM")
+        assert signal == f"SIG{daemon.stop_signal}"
+
+
+def test_every_named_volume_is_used(compose: dict[str, Any]) -> None:
+    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
+    assert used == set(compose["volumes"])
+
+
+def test_the_others_reach_a_daemon_under_its_service_s_name(settings: Settings) -> None:
+    assert settings.kafka.bootstrap == f"kafka:{settings.port('kafka')}"
+    assert settings.hdfs.namenode == f"hdfs://namenode:{settings.port('namenode')}"
+    assert settings.hive.metastore == f"thrift://metastore:{settings.port('metastore')}"
+    assert (settings.hbase.host, settings.postgres.host, settings.hive.host) == (
+        "hbase-thrift",
+        "postgres",
+        "sql",
+    )
+
+
+def test_what_shares_a_network_is_reached_under_its_owner_s_name(
+    compose: dict[str, Any], settings: Settings
+) -> None:
+    for name, service in compose["services"].items():
+        shared = service.get("network_mode", f"service:{name}").removeprefix("service:")
+        if name != ONCE:
+            assert settings.host(name) == shared

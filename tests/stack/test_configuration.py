@@ -1,0 +1,115 @@
+"""What the templates make of the settings."""
+
+from __future__ import annotations
+
+import stat
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.stack import secrets, supervisor, templating
+from sluice.stack.catalogue import DAEMONS
+from sluice.stack.daemons import hbase, hdfs, hive, kafka
+from sluice.stack.environment import environment
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    first = Settings(instance="test", home=tmp_path / "var <&> test")
+    secrets.make(first)
+    return Settings(instance="test", home=first.home)
+
+
+def properties(path: Path) -> dict[str, str]:
+    """A Hadoop configuration file as a dictionary."""
+    found = ET.parse(path).getroot().findall("property")  # noqa: S314 - our own file
+    return {each.findtext("name", ""): each.findtext("value", "") for each in found}
+
+
+def test_hadoop_listens_where_the_settings_say(settings: Settings) -> None:
+    hdfs.configure(settings)
+    conf = settings.home / "conf" / "hadoop"
+    assert properties(conf / "core-site.xml")["fs.defaultFS"] == settings.hdfs.namenode
+    site = properties(conf / "hdfs-site.xml")
+    assert site["dfs.namenode.http-address"] == f"127.0.0.1:{settings.port('namenode_http')}"
+    listening = [value for name, value in site.items() if name.endswith(("address", "bind-host"))]
+    assert len(listening) == 7
+    assert all(value.startswith("127.0.0.1") for value in listening)
+
+
+def test_a_path_with_special_characters_stays_whole_in_xml(settings: Settings) -> None:
+    hdfs.configure(settings)
+    site = properties(settings.home / "conf" / "hadoop" / "hdfs-site.xml")
+    assert site["dfs.namenode.name.dir"] == f"file://{settings.home}/data/namenode"
+
+
+def test_hbase_names_the_host_as_the_resolver_does(settings: Settings) -> None:
+    hbase.configure(settings)
+    site = properties(settings.home / "conf" / "hbase" / "hbase-site.xml")
+    assert site["hbase.master.hostname"] == "localhost"
+    assert site["hbase.rootdir"].startswith(settings.hdfs.namenode)
+
+
+def test_the_metastore_and_its_clients_agree(settings: Settings) -> None:
+    hive.configure_metastore(settings)
+    hive.configure_spark(settings)
+    server = properties(settings.home / "conf" / "metastore" / "metastore-site.xml")
+    client = properties(settings.home / "conf" / "spark" / "hive-site.xml")
+    assert server["metastore.thrift.uris"] == client["hive.metastore.uris"] == settings.hive.metastore
+    assert server["metastore.warehouse.dir"] == client["hive.metastore.warehouse.dir"]
+    assert server["javax.jdo.option.ConnectionPassword"] == settings.postgres.password
+
+
+def test_kafka_advertises_what_its_clients_are_told(settings: Settings) -> None:
+    kafka.configure(settings)
+    text = (settings.home / "conf" / "kafka" / "server.properties").read_text()
+    assert f"advertised.listeners=PLAINTEXT://{settings.kafka.bootstrap}," in text
+    assert "log.message.timestamp.type=LogAppendTime" in text
+    assert f"message.max.bytes={settings.kafka.max_message_bytes}\n" in text
+
+
+def test_a_rendered_file_is_for_its_owner_only(settings: Settings) -> None:
+    hive.configure_metastore(settings)
+    path = settings.home / "conf" / "metastore" / "metastore-site.xml"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_supervisor_runs_every_daemon_by_the_entry_point(settings: Settings) -> None:
+    text = supervisor.configure(settings, list(DAEMONS.values())).read_text()
+    for name in DAEMONS:
+        assert f"-m sluice.stack run {name}\n" in text
+    assert "inet_http_server" not in text
+
+
+def test_a_long_path_does_not_break_the_supervisor_s_socket(tmp_path: Path) -> None:
+    deep = Settings(instance="test", home=tmp_path / ("x" * 120))
+    other = Settings(instance="test", home=tmp_path / ("y" * 120))
+    assert len(str(supervisor.socket_path(deep))) <= supervisor.LONGEST_SOCKET
+    assert supervisor.socket_path(deep) != supervisor.socket_path(other)
+
+
+def test_an_unknown_value_in_a_template_is_an_error(settings: Settings) -> None:
+    with pytest.raises(Exception, match="'level' is undefined"):
+        templating.render(settings, "log4j2.properties")
+
+
+def test_a_child_process_belongs_to_the_instance(settings: Settings) -> None:
+    variables = environment(settings)
+    assert variables["SLUICE_INSTANCE"] == "test"
+    assert variables["SPARK_CONF_DIR"] == str(settings.home / "conf" / "spark")
+    assert variables["HADOOP_USER_NAME"] == settings.hdfs.user
+    assert variables["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"].endswith(f":{settings.port('postgres')}/airflow")
+    assert variables["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert all(isinstance(value, str) for value in variables.values())
+
+
+def test_only_overridden_settings_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_KAFKA__BOOTSTRAP", "kafka1:9092")
+    monkeypatch.setenv("SLUICE_EXTERNAL", '["kafka"]')
+    monkeypatch.setenv("SLUICE_INSTANCE", "test")
+    given = supervisor.given()
+    assert given["SLUICE_KAFKA__BOOTSTRAP"] == "kafka1:9092"
+    assert given["SLUICE_EXTERNAL"] == '["kafka"]'
+    assert "SLUICE_INSTANCE" not in given

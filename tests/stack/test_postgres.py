@@ -1,0 +1,57 @@
+"""PostgreSQL below a directory that only root may enter, as a checkout made by `mktemp -d` is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sluice.settings import SETTINGS_FILE
+from sluice.stack import java
+
+pytestmark = [
+    pytest.mark.stack,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root has to give up being root"),
+]
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> dict[str, str]:
+    """The environment of an instance whose checkout and binaries lie below a directory of mode 0700."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "include").mkdir()
+    shutil.copy(SETTINGS_FILE, tmp_path / "include")
+    shutil.copytree(java.LIB / "postgres", tmp_path / "lib" / "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        base = min(free.getsockname()[1], 60000) - 10
+    own = {
+        "SLUICE_ROOT": str(tmp_path),
+        "SLUICE_LIB": str(tmp_path / "lib"),
+        "SLUICE_INSTANCE": "private",
+        "SLUICE_PORT_BASE": str(base),
+    }
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}, **own}
+
+
+def test_it_runs_there_without_being_root(private: dict[str, str]) -> None:
+    entry = [sys.executable, "-m", "sluice.stack"]
+    with subprocess.Popen([*entry, "run", "postgres"], env=private, stdout=subprocess.DEVNULL) as server:
+        try:
+            deadline = time.monotonic() + 60
+            while subprocess.run([*entry, "health", "postgres"], env=private, check=False).returncode:
+                assert server.poll() is None, "it died"
+                assert time.monotonic() < deadline, "it did not become healthy"
+            assert psutil.Process(server.pid).uids().effective != 0
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(30)
+    assert server.returncode == 0

@@ -1,0 +1,55 @@
+"""What is missing is named with its remedy, by a file that any Python can run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sluice.stack import preflight
+
+
+def run(*, path: Path) -> subprocess.CompletedProcess[str]:
+    """The check with only ``path`` to find programs in."""
+    return subprocess.run(
+        [sys.executable, "-S", preflight.__file__],
+        env={"PATH": str(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def program(directory: Path, name: str, says: str) -> None:
+    path = directory / name
+    path.write_text(f'#!/bin/sh\necho "{says}" >&2\n')
+    path.chmod(0o755)
+
+
+def test_an_empty_machine_is_told_all_that_it_lacks(tmp_path: Path) -> None:
+    done = run(path=tmp_path)
+    assert done.returncode == 1
+    for what in ("Java 17: there is none", "a Java 17 compiler", "Maven", "openjdk-17-jdk-headless"):
+        assert what in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_another_java_is_named_with_its_version(tmp_path: Path) -> None:
+    program(tmp_path, "java", 'openjdk version \\"21.0.2\\" 2024-01-16')
+    assert "java is version 21" in run(path=tmp_path).stderr
+
+
+def test_a_complete_machine_lacks_nothing(tmp_path: Path) -> None:
+    program(tmp_path, "java", 'openjdk version \\"17.0.15\\" 2025-04-15')
+    program(tmp_path, "javac", "javac 17.0.15")
+    for name in ("mvn", "setpriv"):
+        program(tmp_path, name, "")
+    done = run(path=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "DISK_BYTES", 1 << 60)
+    assert any("GiB are free below" in problem for problem in preflight.missing(tmp_path))

@@ -1,0 +1,47 @@
+"""Secrets are made once and are the owner's alone."""
+
+from __future__ import annotations
+
+import json
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sluice.settings import Settings, make_secret, read_secret
+from sluice.stack import secrets
+
+
+def test_nobody_else_can_read_them(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path / "test")
+    secrets.make(settings)
+    directory = settings.home / "secrets"
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert {path.name for path in directory.iterdir()} == {"postgres", *secrets.AIRFLOW, secrets.PASSWORDS}
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in directory.iterdir())
+
+
+def test_they_stay_the_same(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    secrets.make(settings)
+    before = {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
+    secrets.make(settings)
+    assert before == {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
+
+
+def test_airflow_s_password_is_the_secret(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    secrets.make(settings)
+    passwords = json.loads((tmp_path / "secrets" / secrets.PASSWORDS).read_text())
+    assert passwords == {"admin": read_secret(tmp_path, "airflow_admin")}
+
+
+def test_another_s_postgresql_gets_no_password_from_here(tmp_path: Path) -> None:
+    secrets.make(Settings(instance="test", home=tmp_path, external=frozenset({"postgres"})))
+    assert not (tmp_path / "secrets" / "postgres").exists()
+
+
+def test_many_at_once_agree_on_one(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(lambda _: make_secret(tmp_path, "one"), range(32)))
+    assert len(made) == 1
+    assert [path.name for path in (tmp_path / "secrets").iterdir()] == ["one"]

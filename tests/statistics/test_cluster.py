@@ -1,0 +1,140 @@
+"""Both Spark jobs on a standalone cluster of two workers, whose Pythons have everything but this package."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from sluice.settings import Settings
+from sluice.stack.environment import environment, spark_home
+from sluice.storage import schema
+from tests.quality.two_layers import TwoLayers
+from tests.statistics.speed_driver import SpeedTest, access_lines, until
+
+pytestmark = pytest.mark.stack
+
+WORKERS = 2
+START_SECONDS = 60.0
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """The interpreter underneath, which sees the installed libraries and not the checkout's packages.
+
+    The checkout is made importable by a .pth file, and those are read in site directories only.
+    """
+    base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    script = tmp_path / "python"
+    libraries = sysconfig.get_path("purelib")
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{libraries}" exec {base} "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    attempt = [script, "-c", "import pyarrow, sluice"]
+    found = subprocess.run(attempt, capture_output=True, text=True, check=False)
+    assert "No module named 'sluice'" in found.stderr
+    return script
+
+
+@pytest.fixture
+def master(stack: Settings, tmp_path: Path) -> Iterator[str]:
+    """The address of a standalone cluster on loopback."""
+    address = f"spark://127.0.0.1:{free_port()}"
+    with cluster(stack, tmp_path, address):
+        yield address
+
+
+@contextmanager
+def cluster(settings: Settings, directory: Path, address: str) -> Iterator[None]:
+    env = {**environment(settings), "SPARK_PUBLIC_DNS": "127.0.0.1"}
+    spark_class = str(spark_home() / "bin" / "spark-class")
+    here = ["--host", "127.0.0.1", "--webui-port"]
+    page = free_port()
+    master = ["--port", address.rsplit(":", 1)[1], *here, str(page)]
+    worker = ["--cores", "1", "--memory", "1g", *here, "0", address]
+    commands = [["org.apache.spark.deploy.master.Master", *master]]
+    commands += [
+        ["org.apache.spark.deploy.worker.Worker", "--work-dir", str(directory / f"worker{n}"), *worker]
+        for n in range(WORKERS)
+    ]
+
+    def registered() -> bool:
+        with suppress(httpx.HTTPError):
+            state = httpx.get(f"http://127.0.0.1:{page}/json/", trust_env=False).json()
+            return bool(state["aliveworkers"] == WORKERS)
+        return False
+
+    started = []
+    try:
+        with (directory / "cluster.log").open("ab") as out:
+            for command in commands:
+                started.append(
+                    subprocess.Popen([spark_class, *command], env=env, stdout=out, stderr=subprocess.STDOUT)
+                )
+        until(registered, START_SECONDS)
+        yield
+    finally:
+        for process in reversed(started):
+            process.terminate()
+        for process in started:
+            process.wait(30)
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_the_speed_layer_on_a_cluster(
+    stack: Settings, master: str, bare_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_SPARK__MASTER", master)
+    home = tmp_path / "home"
+    home.mkdir()
+    speed = SpeedTest(stack, home)
+    try:
+        speed.append(access_lines(2_000, seed=9))
+        with speed.running(PYSPARK_PYTHON=str(bare_python)):
+            until(speed.caught_up)
+        speed.check()
+    finally:
+        speed.close()
+
+
+def test_the_nightly_batch_on_a_cluster(
+    stack: Settings, master: str, bare_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = f"cluster_{os.getpid()}"
+    day = date(2026, 3, 1)
+    layers = TwoLayers(stack, topic)
+    try:
+        text = access_lines(500, seed=10, start=datetime(2026, 3, 1, tzinfo=UTC))
+        offset = 0
+        lines = []
+        for line in text:
+            lines.append(("access.2026-03-01.log", offset, line))
+            offset += len(line) + 1
+        layers.both(lines)
+        monkeypatch.setenv("SLUICE_SPARK__MASTER", master)
+        nightly = [sys.executable, str(stack.root / "jobs" / "nightly.py")]
+        subprocess.run(
+            [*nightly, "--topic", topic, "--day", str(day), "--run-id", "cluster"],
+            env={**environment(stack), "PYSPARK_PYTHON": str(bare_python)}, check=True, timeout=300,
+        )  # fmt: skip
+        t = schema.days.c
+        with layers.database.connect() as connection:
+            computed = connection.execute(sa.select(t.lines).where(t.topic == topic, t.day == day)).scalar()
+        assert computed == len(lines)
+    finally:
+        layers.forget()

@@ -1,0 +1,166 @@
+"""The speed layer against the real stack: whatever dies, each line is counted once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.settings import Settings
+from sluice.storage import schema
+from sluice.storage.hbase import STATE
+from tests.statistics.speed_driver import Source, SpeedTest, access_lines, until
+
+pytestmark = pytest.mark.stack
+
+FENCED = 3
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture
+def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
+    test = SpeedTest(stack, tmp_path)
+    yield test
+    test.close()
+
+
+def test_every_line_once_whatever_comes_twice_late_or_malformed(speed: SpeedTest) -> None:
+    lines = access_lines(3_000, seed=1)
+    begin = speed.append(lines)
+    with speed.running():
+        until(speed.caught_up)
+        speed.check()
+        # Flume reads a stretch of the file again, in one batch with new lines.
+        speed.source.send(lines[500:2_500], begin + sum(len(line) + 1 for line in lines[:500]))
+        speed.append(access_lines(500, seed=2))
+        until(speed.caught_up)
+        speed.check()
+        assert speed.total("doubled") == 2_000
+        # The same lines twice within a batch, by different partitions.
+        both = access_lines(300, seed=3)
+        at = speed.append(both)
+        for partition in (0, 3):
+            speed.source.send(both, at, partition)
+        until(speed.caught_up)
+        speed.check()
+        assert speed.total("doubled") == 2_600
+        # Malformed lines, lines of long ago, and a file of another host with the same name.
+        speed.append(
+            [b"", b"no time at all", b'1.2.3.4 - - [31/Feb/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1']
+        )
+        speed.append(access_lines(200, seed=4, start=datetime(1995, 7, 1, tzinfo=UTC)))
+        speed.source = Source(speed.producer, speed.topic, host="web2")
+        speed.append(access_lines(100, seed=5))
+        until(speed.caught_up)
+    speed.check()
+
+    t = schema.dead_letters.c
+    with speed.engine.connect() as connection:
+        dead = connection.execute(sa.select(t.line, t.reason, t.bytes).where(t.topic == speed.topic)).all()
+        assert sorted(bytes(row.line) for row in dead)[:2] == [
+            b"",
+            b'1.2.3.4 - - [31/Feb/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        ]
+        assert {row.reason for row in dead} == {"no event time"}
+        e = schema.event_days.c
+        days = connection.execute(
+            sa.select(e.day, sa.func.sum(e.lines)).where(e.topic == speed.topic).group_by(e.day)
+        ).all()
+        ledger = connection.execute(
+            sa.select(schema.ledger).where(schema.ledger.c.topic == speed.topic)
+        ).all()
+    assert sum(lines for _, lines in days) == speed.expected.counted
+    assert {str(day) for day, _ in days} == {"1995-07-01", "2026-03-01", "2026-03-02"}
+    assert {(row.host, len(row.starts)) for row in ledger} == {("web1", 8), ("web2", 8)}  # no hole
+
+
+def test_a_record_without_identity_counts_once_by_its_place_in_kafka(speed: SpeedTest) -> None:
+    lines = access_lines(200, seed=6)
+    speed.expected.add(lines * 2)
+    for line in lines * 2:
+        speed.producer.send(speed.topic, line)
+    speed.producer.flush()
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()
+
+
+def test_a_change_of_a_task_counts_from_one_commit_on(speed: SpeedTest) -> None:
+    old = speed.hits
+    speed.append(access_lines(400, seed=7))
+    with speed.running():
+        until(speed.caught_up)
+        before = speed.results(old)
+        client = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
+        new = speed.apply("hits", period="1m", dimensions=[client], metrics=["count"])
+        cut = speed.ends()
+        speed.append(access_lines(300, seed=8))
+        until(speed.caught_up)
+    assert speed.results(old) == before
+    assert sum(speed.results(new).values()) == 300
+    t = schema.task_ranges
+    with speed.engine.connect() as connection:
+        query = sa.select(t).where(t.c.topic == speed.topic).order_by(t.c.task_id, t.c.version)
+        first, second, other = connection.execute(query).all()
+    assert (first.start, first.end) == (dict.fromkeys(cut, 0), cut)
+    assert (second.start, second.end) == (cut, None)
+    assert (other.start, other.end) == (dict.fromkeys(cut, 0), None)
+
+
+@pytest.mark.parametrize("fault", ["after_blocks", "after_commit", "after_commit:2"])
+def test_killed_at_the_worst_moment_it_counts_each_line_once(speed: SpeedTest, fault: str) -> None:
+    speed.append(access_lines(2_000, seed=9))
+    first = speed.start(fault=fault)
+    if fault == "after_commit:2":
+        until(lambda: speed.projected() == 1)
+        speed.append(access_lines(2_000, seed=10))
+    assert first.wait(90) == KILLED
+    committed = len(speed.commits())
+    assert committed == {"after_blocks": 0, "after_commit": 1, "after_commit:2": 2}[fault]
+    assert speed.projected() == max(0, committed - 1)
+
+    speed.append(access_lines(1_000, seed=11))
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()
+
+    t = schema.state_blocks.c
+    with speed.engine.connect() as connection:
+        blocks = connection.execute(sa.select(t.row, t.seq, t.token).where(t.topic == speed.topic)).all()
+    assert blocks
+    cells = speed.hbase.get(STATE, [block.row.encode() for block in blocks])
+    # What was replaced is gone; a column that was never committed lies there until its block is read cold.
+    for block in blocks:
+        committed_column = f"s:{block.seq:020d}.{block.token}".encode()
+        assert committed_column in cells[block.row.encode()]
+
+
+def test_a_second_driver_is_told_and_the_first_goes_on(speed: SpeedTest) -> None:
+    speed.append(access_lines(500, seed=12))
+    with speed.running():
+        until(speed.caught_up)
+        assert speed.start().wait(90) == FENCED
+        speed.append(access_lines(500, seed=13))
+        until(speed.caught_up)
+    speed.check()
+
+
+def test_a_writer_that_lost_its_sequence_number_stops(speed: SpeedTest) -> None:
+    speed.append(access_lines(500, seed=14))
+    loser = speed.start()
+    until(speed.caught_up)
+    newest = speed.commits()[-1]
+    t = schema.commits
+    with speed.engine.begin() as connection:  # another writer was faster, and counted nothing
+        row = dict(newest._mapping) | {"seq": newest.seq + 1, "token": "faster", "start": newest.end}
+        row |= {"counts": dict.fromkeys(newest.counts, 0), "blocks": []}
+        connection.execute(sa.insert(t).values(**row))
+    speed.append(access_lines(500, seed=15))
+    assert loser.wait(60) == FENCED
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.statistics.lines import KAFKA_COLUMNS, decode, identify
+from sluice.statistics.schema import RECORDS
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def kafka(headers: list[list[tuple[str, bytes | None]] | None], lines: list[bytes | None]) -> pa.RecordBatch:
+    pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in headers]
+    size = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([3] * size, pa.int32()),
+            pa.array(range(100, 100 + size), pa.int64()),
+            pa.array([1_700_000_000_000] * size, pa.int64()),
+            pa.array(pairs, HEADERS),
+            pa.array(lines, pa.binary()),
+        ],
+        names=list(KAFKA_COLUMNS),
+    )
+
+
+def whole(host: bytes, src_file: bytes, src_offset: bytes) -> list[tuple[str, bytes | None]]:
+    return [("host", host), ("src_file", src_file), ("src_offset", src_offset)]
+
+
+def identities(records: pa.RecordBatch) -> list[tuple[object, ...]]:
+    return [(r["host"], r["src_file"], r["src_offset"]) for r in records.to_pylist()]
+
+
+def test_identity_comes_from_the_headers_and_a_line_ends_after_its_newline() -> None:
+    batch = kafka([whole(b"web1", b"/a.log", b"0"), whole(b"web1", b"/a.log", b"4")], [b"abc", b""])
+    records, ends = identify(decode(batch), "logs")
+    assert records.schema == RECORDS
+    assert identities(records) == [("web1", "/a.log", 0), ("web1", "/a.log", 4)]
+    np.testing.assert_array_equal(ends, [4, 5])
+
+
+def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
+    batch = kafka(
+        [
+            [],
+            None,
+            whole(b"web1", b"/a.log", b"7")[:2],
+            whole(b"web1", b"/a.log", b"-1"),
+            whole(b"web1", b"/a.log", b"7"),
+        ],
+        [b"a", None, b"bb", b"ccc", b"dddd"],
+    )
+    decoded = decode(batch)
+    assert decoded.column("line").to_pylist() == [b"a", b"", b"bb", b"ccc", b"dddd"]
+    records, ends = identify(decoded, "logs")
+    assert identities(records) == [
+        ("kafka", "logs/3", 100),
+        ("kafka", "logs/3", 101),
+        ("kafka", "logs/3", 102),
+        ("kafka", "logs/3", 103),
+        ("web1", "/a.log", 7),
+    ]
+    np.testing.assert_array_equal(ends, [101, 102, 103, 104, 12])
+
+
+def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
+    odd = [("key", b"k"), *whole(b"w\xff\0", b"/a.log", b"12"), ("host", b"later")]
+    decoded = decode(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]))
+    assert identities(decoded) == [("w\\xff\\x00", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
+
+
+def test_an_empty_batch() -> None:
+    records, ends = identify(decode(kafka([], [])), "logs")
+    assert len(records) == len(ends) == 0

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.storage.hdfs import HdfsError, HdfsFileNotFound, HdfsStore, HdfsUnavailable
+
+
+class TroubledNameNode:
+    """Answers WebHDFS requests with the troubles it was given, one each, and then with a listing of nothing.
+
+    A trouble is an exception's name, or "hangs up" for a connection that ends without an answer.
+    """
+
+    def __init__(self, *troubles: str) -> None:
+        self.troubles, self.asked = list(troubles), 0
+        namenode = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                namenode.asked += 1
+                trouble = namenode.troubles.pop(0) if namenode.troubles else None
+                if trouble == "hangs up":
+                    self.close_connection = True
+                    return
+                nothing = {"partialListing": {"FileStatuses": {"FileStatus": []}}, "remainingEntries": 0}
+                body: dict[str, Any] = {"DirectoryListing": nothing}
+                if trouble:
+                    body = {"RemoteException": {"exception": trouble, "message": f"{trouble} it is"}}
+                data = json.dumps(body).encode()
+                self.send_response(403 if trouble else 200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> TroubledNameNode:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_what_passes_is_tried_again() -> None:
+    with TroubledNameNode("SafeModeException", "hangs up", "RetriableException") as namenode:
+        assert HdfsStore(namenode.url, "sluice").list("/x") == []
+        assert namenode.asked == 4
+
+
+def test_what_no_retry_mends_is_said_at_once() -> None:
+    with TroubledNameNode("AccessControlException") as namenode:
+        with pytest.raises(HdfsError, match="/x: HDFS refused: AccessControlException"):
+            HdfsStore(namenode.url, "sluice").list("/x")
+        assert namenode.asked == 1
+
+
+def test_patience_ends_with_the_address_and_the_reason() -> None:
+    with TroubledNameNode(*["SafeModeException"] * 50) as namenode:
+        store = HdfsStore(namenode.url, "sluice", patience=0.5)
+        with pytest.raises(HdfsUnavailable, match=r"127\.0\.0\.1.*SafeModeException it is.*sluice status"):
+            store.list("/x")
+
+
+def test_the_active_namenode_is_found_by_trying() -> None:
+    with TroubledNameNode(*["StandbyException"] * 3) as standby, TroubledNameNode() as active:
+        store = HdfsStore(f"{standby.url},{active.url}", "sluice")
+        assert store.list("/x") == []
+        assert store.list("/x") == []
+        assert (standby.asked, active.asked) == (1, 2)
+
+
+def test_nobody_there_is_unavailable() -> None:
+    with pytest.raises(HdfsUnavailable, match=r"failed for 0\.1 s"):
+        HdfsStore("http://127.0.0.1:9", "sluice", patience=0.1).status("/x")
+
+
+@pytest.fixture
+def directory(stack: Settings) -> Iterator[str]:
+    path = f"/sluice/tmp/h4-{secrets.token_hex(4)}"
+    yield path
+    HdfsStore.of(stack).delete(path, recursive=True)
+
+
+@pytest.mark.stack
+def test_files_are_written_read_and_listed(stack: Settings, directory: str) -> None:
+    store = HdfsStore.of(stack)
+    assert store.list(directory) == []
+    assert store.status(f"{directory}/a b") is None
+    store.write(f"{directory}/a b", b"0123456789")
+    store.write(f"{directory}/empty", b"")
+    store.make_directory(f"{directory}/sub")
+    assert [(f.name, f.length, f.directory) for f in store.list(directory)] == [
+        ("a b", 10, False),
+        ("empty", 0, False),
+        ("sub", 0, True),
+    ]
+    assert store.read(f"{directory}/a b") == b"0123456789"
+    assert store.read(f"{directory}/a b", 3, 4) == b"3456"
+    assert store.tail(f"{directory}/a b", 3) == b"789"
+    assert store.tail(f"{directory}/a b", 30) == b"0123456789"
+    store.write(f"{directory}/a b", b"another")
+    assert store.read(f"{directory}/a b") == b"another"
+    with pytest.raises(HdfsFileNotFound, match="no such file"):
+        store.read(f"{directory}/none")
+
+
+@pytest.mark.stack
+def test_a_rename_claims_a_name_once(stack: Settings, directory: str) -> None:
+    store = HdfsStore.of(stack)
+    for name in ("one", "two"):
+        store.write(f"{directory}/{name}", name.encode())
+    assert store.rename(f"{directory}/one", f"{directory}/claimed")
+    assert not store.rename(f"{directory}/two", f"{directory}/claimed")
+    assert store.read(f"{directory}/claimed") == b"one"
+    assert store.read(f"{directory}/two") == b"two"
+    assert not store.rename(f"{directory}/one", f"{directory}/elsewhere")
+
+
+@pytest.mark.stack
+def test_deleting_says_whether_anything_was_there(stack: Settings, directory: str) -> None:
+    store = HdfsStore.of(stack)
+    store.write(f"{directory}/one", b"1")
+    assert store.delete(f"{directory}/one")
+    assert not store.delete(f"{directory}/one")
+    store.write(f"{directory}/one", b"1")
+    assert store.delete(directory, recursive=True)
+    assert store.list(directory) == []

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy.exc import OperationalError
+
+from sluice.settings import Settings
+from sluice.storage.postgres import alembic_config, engine, migrate, patiently
+from sluice.storage.schema import metadata
+
+
+@pytest.fixture
+def empty_database(stack: Settings) -> Iterator[Settings]:
+    name = f"storage_{secrets.token_hex(4)}"
+    server = sa.create_engine(stack.postgres.url("postgres"), isolation_level="AUTOCOMMIT")
+    with server.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    own = stack.model_copy(update={"postgres": stack.postgres.model_copy(update={"database": name})})
+    yield own
+    engine(own).dispose()
+    with server.connect() as connection:
+        connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
+    server.dispose()
+
+
+@pytest.mark.stack
+def test_the_migrations_make_what_the_metadata_says_and_may_run_again(empty_database: Settings) -> None:
+    migrate(empty_database)
+    migrate(empty_database)
+    with engine(empty_database).connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.stack
+def test_a_migration_can_be_taken_back(empty_database: Settings) -> None:
+    from alembic import command
+
+    migrate(empty_database)
+    with engine(empty_database).begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+    with engine(empty_database).connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["alembic_version"]
+
+
+class AwayForAWhile:
+    """PostgreSQL as it looks while it restarts: the first calls fail."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self) -> str:
+        if self.times:
+            self.times -= 1
+            raise OperationalError("SELECT 1", {}, ConnectionRefusedError("refused"))
+        return "back"
+
+
+def test_patience_outlasts_a_restart() -> None:
+    assert patiently(AwayForAWhile(2), 10) == "back"
+
+
+def test_patience_has_an_end() -> None:
+    with pytest.raises(OperationalError):
+        patiently(AwayForAWhile(1_000), 0.1)
+
+
+def test_a_server_that_is_not_there_is_noticed_at_once() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    nowhere = Settings(instance="test", postgres={"host": "127.0.0.1", "port": port, "password": "x"})
+    with pytest.raises(OperationalError):
+        engine(nowhere).connect()

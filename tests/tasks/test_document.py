@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from sluice.metrics import METRICS
+from sluice.settings import ROOT
+from sluice.tasks import TasksRefused, parse_tasks
+
+TASK = "- {name: a, topic: logs, period: 1m, metrics: [count]}\n"
+
+
+def test_a_list_of_tasks() -> None:
+    assert [t.name for t in parse_tasks(TASK + TASK.replace("name: a", "name: b"))] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "a list of tasks is expected"),
+        ("{}", "a list of tasks is expected"),
+        ("name: a", "a list of tasks is expected"),
+        ("[", "not YAML"),
+        ("\x00", "not YAML"),
+        ("[" * 1000, "not YAML"),
+        ("!!python/object/apply:os.system ['true']", "not YAML"),
+        (TASK.replace("topic: logs", "name: b"), "the key 'name' is given twice"),
+        (TASK + TASK, "/1/name: 'a' is the name of two tasks here"),
+        ("- 5", "/0: 5: keys and values are expected here"),
+        ("#" * (1 << 20) + "\n" + TASK, "are allowed: split the file"),
+    ],
+)
+def test_what_is_no_list_of_tasks_is_refused(text: str, says: str) -> None:
+    with pytest.raises(TasksRefused) as error:
+        parse_tasks(text)
+    assert says in str(error.value)
+
+
+def test_a_period_that_yaml_takes_for_a_number_of_seconds_is_refused() -> None:
+    with pytest.raises(TasksRefused, match="a text is expected: put it in quotes"):
+        parse_tasks(TASK.replace("1m", "1:30"))  # YAML 1.1: 90
+
+
+def test_a_value_too_long_to_show_is_cut() -> None:
+    with pytest.raises(TasksRefused) as error:
+        parse_tasks(TASK.replace("name: a", f"name: {'A' * 5000}"))
+    assert len(str(error.value)) < 300
+
+
+def test_the_example_of_the_docs_is_a_task() -> None:
+    text = (ROOT / "docs" / "tasks.md").read_text()
+    (example,) = parse_tasks(text.partition("```yaml\n")[2].partition("```")[0])
+    assert set(example.metrics) == set(METRICS)
