@@ -41,7 +41,7 @@ def environment(stack: Settings) -> Iterator[dict[str, str]]:
     sluice(dict(os.environ) | {"SLUICE_PORT_BASE": str(stack.port_base + 500)}, "down")
     shutil.rmtree(stack.root / "var" / NAME, ignore_errors=True)  # a refused one made nothing
     if before is None:
-        current.unlink()
+        current.unlink(missing_ok=True)  # one that was refused did not become current
     else:
         current.write_text(before)
 

@@ -161,7 +161,6 @@ def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object])
         "details": json.dumps({"message": outcome.message, **details}),
     }
     with Hive(settings) as hive:
-        hive.ensure_tables()
         hive.query(RECORD, row)
 
 

@@ -48,6 +48,14 @@ def tables(settings: Settings) -> None:
     ensure_tables(settings)
 
 
+def hive_tables(settings: Settings) -> None:
+    """Queries find empty tables, instead of none, until the first night."""
+    from sluice.storage.hive import Hive
+
+    with Hive(settings) as hive:
+        hive.ensure_tables()
+
+
 def tasks(settings: Settings) -> None:
     """The tasks of include/tasks.yaml, into a store that never had any: later it is the user's."""
     from sluice.storage.postgres import engine
@@ -69,12 +77,13 @@ def connections(settings: Settings) -> None:
             give(settings, airflow)
 
 
-# Each with the daemons that it talks to.
+# Each with the daemons that it talks to, in the order in which these become healthy.
 STEPS: tuple[tuple[Callable[[Settings], None], tuple[str, ...]], ...] = (
     (database, ("postgres",)),
     (tasks, ("postgres",)),
     (topic, ("kafka",)),
     (directories, ("namenode",)),
-    (tables, ("hbase-thrift",)),
+    (hive_tables, ("sql",)),
     (connections, ("airflow-api",)),
+    (tables, ("hbase-thrift",)),
 )

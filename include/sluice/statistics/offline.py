@@ -53,7 +53,6 @@ SPARK_CONFIG: Mapping[str, str] = {
 def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date], run_id: str) -> list[Day]:
     """Compute these days, one after the other; what the book says of them then."""
     with Hive(settings) as hive:
-        hive.ensure_tables()
         batch = _Batch(spark, settings, hive, Days(engine(settings), topic), run_id)
         return [batch.compute(DayOf(topic, day)) for day in days]
 
