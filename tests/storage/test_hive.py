@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.settings import Settings
-from sluice.storage.hive import Hive, SqlFailed, SqlUnavailable, literal
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.hive import LATER_COLUMNS, SQL, Hive, Rows, SqlFailed, SqlUnavailable, literal
 
 SPECIAL = set("'\"\\$`{};%\n\r\t\0")
 
@@ -87,3 +89,68 @@ def test_an_endpoint_that_is_away_is_named() -> None:
     away = Settings(instance="test", hive={"host": "127.0.0.1", "port": 9})
     with pytest.raises(SqlUnavailable, match=r"127\.0\.0\.1:9"):
         Hive(away).query("SELECT 1")
+
+
+class OlderTables(Hive):
+    """An endpoint whose tables were made before some of their columns were thought of."""
+
+    def __init__(self, *lacking: str, rival: bool = False) -> None:
+        super().__init__(Settings(instance="test"))
+        self.lacking = set(lacking)
+        self.rival = rival  # somebody else adds them at the very moment
+        self.altered: list[str] = []
+
+    def query(self, sql: str, params: object = None) -> Rows:
+        if sql.startswith("SHOW COLUMNS"):
+            table = sql.rpartition(".")[2]
+            names = {"task", "series", *LATER_COLUMNS[table]} - self.lacking
+            return Rows(["col_name"], [(name,) for name in names])
+        if sql.startswith("ALTER TABLE"):
+            self.altered.append(sql)
+            self.lacking.clear()
+            if self.rival:
+                raise SqlFailed(sql, "column `texts` already exists")
+        return Rows([], [])
+
+
+def test_an_older_table_gets_the_columns_it_lacks_once() -> None:
+    hive = OlderTables("texts", "errors")
+    hive.ensure_tables()
+    hive.ensure_tables()
+    assert hive.altered == [
+        "ALTER TABLE sluice.task_results ADD COLUMNS (texts MAP<STRING, STRING>, errors MAP<STRING, DOUBLE>)"
+    ]
+
+
+def test_two_that_add_the_same_columns_at_once_do_not_fail() -> None:
+    OlderTables("errors", rival=True).ensure_tables()
+
+
+def test_the_scripts_make_what_older_tables_are_given() -> None:
+    for table, columns in LATER_COLUMNS.items():
+        (script,) = SQL.glob(f"*_create_{table}.sql")
+        for name, kind in columns.items():
+            assert f"  {name} {kind},\n" in script.read_text()
+
+
+@pytest.mark.stack
+def test_columns_are_added_to_a_table_that_has_partitions(hive: Hive) -> None:
+    name = f"older_{secrets.token_hex(4)}"
+    location = f"{hive.settings.hdfs.namenode}{hive.settings.hdfs.warehouse}/{name}"
+    hive.query(
+        f"CREATE TABLE {name} (task STRING, topic STRING, day STRING) USING parquet "
+        f"PARTITIONED BY (topic, day) LOCATION '{location}'"
+    )
+    try:
+        hive.query(f"INSERT INTO {name} PARTITION (topic = 'a', day = '2015-05-17') VALUES ('before')")
+        hive._add_columns(name, LATER_COLUMNS["task_results"])
+        hive._add_columns(name, LATER_COLUMNS["task_results"])
+        hive.query(
+            f"INSERT INTO {name} PARTITION (topic = 'a', day = '2015-05-18') "
+            "VALUES ('after', map('top1', '[]'), map('p50', 0.5D))"
+        )
+        found = hive.query(f"SELECT task, texts['top1'], errors['p50'], day FROM {name} ORDER BY day").rows
+    finally:
+        hive.query(f"DROP TABLE {name}")
+        HdfsStore.of(hive.settings).delete(f"{hive.settings.hdfs.warehouse}/{name}", recursive=True)
+    assert found == [("before", None, None, "2015-05-17"), ("after", "[]", 0.5, "2015-05-18")]

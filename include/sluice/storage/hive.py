@@ -22,6 +22,11 @@ from sluice.settings import Settings
 
 SQL = Path(__file__).parent / "sql"
 DATABASE = SQL / "1_create_database.sql"
+# Columns that came after a table was first made: CREATE TABLE IF NOT EXISTS does not give them to an older
+# one. In a partition that was written before, they are null.
+LATER_COLUMNS: Mapping[str, Mapping[str, str]] = {
+    "task_results": {"texts": "MAP<STRING, STRING>", "errors": "MAP<STRING, DOUBLE>"},
+}
 # Rows a round trip. PyHive's own 1,000 spend half of the time waiting.
 FETCH_ROWS = 10_000
 # "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the text or a stack.
@@ -77,9 +82,15 @@ class Hive:
             cursor.close()
 
     def ensure_tables(self) -> None:
-        """Create the database and its tables where they are missing."""
+        """Create the database and its tables where they are missing, and the columns that older ones lack."""
         for path in sorted(SQL.glob("*.sql")):
             self.query(self._script(path))
+        for table, columns in LATER_COLUMNS.items():
+            self._add_columns(f"{self.settings.hive.database}.{table}", columns)
+
+    def columns(self, table: str) -> set[str]:
+        """The names of a table's columns."""
+        return {str(name) for (name,) in self.query(f"SHOW COLUMNS IN {table}").rows}
 
     def set_partition(self, table: str, topic: str, day: date, location: str) -> None:
         """Let a table's partition of that topic and day be the directory `location`.
@@ -103,6 +114,18 @@ class Hive:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _add_columns(self, table: str, columns: Mapping[str, str]) -> None:
+        there = self.columns(table)
+        missing = {name: kind for name, kind in columns.items() if name not in there}
+        if not missing:
+            return
+        added = ", ".join(f"{name} {kind}" for name, kind in missing.items())
+        try:
+            self.query(f"ALTER TABLE {table} ADD COLUMNS ({added})")
+        except SqlFailed:  # two bring-ups at once: the other was first
+            if not missing.keys() <= self.columns(table):
+                raise
 
     def _cursor(self, text: str) -> Any:
         """A cursor with the statement run; a connection that broke since the last one is opened anew."""
