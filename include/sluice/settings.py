@@ -92,6 +92,7 @@ class Limits(BaseModel):
     line_bytes: int = 1 << 20
     dimension_bytes: int = 1 << 10
     dead_letter_bytes: int = 4 << 10
+    series: int = Field(100_000, gt=0)  # of a task version in one period; beyond, the task is set aside
 
 
 class _Yaml(PydanticBaseSettingsSource):
