@@ -115,6 +115,7 @@ ledger = Table(
     Column("src_file", Text, primary_key=True),
     Column("starts", LargeBinary, nullable=False),
     Column("ends", LargeBinary, nullable=False),
+    Column("last_seen", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
 # What the speed layer counted for each day of event time, and the last offset that held a line of it.
@@ -188,11 +189,99 @@ days = Table(
     # The newest commit when the task versions were read: one that a later commit starts or ends below the
     # cut was not applied as it should have been, so the day is computed again.
     Column("tasks_seq", BigInteger, nullable=False),
+    # The topic's revision of backfills then: a day that one was made for since is computed again.
+    Column("backfills", BigInteger, server_default="0", nullable=False),
     Column("computed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("raw_lines", BigInteger, nullable=False),
     Column("lines", BigInteger, nullable=False),  # doubles removed
     Column("published_cut", Json),
     Column("published_at", DateTime(timezone=True)),
+)
+
+# Requests to count the lines that came before a task version's first commit.
+backfills = Table(
+    "backfills",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("task_id", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("first_day", Date, nullable=False),
+    Column("last_day", Date, nullable=False),
+    Column("state", Text, nullable=False),  # requested, running, finished, failed
+    Column("done_days", Integer, server_default="0", nullable=False),
+    Column("requested_by", Text, nullable=False),
+    Column("requested_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("finished_at", DateTime(timezone=True)),
+    Column("run_id", Text),  # of the DAG task_backfill
+    Column("message", Text),  # why it failed
+    Index("backfills_version", "task_id", "version"),
+)
+
+# The days of event time that a version was filled backwards for, each by the backfill that did it last.
+backfill_days = Table(
+    "backfill_days",
+    metadata,
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("backfill_id", Integer, nullable=False),
+    Column("revision", BigInteger, nullable=False),  # of the topic, when the day's row was last changed
+    Column("lines", BigInteger, nullable=False),  # that the version counted
+    Column("projected", Boolean, nullable=False),  # its results are all in HBase
+    Column("computed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Index("backfill_days_topic", "topic", "day"),
+)
+
+# Where the blocks of a filled day are. They are added to the speed layer's blocks of the same period.
+backfill_blocks = Table(
+    "backfill_blocks",
+    metadata,
+    Column("row", Text, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("task_id", Integer, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("day", Date, nullable=False),
+    Column("period_start", BigInteger, nullable=False),  # ms since the epoch
+    Column("layout", Integer, nullable=False),
+    Column("bucket", Integer, nullable=False),
+    Column("column", Text, nullable=False),
+    Column("bytes", Integer, nullable=False),
+    Index("backfill_blocks_period", "task_id", "version", "period_start"),
+    Index("backfill_blocks_day", "task_id", "version", "day"),
+)
+
+# Goes up by one in every transaction that changes `backfill_days` or `backfill_blocks`, and by its row's lock
+# these transactions become visible in this order: whoever has seen revision n has seen all up to it.
+backfill_revisions = Table(
+    "backfill_revisions",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+)
+
+# Days of event time whose results are beyond retention: both layers have dropped them.
+dropped_days = Table(
+    "dropped_days",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("dropped_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
+# What the rows that retention deleted counted, so that the audit's sums still hold.
+pruned = Table(
+    "pruned",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),  # up to this commit, with exceptions
+    Column("records", BigInteger, nullable=False),
+    Column("doubled", BigInteger, nullable=False),
+    Column("counted", BigInteger, nullable=False),
+    Column("dead", BigInteger, nullable=False),
+    Column("dead_letters", BigInteger, nullable=False),
+    Column("files", BigInteger, nullable=False),  # rows of the ledger
 )
 
 alerts = Table(
