@@ -38,6 +38,9 @@ tasks = Table(
     Column("enabled", Boolean, nullable=False, server_default="true"),
     Column("version", Integer, nullable=False),  # the current one
     Column("deleted_at", DateTime(timezone=True)),
+    # Set aside: the version failed at run time and is counted no more until it is resumed or changed.
+    Column("failed_at", DateTime(timezone=True)),
+    Column("error", Text),
     # A deleted task keeps its row, for its results keep its id; its name is free again.
     Index("tasks_name", "name", unique=True, postgresql_where="deleted_at IS NULL"),
 )
@@ -47,6 +50,45 @@ task_versions = Table(
     metadata,
     Column("task_id", Integer, ForeignKey("tasks.id"), primary_key=True),
     Column("version", Integer, primary_key=True),
+    Column("spec", Json, nullable=False),
+    Column("created_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("created_by", Text, nullable=False),
+    # {list: version}: the value lists as this version reads them, for ever.
+    Column("sets", Json, nullable=False, server_default="{}"),
+)
+
+# Who changed what and when: created, changed, paused, resumed, deleted, failed, backfilled.
+task_changes = Table(
+    "task_changes",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("task_id", Integer, ForeignKey("tasks.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("by", Text, nullable=False),
+    Column("detail", Text, nullable=False, server_default=""),
+    Index("task_changes_task", "task_id", "id"),
+)
+
+# Named lists of values for filters. A change adds a version; a deleted list keeps its versions, for results
+# were counted by them, and a new list of that name goes on numbering.
+value_lists = Table(
+    "value_lists",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("values", Json, nullable=False),
+    Column("created_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("deleted_at", DateTime(timezone=True)),
+)
+
+# What the lines of a topic look like; a topic that is not here has Apache's access log.
+topics = Table(
+    "topics",
+    metadata,
+    Column("name", Text, primary_key=True),
     Column("spec", Json, nullable=False),
     Column("created_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("created_by", Text, nullable=False),
