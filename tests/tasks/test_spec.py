@@ -58,6 +58,10 @@ def test_names_are_bounded(name: str) -> None:
         ({"regex": "("}, "unclosed group"),
         ({"regex": "a{1000}{1000}"}, "smaller repetition counts"),
         ({"regex": "a" * 1025}, "1025 characters, 1024 are allowed"),
+        ({"field": "status", "index": 0}, "field 'status' and a delimiter or an index"),
+        ({"field": "status", "delimiter": " ", "index": 0}, "a value is cut out by one of them"),
+        ({"field": "status", "group": 1}, "group 1 without a regex"),
+        ({"field": ""}, "at least 1 character"),
         ({"delimiter": " ", "index": 0, "fields": 3}, "/fields: there is no such key here"),
     ],
 )
@@ -79,8 +83,8 @@ def test_the_capture_group(regex: str, group: int | None, taken: int) -> None:
 @pytest.mark.parametrize(
     ("filter_", "says"),
     [
-        ({"mode": "white"}, "either values or a regex"),
-        ({"mode": "white", "values": ["a"], "regex": "a"}, "either values or a regex"),
+        ({"mode": "white"}, "either values or a regex or a set"),
+        ({"mode": "white", "values": ["a"], "regex": "a"}, "either values or a regex or a set"),
         ({"mode": "grey", "values": ["a"]}, "'grey': input should be 'white' or 'black'"),
         ({"mode": "white", "values": [304]}, '304: a text is expected: put it in quotes, e.g. "304"'),
         ({"mode": "white", "values": []}, "at least 1 item"),
@@ -101,7 +105,10 @@ def test_a_filter_that_cannot_work_is_refused(filter_: dict[str, Any], says: str
         ({"metrics": ["count", "count"]}, "'count' is named twice"),
         ({"metrics": ["sum"]}, "metrics sum need a measure"),
         ({"measure": BYTES}, "the measure is used by no metric"),
-        ({"measure": {**BYTES, "type": "text"}, "metrics": ["sum"]}, "/0/measure/type: 'text'"),
+        ({"measure": {**BYTES, "type": "text"}, "metrics": ["sum"]}, "sum are computed of numbers"),
+        ({"measure": {**BYTES, "type": "words"}, "metrics": ["sum"]}, "/0/measure/type: 'words'"),
+        ({"timezone": "Europe/Berlim"}, "/0/timezone: time zone 'Europe/Berlim' is not known"),
+        ({"topic": "__consumer_offsets"}, "begins with _"),
         ({"period": "60"}, "'60' is no period"),
         ({"period": 60}, '60: a text is expected: put it in quotes, e.g. "60"'),
         ({"period": "0s"}, 'a period lasts from "1s" to "31d"'),

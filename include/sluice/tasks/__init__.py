@@ -1,14 +1,20 @@
 """What users ask to be counted."""
 
-from sluice.tasks.document import Problem, TasksRefused, explain, parse_documents, parse_tasks
-from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
+from sluice.tasks.document import explain, parse_documents, parse_tasks
+from sluice.tasks.period import Period
+from sluice.tasks.problem import Problem, TasksRefused
+from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.topic import TimeSpec, TopicSpec, check_task
 
 __all__ = [
     "ActiveTask",
+    "Period",
     "Problem",
     "TaskSpec",
     "TasksRefused",
+    "TimeSpec",
     "TopicSpec",
+    "check_task",
     "explain",
     "parse_documents",
     "parse_tasks",

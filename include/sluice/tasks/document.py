@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import TaskSpec
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.
 MAX_DOCUMENT = 1 << 20
 _SHOWN = 80
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is wrong: where (a JSON pointer into the document), what, and what to do."""
-
-    pointer: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.pointer or '/'}: {self.message}"
-
-
-class TasksRefused(ValueError):
-    """A document of tasks that is not accepted, with every problem found."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(p) for p in self.problems))
 
 
 class _Loader(yaml.SafeLoader):

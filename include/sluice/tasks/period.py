@@ -1,12 +1,34 @@
-"""Periods as people write them: "60s", "5m", "1h", "1d". They are aligned to UTC (the epoch)."""
+"""Periods as people write them: "60s", "5m", "1h", "1d", aligned to UTC or to a time zone.
+
+Aligned means counted from 1970-01-01T00:00 on the zone's wall clock, so a day begins at local midnight. Where
+a zone sets its clock:
+
+- periods of up to an hour go by the offset in force: an hour that the wall clock shows twice is two periods.
+  An offset that changes by no multiple of the period (an hour in Lord Howe's half-hour summer time) begins a
+  new period with the change, so that none is longer than it says;
+- longer ones go by the wall clock: a local day lasts 23, 24 or 25 hours. A begin that is shown twice is the
+  earlier one, and one that is skipped is the first instant after.
+
+Either way every instant lies in exactly one period, and periods follow each other without a gap.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.tasks.zones import Offsets, check_zone
+
+Ints = npt.NDArray[np.int64]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_PERIOD = re.compile(r"(\d{1,7})([smhd])")
+_PERIOD = re.compile(r"([0-9]{1,7})([smhd])")
+_HOUR = 3600
 LONGEST = 31 * 86400
+UTC = "UTC"
 
 
 class BadPeriod(ValueError):
@@ -24,3 +46,65 @@ def parse_period(text: str) -> int:
     if not 1 <= seconds <= LONGEST:
         raise BadPeriod(f'{text!r} is {seconds} s long: a period lasts from "1s" to "31d"')
     return seconds
+
+
+@dataclass(frozen=True)
+class Period:
+    """How time is cut: all instants into periods of `seconds`, aligned to `zone`. Instants are ms, UTC."""
+
+    seconds: int
+    zone: str = UTC
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.seconds <= LONGEST:
+            raise BadPeriod(f"{self.seconds} s: a period lasts from 1 s to {LONGEST} s (31 d)")
+        check_zone(self.zone)
+
+    @property
+    def ms(self) -> int:
+        """The nominal length; a period that the zone's clock was set in is shorter or longer."""
+        return self.seconds * 1000
+
+    def starts(self, event_ms: Ints) -> Ints:
+        """For each instant the start of its period."""
+        if self.zone == UTC:
+            return event_ms // self.ms * self.ms
+        if len(event_ms) == 0:
+            return event_ms
+        offsets = Offsets.around(self.zone, event_ms)
+        if self.seconds > _HOUR:
+            return offsets.instants(offsets.highest(event_ms) // self.ms * self.ms)
+        stretch = offsets.stretch(event_ms)
+        offset = offsets.offset[stretch]
+        floor = (event_ms + offset) // self.ms * self.ms - offset
+        return np.where(self._broken(offsets, stretch), np.maximum(floor, offsets.at[stretch]), floor)
+
+    def ends(self, starts: Ints) -> Ints:
+        """For each start of a period the start of the next one."""
+        if self.zone == UTC:
+            return starts + self.ms
+        if len(starts) == 0:
+            return starts
+        offsets = Offsets.around(self.zone, starts)
+        if self.seconds > _HOUR:
+            return offsets.instants((offsets.highest(starts) // self.ms + 1) * self.ms)
+        stretch = offsets.stretch(starts)
+        offset = offsets.offset[stretch]
+        ceiling = (starts + offset) // self.ms * self.ms + self.ms - offset
+        after = np.minimum(stretch + 1, len(offsets.at) - 1)
+        cut = (offsets.at[after] > starts) & self._broken(offsets, after)
+        return np.where(cut, np.minimum(ceiling, offsets.at[after]), ceiling)
+
+    def start(self, event_ms: int) -> int:
+        """The start of the period that the instant lies in."""
+        return int(self.starts(np.array([event_ms], np.int64))[0])
+
+    def end(self, start_ms: int) -> int:
+        """The end of the period that starts then, exclusive: the start of the next one."""
+        return int(self.ends(np.array([start_ms], np.int64))[0])
+
+    def _broken(self, offsets: Offsets, stretch: Ints) -> npt.NDArray[np.bool_]:
+        """Whether the periods of a stretch do not continue those of the stretch before it."""
+        change = offsets.offset[stretch] - offsets.offset[np.maximum(stretch - 1, 0)]
+        broken: npt.NDArray[np.bool_] = change % self.ms != 0
+        return broken

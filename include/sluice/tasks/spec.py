@@ -20,96 +20,35 @@ how often.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sluice.metrics import metric
-from sluice.tasks.expressions import MAX_PATTERN, groups
-from sluice.tasks.period import parse_period
+from sluice.tasks.expressions import MAX_PATTERN
+from sluice.tasks.extract import MAX_INDEX, MAX_VALUES, Extract, Filter
+from sluice.tasks.model import Model, Name, TopicName
+from sluice.tasks.period import Period, parse_period
+from sluice.tasks.topic import TimeSpec, TopicSpec
+from sluice.tasks.zones import check_zone
 
 #: 8 values of 1 KiB, escaped to at most 3 KiB each, and 9 names stay below HBase's 32,767 bytes a row key.
 MAX_DIMENSIONS = 8
 MAX_CONDITIONS = 16
 MAX_METRICS = 32
-MAX_VALUES = 10_000
-MAX_INDEX = 1023
-
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
-TopicName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=200)]
+MAX_SQL = 16_384
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-class Extract(_Spec):
-    """How a value is cut out of a line: by delimiter, by regular expression, or by both, in this order.
-
-    `index` counts from 0 the fields between occurrences of the *single* `delimiter`: two delimiters in a row
-    enclose an empty field. `group` is the capture group taken (0: the whole match); when it is left out, the
-    first group if the pattern has one, else the whole match. A pattern matches anywhere, unless anchored.
-    """
-
-    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=16)] | None = None
-    index: Annotated[int, Field(ge=0, le=MAX_INDEX)] | None = None
-    regex: Annotated[str, StringConstraints(min_length=1)] | None = None
-    group: Annotated[int, Field(ge=0)] | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if self.delimiter is None and self.regex is None:
-            raise ValueError(
-                'nothing to extract by: give {delimiter: " ", index: 0} or {regex: "..."} or both'
-            )
-        if self.delimiter is None and self.index is not None:
-            raise ValueError(f"index {self.index} without a delimiter: add the delimiter, or drop the index")
-        if self.delimiter is not None and self.index is None:
-            raise ValueError(f"delimiter {self.delimiter!r} without an index: add the field's index, from 0")
-        if self.regex is None:
-            if self.group is not None:
-                raise ValueError(f"group {self.group} without a regex: add the regex, or drop the group")
-            return self
-        count = groups(self.regex)
-        if self.group is not None and self.group > count:
-            raise ValueError(
-                f"group {self.group} of a pattern with {count} groups: use 0 (the whole match) to {count}"
-            )
-        return self
-
-    @property
-    def capture(self) -> int:
-        """The capture group to take; `regex` must be given."""
-        if self.group is not None:
-            return self.group
-        return min(groups(self.regex or ""), 1)
-
-
-class Filter(_Spec):
-    """Which values pass: by a white list those named (by value or pattern), by a black list all others."""
-
-    mode: Literal["white", "black"]
-    values: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_VALUES)] | None = None
-    regex: Annotated[str, StringConstraints(min_length=1)] | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if (self.values is None) == (self.regex is None):
-            raise ValueError('a filter has either values or a regex: give {values: ["304"]} or {regex: "^3"}')
-        if self.regex is not None:
-            groups(self.regex)
-        return self
-
-
-class Condition(_Spec):
+class Condition(Model):
     """A filter on a value that is not a dimension."""
 
     extract: Extract
     filter: Filter
 
 
-class Dimension(_Spec):
+class Dimension(Model):
     """One coordinate of a series: `<name, extraction, filter>` of seed 002."""
 
     name: Name
@@ -118,25 +57,27 @@ class Dimension(_Spec):
 
 
 class Measure(Extract):
-    """The quantity that metrics are computed of, as a decimal number."""
+    """The quantity that metrics are computed of: a decimal number, or (for unique and top-k) any text."""
 
-    type: Literal["number"] = "number"
+    type: Literal["number", "text"] = "number"
 
     @property
     def extract(self) -> Extract:
-        return Extract(delimiter=self.delimiter, index=self.index, regex=self.regex, group=self.group)
+        return Extract.model_construct(**{name: getattr(self, name) for name in Extract.model_fields})
 
 
-class TaskSpec(_Spec):
+class TaskSpec(Model):
     """One statistics task. Two specs that are equal count the same."""
 
     name: Name
     topic: TopicName
     period: str
+    timezone: str = "UTC"
     where: Annotated[tuple[Condition, ...], Field(strict=False, max_length=MAX_CONDITIONS)] = ()
     dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=MAX_DIMENSIONS)] = ()
     measure: Measure | None = None
     metrics: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_METRICS)]
+    sql: Annotated[str, StringConstraints(max_length=MAX_SQL)] | None = None  # what it was compiled from
 
     @field_validator("period")
     @classmethod
@@ -162,9 +103,15 @@ class TaskSpec(_Spec):
                 raise ValueError(f"metric {name!r} is named twice: name it once")
         return metrics
 
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        return check_zone(name)
+
     @model_validator(mode="after")
     def _measured(self) -> Self:
-        needing = [name for name in self.metrics if metric(name).measure]
+        kinds = {name: _measured(name) for name in self.metrics}
+        needing = [name for name, kind in kinds.items() if kind != "none"]
         if needing and self.measure is None:
             raise ValueError(
                 f"metrics {', '.join(needing)} need a measure: add measure: {{delimiter: ..., index: ...}}, "
@@ -174,11 +121,53 @@ class TaskSpec(_Spec):
             raise ValueError(
                 "the measure is used by no metric: add sum, avg, min or max, or drop the measure"
             )
+        numeric = [name for name, kind in kinds.items() if kind == "number"]
+        if numeric and self.measure is not None and self.measure.type == "text":
+            raise ValueError(
+                f"metrics {', '.join(numeric)} are computed of numbers, and the measure is a text: "
+                "give it type: number, or drop them"
+            )
         return self
 
     @property
     def period_ms(self) -> int:
+        """The period's nominal length."""
         return parse_period(self.period) * 1000
+
+    @property
+    def span(self) -> Period:
+        """How the task cuts time."""
+        return Period(parse_period(self.period), self.timezone)
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The value lists that its filters name."""
+        filters = (*(c.filter for c in self.where), *(d.filter for d in self.dimensions))
+        return frozenset(f.set for f in filters if f is not None and f.set is not None)
+
+    def with_sets(self, lists: Mapping[str, tuple[str, ...]]) -> Self:
+        """The task with the values of the lists in place of their names, as the engine takes it."""
+        if not self.sets:
+            return self
+
+        def resolved(filter_: Filter | None) -> dict[str, Filter | None]:
+            if filter_ is None or filter_.set is None:
+                return {"filter": filter_}
+            return {"filter": filter_.model_copy(update={"set": None, "values": lists[filter_.set]})}
+
+        return self.model_copy(
+            update={
+                "where": tuple(c.model_copy(update=resolved(c.filter)) for c in self.where),
+                "dimensions": tuple(d.model_copy(update=resolved(d.filter)) for d in self.dimensions),
+            }
+        )
+
+    def document(self) -> dict[str, Any]:
+        """The task as a file or a request says it: what `parse_documents` takes, with nothing superfluous."""
+        document = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        if self.sql is None:
+            return document
+        return {key: document[key] for key in ("name", "timezone", "sql") if key in document}
 
 
 @dataclass(frozen=True)
@@ -195,15 +184,19 @@ class ActiveTask:
         return f"{self.task_id}v{self.version}"
 
 
-class TopicSpec(_Spec):
-    """What the lines of a topic look like. `combined`: Apache's access log, combined or common."""
-
-    name: TopicName = "logs"
-    format: Literal["combined"] = "combined"
+def _measured(name: str) -> str:
+    """What a metric is computed of: "none", "number", or "any"."""
+    kind: Any = metric(name).measure
+    if isinstance(kind, bool):
+        return "number" if kind else "none"
+    return str(kind)
 
 
 __all__ = [
+    "MAX_INDEX",
     "MAX_PATTERN",
+    "MAX_SQL",
+    "MAX_VALUES",
     "ActiveTask",
     "Condition",
     "Dimension",
@@ -211,5 +204,6 @@ __all__ = [
     "Filter",
     "Measure",
     "TaskSpec",
+    "TimeSpec",
     "TopicSpec",
 ]
