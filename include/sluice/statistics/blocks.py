@@ -8,6 +8,8 @@ names (the layout is part of the name). A single series that is larger than the 
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,6 +21,7 @@ from sluice.metrics import COLUMNS
 from sluice.statistics.groups import Ints, code, group
 from sluice.statistics.merge import merge_numbered
 from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import Failures, TasksFailed, TooManySeries, each_or_all, reason
 
 #: A block is read and written whole for each batch that touches it: small enough for that to take about a
 #: millisecond, large enough for thousands of series to be one HBase cell.
@@ -82,17 +85,25 @@ class Changes:
 Load = Callable[[Sequence[BlockId]], Mapping[BlockId, bytes]]
 
 
-def merge_into_blocks(partials: pa.Table, layouts: Mapping[Period, int], load: Load) -> Changes:
+def merge_into_blocks(
+    partials: pa.Table, layouts: Mapping[Period, int], load: Load, series: int | None = None
+) -> Changes:
     """Merge a batch's PARTIALS (merged or not) into the blocks of state. Pure but for `load`.
 
     `layouts`: the current layout of each period that has blocks. `load`: the contents of blocks by name, less
     those that do not exist; called once for the blocks touched, and once more if some outgrew the limit.
+    `series`: how many a period may have (see `_too_many`).
+
+    Raises TasksFailed, naming the versions that cannot be merged or have too many series.
     """
     if partials.num_rows == 0:
         return Changes({}, [], PARTIALS.empty_table())
     ids = sorted(set(_assign(partials, layouts)[1]))
     loaded = dict(load(ids))
-    merged, numbers = merge_numbered(pa.concat_tables([partials, unpack(loaded)]))
+    whole = pa.concat_tables([partials, unpack(loaded)])
+    merged, numbers = _merged(whole)
+    if series is not None and (failures := _too_many(merged, ids, series)):
+        raise TasksFailed(failures)
     touched = merged.take(pa.array(np.unique(numbers[: partials.num_rows])))
     blocks = _pack_all(merged, layouts)
     outgrown = _outgrown(blocks)
@@ -110,6 +121,33 @@ def merge_into_blocks(partials: pa.Table, layouts: Mapping[Period, int], load: L
         outgrown = _outgrown(new)
     kept = {block: data for block, data in blocks.items() if block not in written}
     return Changes(kept | new, [block for block in old if block in loaded or block in others], touched)
+
+
+def _merged(whole: pa.Table) -> tuple[pa.Table, Ints]:
+    done, failures = each_or_all(merge_numbered, whole)
+    if failures:
+        raise TasksFailed(failures)
+    return done[0]
+
+
+def _too_many(merged: pa.Table, ids: Sequence[BlockId], limit: int) -> Failures:
+    """The versions with a period of more series than allowed, from the blocks that a batch touched.
+
+    Of a period in many buckets a batch may touch a few. A series' bucket is as good as random, so the number
+    of all is estimated from those, and held against the limit less four standard errors: a task within the
+    limit is never set aside; one beyond it is at the latest when a batch touches all buckets, as a batch does
+    that brings many series. This costs no read.
+    """
+    touched = Counter(block.period for block in ids)
+    layouts = {block.period: block.layout for block in ids}
+    failures: Failures = {}
+    names, numbers = _periods(merged)
+    for period, rows in zip(names, np.bincount(numbers, minlength=len(names)).tolist(), strict=True):
+        share = touched[period] / layouts[period]
+        certain = rows / share - 4 * math.sqrt(rows * (1 - share)) / share
+        if certain > limit:
+            failures[period[:2]] = reason(TooManySeries(round(rows / share), limit))
+    return failures
 
 
 def pack(table: pa.Table) -> bytes:
@@ -169,25 +207,26 @@ def bucket_hash(keys: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 
 def _assign(table: pa.Table, layouts: Mapping[Period, int]) -> tuple[Ints, list[BlockId]]:
     """Each row's block as a number, and the blocks."""
+    names, periods = _periods(table)
+    layout = np.array([layouts.get(name, 1) for name in names], np.int64)
+    buckets = np.zeros(table.num_rows, np.int64)
+    split = np.flatnonzero(layout[periods] > 1)
+    if len(split):
+        hashes = bucket_hash(table.column("key").take(pa.array(split)))
+        buckets[split] = (hashes % layout[periods[split]].astype(np.uint64)).astype(np.int64)
+    widest = int(layout.max())
+    numbers, first = np.unique(periods * widest + buckets, return_inverse=True)
+    blocks = [BlockId.of(names[n // widest], int(layout[n // widest]), n % widest) for n in numbers.tolist()]
+    return first, blocks
+
+
+def _periods(table: pa.Table) -> tuple[list[Period], Ints]:
+    """The periods of the rows, and which of them each row is in."""
     columns = [table.column(n).combine_chunks() for n in ("task_id", "version", "period_start")]
     coded = [code(c.chunk(0) if isinstance(c, pa.ChunkedArray) else c) for c in columns]
     periods = group([c for c, _ in coded], table.num_rows)
-    names = list(
-        zip(
-            *(d.take(pa.array(c)).to_pylist() for (_, d), c in zip(coded, periods.codes, strict=True)),
-            strict=True,
-        )
-    )
-    layout = np.array([layouts.get(name, 1) for name in names], np.int64)
-    buckets = np.zeros(table.num_rows, np.int64)
-    split = np.flatnonzero(layout[periods.numbers] > 1)
-    if len(split):
-        hashes = bucket_hash(table.column("key").take(pa.array(split)))
-        buckets[split] = (hashes % layout[periods.numbers[split]].astype(np.uint64)).astype(np.int64)
-    widest = int(layout.max())
-    numbers, first = np.unique(periods.numbers * widest + buckets, return_inverse=True)
-    blocks = [BlockId.of(names[n // widest], int(layout[n // widest]), n % widest) for n in numbers.tolist()]
-    return first, blocks
+    values = (d.take(pa.array(c)).to_pylist() for (_, d), c in zip(coded, periods.codes, strict=True))
+    return list(zip(*values, strict=True)), periods.numbers
 
 
 def _pack_all(table: pa.Table, layouts: Mapping[Period, int]) -> dict[BlockId, bytes]:

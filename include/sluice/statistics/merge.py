@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sluice.metrics import ACCUMULATORS, Accumulator
 from sluice.statistics.groups import Groups, Ints, code, group
 from sluice.statistics.schema import KEYS, PARTIALS
+from sluice.statistics.set_aside import Failures, each_or_all
 
 
 def merge(table: pa.Table) -> pa.Table:
@@ -17,6 +18,12 @@ def merge(table: pa.Table) -> pa.Table:
     Columns that are null in every row of a group stay null: that task does not need them.
     """
     return merge_numbered(table)[0]
+
+
+def merge_guarded(table: pa.Table) -> tuple[pa.Table, Failures]:
+    """`merge`, less the task versions whose accumulators raise, and why each did."""
+    merged, failures = each_or_all(merge, table)
+    return pa.concat_tables(merged) if merged else PARTIALS.empty_table(), failures
 
 
 def merge_numbered(table: pa.Table) -> tuple[pa.Table, Ints]:

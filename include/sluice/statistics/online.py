@@ -2,7 +2,8 @@
 
 A batch is an offset range of each partition, beginning where the newest commit ended. It
 
-1. takes the active tasks and compiles them to a plan: a changed task counts from this batch on;
+1. takes the active tasks and compiles them to a plan: a changed task counts from this batch on; one that
+   fails in 2 or 4 is left out, and both are done again for the others;
 2. makes one pass over the lines in the executors: doubles out, the rest to partial aggregates;
 3. checks the new byte intervals against the whole ledger, and repeats the pass with more knowledge if a
    double slipped through (it came from another partition, or from a file that was not at hand);
@@ -47,6 +48,7 @@ from sluice.statistics.partition_pass import FOUND, Gathered, PartitionPass
 from sluice.statistics.plan import Plan
 from sluice.statistics.progress import Progress
 from sluice.statistics.results import results
+from sluice.statistics.set_aside import Failures, TasksFailed, each_or_all, leaving_out
 from sluice.statistics.state import State
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
@@ -150,13 +152,8 @@ class MicroBatch:
             for task in patiently(partial(self._tasks.active, self.topic), self._log.patience)
         }
         self._known |= tasks
-        plan = Plan.of(tasks.values(), self._settings.limits, TopicSpec(name=self.topic))
         clock.lap("tasks")
-        found, ledger = gather(partial(_run, lines, plan, self.topic), self._ledger, self._recent)
-        clock.lap("pass")
-        layouts = self._state.layouts(_periods(found.partials))
-        changes = merge_into_blocks(found.partials, layouts, self._state.load)
-        clock.lap("merge")
+        (found, ledger, changes), tasks, aside = leaving_out(partial(self._attempt, lines, clock), tasks)
         seq = self._seq + 1
         pointers = self._state.write(seq, self.token, changes.blocks)
         clock.lap("blocks")
@@ -164,6 +161,7 @@ class MicroBatch:
         self._log.append(replace(commit, blocks=pointers, dropped=[block.row for block in changes.removed]))
         self._committed(commit, changes, ledger)
         self._state.committed(pointers, changes.blocks, changes.removed)
+        self._set_aside(aside)
         clock.lap("commit")
         crash_point("after_commit")
         written = self._project(changes.touched)
@@ -186,6 +184,32 @@ class MicroBatch:
             committed_at=self._committed_at.isoformat(),
             durations=clock.laps,
         )
+
+    def _attempt(
+        self, lines: DataFrame, clock: _Clock, tasks: Mapping[Version, ActiveTask]
+    ) -> tuple[Gathered, ByteLedger, Changes]:
+        """What the batch holds and what it changes; TasksFailed names tasks that it must be done without.
+
+        Nothing of it counts yet. It is done again as a whole, for a line may be a dead letter because of a
+        task that is set aside, and for every other task it is then none.
+        """
+        plan = Plan.of(tasks.values(), self._settings.limits, TopicSpec(name=self.topic))
+        found, ledger = gather(partial(_run, lines, plan, self.topic), self._ledger, self._recent)
+        clock.lap("pass")
+        if found.failed:
+            raise TasksFailed(found.failed)
+        layouts = self._state.layouts(_periods(found.partials))
+        series = self._settings.limits.series
+        changes = merge_into_blocks(found.partials, layouts, self._state.load, series)
+        clock.lap("merge")
+        return found, ledger, changes
+
+    def _set_aside(self, failures: Failures) -> None:
+        """Show on these tasks why they are not counted any more; from the commit on they are not."""
+        for (task_id, version), message in failures.items():
+            log.error("task %sv%s was set aside: %s", task_id, version, message)
+            self._progress.error(self.topic, f"task {task_id}v{version} was set aside: {message}")
+            patiently(partial(self._tasks.set_aside, task_id, version, message), self._log.patience)
 
     def _commit(
         self,
@@ -227,11 +251,16 @@ class MicroBatch:
         self._ledger.update(ledger)
 
     def _project(self, touched: pa.Table) -> int:
-        """Write the online results of these series; how many."""
+        """Write the online results of these series; how many. Tasks whose results raise are set aside."""
         versions = set(zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True))
         for version in versions - self._known.keys():
             self._known[version] = patiently(partial(self._tasks.version, *version), self._log.patience)
-        rows = results(touched, {version: self._known[version] for version in versions})
+        known = {version: self._known[version] for version in versions}
+        found, failures = each_or_all(partial(results, tasks=known), touched)
+        self._set_aside(failures)
+        if not found:
+            return 0
+        rows = pa.concat_tables(found)
         cells = zip(rows.column("row").to_pylist(), rows.column("text").to_pylist(), strict=True)
         stamp = round(self._committed_at.timestamp() * 1000)
         return self._hbase.put(
@@ -307,5 +336,5 @@ class _Clock:
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.laps[name] = round((now - self._last) * 1000)
+        self.laps[name] = self.laps.get(name, 0) + round((now - self._last) * 1000)
         self._last = now

@@ -6,7 +6,9 @@ the lines into batches gives, once merged (`merge.py`), the same aggregates.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +21,10 @@ from sluice.statistics.parse import dead_reason, event_time
 from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
 from sluice.statistics.rowkey import escape_column
 from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import CAUGHT, Failures, reason, series_a_period
 from sluice.tasks.spec import Extract
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Counted:
     partials: pa.Table  # PARTIALS
     event_ms: Ints  # per line; 0 where it has no time
     reason: pa.Array  # string per line: why it is a dead letter, null where it is not
+    failed: Failures  # versions that could not be counted here, and are not in `partials`
 
 
 def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
@@ -41,8 +47,8 @@ def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
     if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
         line = pa.array([], pa.binary())
     event_ms, valid = event_time(line, plan.topic)
-    reason = dead_reason(line, valid, plan.limits)
-    alive = reason.is_null().to_numpy(zero_copy_only=False)
+    dead = dead_reason(line, valid, plan.limits)
+    alive = dead.is_null().to_numpy(zero_copy_only=False)
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
     where = np.flatnonzero(alive)
@@ -53,12 +59,12 @@ def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
         np.asarray(records.column("partition"))[where],
         np.asarray(records.column("offset"))[where],
     )
-    table, long = pass_.run()
+    table, long, failed = pass_.run()
     if long.any():
-        reasons = np.array(reason.to_pylist(), object)
+        reasons = np.array(dead.to_pylist(), object)
         reasons[where[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
-        reason = pa.array(reasons, pa.string())
-    return Counted(table, event_ms, reason)
+        dead = pa.array(reasons, pa.string())
+    return Counted(table, event_ms, dead, failed)
 
 
 @dataclass(frozen=True)
@@ -85,15 +91,30 @@ class _Pass:
         self._groupings: dict[object, _Grouping] = {}
         self._batches: dict[object, Batch] = {}
         self._columns: dict[object, dict[str, pa.Array]] = {}
+        self._failed: Failures = {}
 
-    def run(self) -> tuple[pa.Table, Bools]:
-        """The partial aggregates (PARTIALS), and which lines are dead for their dimensions' length."""
-        for task in self._plan.tasks:
-            in_range = self._in_range(task.ranges)
-            for dimension in task.dimensions:
-                self._mark_long(dimension.extract, in_range)
-        tables = [self._task(task) for task in self._plan.tasks] if len(self._event_ms) else []
-        return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long
+    def run(self) -> tuple[pa.Table, Bools, Failures]:
+        """The partial aggregates (PARTIALS), the lines dead for their dimensions' length, and who failed."""
+        if not len(self._event_ms):
+            return PARTIALS.empty_table(), self._long, {}
+        judged = [task for task in self._plan.tasks if self._guarded(self._judge, task) is not None]
+        tables = [table for task in judged if (table := self._guarded(self._task, task)) is not None]
+        return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long, self._failed
+
+    def _guarded(self, work: Callable[[TaskPlan], Done], task: TaskPlan) -> Done | None:
+        """One task's part of the work; None if it failed, which is noted."""
+        try:
+            return work(task)
+        except CAUGHT as error:
+            self._failed[task.task_id, task.version] = reason(error)
+            return None
+
+    def _judge(self, task: TaskPlan) -> bool:
+        """Find the lines that are dead because of the task's dimensions."""
+        in_range = self._in_range(task.ranges)
+        for dimension in task.dimensions:
+            self._mark_long(dimension.extract, in_range)
+        return True
 
     def _mark_long(self, extract: Extract, in_range: Bools | None) -> None:
         """A value is too long whether or not its task's filters pass: the rule needs no other task's help."""
@@ -145,6 +166,7 @@ class _Pass:
         if rows is not None:
             coded = [Coded(c.codes[rows], c.size) for c in coded]
         groups = group(coded, len(self._event_ms) if rows is None else len(rows))
+        series_a_period(groups.codes[0], self._plan.limits.series)
         starts = (groups.codes[0] + first) * task.period_ms
         return _Grouping(rows, groups, pa.array(starts), _keys(values, groups))
 

@@ -22,15 +22,16 @@ import pyarrow.compute as pc
 
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import decode, identify
-from sluice.statistics.merge import merge
+from sluice.statistics.merge import merge_guarded
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import Failures, Version, from_table, to_table, without
 
 #: The schema of what the pass yields, for Spark.
 FOUND = "kind string, payload binary"
 FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
-PARTIAL, SEEN, DAYS, DEAD, COUNTS = "partials", "seen", "days", "dead", "counts"
+PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
 
 # The engine's fixed cost is spread over so many lines, unless their bytes come first.
 PASS_LINES = 131_072
@@ -68,10 +69,12 @@ class PartitionPass:
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
         records = doubled = dead = 0
+        failed: Failures = {}
         for batch in together(batches):
             lines, ends = identify(decode(batch), self.topic)
             unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))
-            counted = count(unique, self.plan)
+            counted = count(unique, self.plan.without(failed))
+            failed |= counted.failed
             alive = counted.reason.is_null()
             found[PARTIAL].append(counted.partials)
             found[DAYS].append(days(unique, counted.event_ms, alive))
@@ -84,7 +87,10 @@ class PartitionPass:
         found[SEEN].append(fresh.to_table())
         found[COUNTS].append(pa.table({"records": [records], "doubled": [doubled], "dead": [dead]}))
         if len(found[PARTIAL]) > 1:
-            found[PARTIAL] = [merge(pa.concat_tables(found[PARTIAL]))]
+            merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
+            found[PARTIAL] = [merged]
+            failed |= unmerged
+        found[FAILED].append(to_table(failed))
         tables = [(kind, table) for kind, some in found.items() for table in some if table.num_rows]
         yield pa.RecordBatch.from_arrays(
             [pa.array([kind for kind, _ in tables]), pa.array([to_ipc(t) for _, t in tables], pa.binary())],
@@ -165,6 +171,7 @@ class Gathered:
     days: pa.Table
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # records, doubled, counted, dead
+    failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
 
     @classmethod
     def of(cls, rows: pa.Table) -> Gathered:
@@ -172,13 +179,15 @@ class Gathered:
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
         for kind, payload in zip(rows.column("kind").to_pylist(), rows.column("payload"), strict=True):
             found[kind].append(pa.ipc.open_stream(payload.as_buffer()).read_all())
+        failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
         partials = pa.concat_tables([PARTIALS.empty_table(), *found[PARTIAL]])
+        merged, unmerged = merge_guarded(without(partials, failed))
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
             for name in ("records", "doubled", "dead")
         }
         return cls(
-            partials=merge(partials),
+            partials=merged,
             seen=found[SEEN],
             days=_sum_days(found[DAYS]),
             dead_letters=pa.concat_tables([DEAD_LETTERS.empty_table(), *found[DEAD]]),
@@ -188,6 +197,7 @@ class Gathered:
                 "counted": sums["records"] - sums["doubled"] - sums["dead"],
                 "dead": sums["dead"],
             },
+            failed=failed | unmerged,
         )
 
 

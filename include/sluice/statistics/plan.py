@@ -5,8 +5,8 @@ A plan is plain data (picklable), made on the driver once a batch and shipped to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sluice.metrics import Accumulator, accumulators
 from sluice.settings import Limits
@@ -66,6 +66,12 @@ class Plan:
     limits: Limits
     topic: TopicSpec
     fields: dict[str, int]  # for each delimiter, the highest index that any expression takes
+
+    def without(self, versions: Collection[tuple[int, int]]) -> Plan:
+        """The plan less these versions."""
+        if not versions:
+            return self
+        return replace(self, tasks=tuple(t for t in self.tasks if (t.task_id, t.version) not in versions))
 
     @classmethod
     def of(

@@ -1,0 +1,142 @@
+"""A task that fails, taken out so that the others go on.
+
+Whatever a task does wrong (a metric of a team that raises, more series than `limits.series`) is caught where
+the work is done for that task alone. Its version is *set aside*: the batch is counted as if it had been
+paused before it, for every partition, and its error is shown on it. Nothing of a batch is counted for a task
+that failed anywhere in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from polars.exceptions import PanicException
+
+from sluice.statistics.groups import Ints, code, group
+
+Done = TypeVar("Done")
+Task = TypeVar("Task")
+#: Task id and version.
+Version = tuple[int, int]
+#: Why each version failed, in words for whoever wrote the task.
+Failures = dict[Version, str]
+
+#: What is caught for one task. A panic in polars' Rust code is no `Exception`.
+CAUGHT = (Exception, PanicException)
+#: An error is shown in tables and stored as text: its beginning.
+SHOWN = 1_000
+
+FAILED = pa.schema(
+    [
+        pa.field("task_id", pa.int32(), nullable=False),
+        pa.field("version", pa.int32(), nullable=False),
+        pa.field("message", pa.string(), nullable=False),
+    ]
+)
+
+
+class TooManySeries(RuntimeError):
+    """A task has more series in a period than the platform holds."""
+
+    def __init__(self, found: int, limit: int) -> None:
+        super().__init__(
+            f"about {found:,} series in one period, {limit:,} are allowed (limits.series): take out a "
+            "dimension whose values are nearly unique, filter it, or shorten the period"
+        )
+
+
+class TasksFailed(Exception):
+    """Some tasks cannot be counted; the others can, once these are taken out."""
+
+    def __init__(self, failures: Mapping[Version, str]) -> None:
+        self.failures: Failures = dict(failures)
+        names = "; ".join(f"{task}v{version}: {why}" for (task, version), why in sorted(failures.items()))
+        super().__init__(names)
+
+
+def reason(error: BaseException) -> str:
+    """An error in one text that PostgreSQL can hold (it refuses NUL)."""
+    words = str(error).strip() or "no message"
+    # What this package says of a task needs no name in front of it; what somebody else's code raises does.
+    text = words if isinstance(error, TooManySeries) else f"{type(error).__name__}: {words}"
+    return text.replace("\0", "\\x00")[:SHOWN]
+
+
+def to_table(failures: Mapping[Version, str]) -> pa.Table:
+    rows = [{"task_id": t, "version": v, "message": why} for (t, v), why in sorted(failures.items())]
+    return pa.Table.from_pylist(rows, schema=FAILED)
+
+
+def from_table(table: pa.Table) -> Failures:
+    return {(row["task_id"], row["version"]): row["message"] for row in table.to_pylist()}
+
+
+def without(table: pa.Table, versions: Mapping[Version, str]) -> pa.Table:
+    """The rows of other versions; `table` has the columns task_id and version."""
+    for task_id, version in versions:
+        own = pc.and_(pc.equal(table.column("task_id"), task_id), pc.equal(table.column("version"), version))
+        table = table.filter(pc.invert(own))
+    return table
+
+
+def versions_of(table: pa.Table) -> list[tuple[Version, pa.Table]]:
+    """Each version's own rows."""
+    (ids, _), (numbers, _) = (code(_one(table.column(name))) for name in ("task_id", "version"))
+    groups = group([ids, numbers], table.num_rows)
+    parts = []
+    for n in range(groups.size):
+        own = table.take(pa.array(np.flatnonzero(groups.numbers == n)))
+        parts.append(((own.column("task_id")[0].as_py(), own.column("version")[0].as_py()), own))
+    return parts
+
+
+def each_or_all(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[list[Done], Failures]:
+    """`work` done on the whole table; if it raises, on each version's rows alone, and why some raised then.
+
+    Raises what it raised if no version alone does.
+    """
+    try:
+        return [work(table)], {}
+    except CAUGHT:
+        done, failures = [], Failures()
+        for version, own in versions_of(table):
+            try:
+                done.append(work(own))
+            except CAUGHT as error:
+                failures[version] = reason(error)
+        if not failures:
+            raise
+        return done, failures
+
+
+def leaving_out(
+    attempt: Callable[[Mapping[Version, Task]], Done], tasks: Mapping[Version, Task]
+) -> tuple[Done, dict[Version, Task], Failures]:
+    """What `attempt` makes of the tasks that it can do, those tasks, and why it could not do the others.
+
+    It says by TasksFailed which it cannot, and is called again without them: each time with fewer.
+    """
+    left, aside = dict(tasks), Failures()
+    while True:
+        try:
+            return attempt(left), left, aside
+        except TasksFailed as failed:
+            if not failed.failures.keys() & left.keys():
+                raise
+            aside |= failed.failures
+            left = {version: task for version, task in left.items() if version not in aside}
+
+
+def series_a_period(periods: Ints, limit: int) -> None:
+    """Raise `TooManySeries` if a period has more than `limit`; `periods`: each series' period as a code."""
+    if len(periods) > limit and (most := int(np.bincount(periods).max())) > limit:
+        raise TooManySeries(most, limit)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks()
+    return whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)

@@ -1,0 +1,208 @@
+"""A task that fails is set aside, alone, and the others count as if it had been paused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sluice.metrics.accumulators import MAX
+from sluice.settings import Limits
+from sluice.statistics.blocks import BlockId, bucket_hash, merge_into_blocks, pack
+from sluice.statistics.groups import Ints
+from sluice.statistics.ledger import ByteLedger
+from sluice.statistics.merge import merge, merge_guarded
+from sluice.statistics.partials import count
+from sluice.statistics.partition_pass import Gathered, PartitionPass
+from sluice.statistics.plan import Plan
+from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import SHOWN, Failures, TasksFailed, Version, leaving_out, reason
+from tests.statistics.engine_samples import BYTES, active, line, plan, records, spec
+
+PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
+GOOD = spec(name="good")
+MAXIMUM = spec(name="maximum", metrics=["max"], measure=BYTES, dimensions=[PATH])
+
+
+class Broken(RuntimeError):
+    pass
+
+
+class RaisingMetric:
+    """The accumulator `max` as a team might have written it: it raises when a measure is 666."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, *, adding: bool = False, merging: bool = False) -> None:
+        self._add, self._merge = MAX.add, MAX.merge
+        if adding:
+            patch.setattr(MAX, "add", self.add)
+        if merging:
+            patch.setattr(MAX, "merge", self.merge)
+
+    def add(self, batch: Any) -> dict[str, pa.Array]:
+        if 666 in batch.of(batch.numbers.values):
+            raise Broken("no devils\0here")
+        return self._add(batch)
+
+    def merge(self, columns: Mapping[str, pa.Array], groups: Ints, size: int) -> dict[str, pa.Array]:
+        if 666 in columns["max"].to_pylist():
+            raise Broken("no devils")
+        return self._merge(columns, groups, size)
+
+
+def kafka(*lines: bytes, partition: int = 0) -> pa.RecordBatch:
+    size = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([partition] * size, pa.int32()),
+            pa.array(range(size), pa.int64()),
+            pa.array([0] * size, pa.int64()),
+            pa.nulls(size, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            pa.array(lines, pa.binary()),
+        ],
+        names=["partition", "offset", "arrival", "headers", "line"],
+    )
+
+
+def passed(made: Plan, *batches: pa.RecordBatch) -> pa.Table:
+    work = PartitionPass(made, "logs", ByteLedger().to_table())
+    return pa.concat_tables([pa.Table.from_batches(list(work([batch]))) for batch in batches])
+
+
+def versions(table: pa.Table) -> set[Version]:
+    return {(row["task_id"], row["version"]) for row in table.to_pylist()}
+
+
+def test_the_one_that_raises_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    RaisingMetric(monkeypatch, adding=True)
+    counted = count(records([line(size="666"), line()]), plan(MAXIMUM, GOOD))
+    assert versions(counted.partials) == {(2, 1)}
+    assert counted.failed == {(1, 1): "Broken: no devils\\x00here"}
+
+
+def test_what_other_partitions_counted_of_it_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    RaisingMetric(monkeypatch, adding=True)
+    found = passed(plan(MAXIMUM, GOOD), kafka(line(), line()), kafka(line(size="666"), partition=1))
+    gathered = Gathered.of(found)
+    assert gathered.failed == {(1, 1): "Broken: no devils\\x00here"}
+    assert {(r["task_id"], r["lines"]) for r in gathered.partials.to_pylist()} == {(2, 3)}
+    assert gathered.counts["counted"] == 3
+
+
+def test_a_merge_that_raises_names_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [count(records([line(size=n)]), plan(MAXIMUM, GOOD)).partials for n in ("666", "1")]
+    RaisingMetric(monkeypatch, merging=True)
+    merged, failures = merge_guarded(pa.concat_tables(parts))
+    assert failures == {(1, 1): "Broken: no devils"}
+    assert [(r["task_id"], r["lines"]) for r in merged.to_pylist()] == [(2, 2)]
+    with pytest.raises(TasksFailed, match="1v1: Broken: no devils") as raised:
+        merge_into_blocks(pa.concat_tables(parts), {}, lambda _: {})
+    assert raised.value.failures == failures
+
+
+def test_damage_that_is_nobodys_fault_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_for_several(columns: Any, groups: Ints, size: int) -> dict[str, pa.Array]:
+        if size > 1:
+            raise Broken("a defect of the platform")
+        return {"max": pa.nulls(size, pa.float64())}
+
+    table = count(records([line()]), plan(MAXIMUM, GOOD)).partials
+    monkeypatch.setattr(MAX, "merge", fails_for_several)
+    with pytest.raises(Broken):
+        merge_guarded(table)
+
+
+def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line too long for a dimension of the task that fails is no dead letter for the others."""
+    RaisingMetric(monkeypatch, adding=True)
+    lines = [line(size="666"), line(path="/" + "x" * 2_000), line()]
+    calls: list[Failures] = []
+
+    def attempt(tasks: Mapping[Version, Any]) -> Gathered:
+        found = Gathered.of(passed(Plan.of(tasks.values(), Limits()), kafka(*lines)))
+        calls.append(dict(found.failed))
+        if found.failed:
+            raise TasksFailed(found.failed)
+        return found
+
+    tasks = {(task.task_id, task.version): task for task in active(MAXIMUM, GOOD)}
+    found, left, aside = leaving_out(attempt, tasks)
+    paused = Gathered.of(passed(Plan.of([tasks[2, 1]], Limits()), kafka(*lines)))
+    assert found.partials.equals(paused.partials)
+    assert found.counts == paused.counts == {"records": 3, "doubled": 0, "counted": 3, "dead": 0}
+    assert (set(left), set(aside), len(calls)) == ({(2, 1)}, {(1, 1)}, 2)
+
+
+def test_a_failure_of_no_task_at_hand_ends_the_batch() -> None:
+    def attempt(_: Mapping[Version, Any]) -> None:
+        raise TasksFailed({(9, 1): "unknown"})
+
+    with pytest.raises(TasksFailed):
+        leaving_out(attempt, {(1, 1): None})
+
+
+def test_reasons_are_short_enough_to_show() -> None:
+    assert len(reason(Broken("x" * 10_000))) == SHOWN
+    assert reason(Broken()) == "Broken: no message"
+
+
+def clients(number: int, first: int = 0) -> list[bytes]:
+    return [line(client=f"c{n}") for n in range(first, first + number)]
+
+
+CLIENTS = spec(name="clients", dimensions=[{"name": "client", "extract": {"delimiter": " ", "index": 0}}])
+
+
+@pytest.mark.parametrize(("number", "refused"), [(50, False), (51, True)])
+def test_more_series_than_allowed_in_one_batch(number: int, refused: bool) -> None:
+    counted = count(records(clients(number)), plan(CLIENTS, GOOD, limits=Limits(series=50)))
+    assert versions(counted.partials) == ({(2, 1)} if refused else {(1, 1), (2, 1)})
+    if refused:
+        assert "51 series in one period, 50 are allowed (limits.series)" in counted.failed[1, 1]
+
+
+def test_more_series_than_allowed_in_the_state() -> None:
+    before = merge(count(records(clients(40)), plan(CLIENTS)).partials)
+    start = before["period_start"][0].as_py()
+    block = BlockId(1, 1, start, 1, 0)
+    new = count(records(clients(20, first=30)), plan(CLIENTS)).partials
+    same = count(records(clients(20)), plan(CLIENTS)).partials
+    state = {block: pack(before)}
+    assert merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=50).touched.num_rows == 20
+    assert merge_into_blocks(same, {(1, 1, start): 1}, lambda _: state, series=40).touched.num_rows == 20
+    with pytest.raises(TasksFailed, match="about 50 series in one period, 49 are allowed"):
+        merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=49)
+
+
+def test_of_many_buckets_a_few_tell_how_many_series_there_are() -> None:
+    layout = 64
+    table = merge(count(records(clients(6_400)), plan(CLIENTS)).partials)
+    start = table["period_start"][0].as_py()
+    buckets = bucket_hash(table["key"].combine_chunks()) % layout
+    state = {
+        BlockId(1, 1, start, layout, n): pack(table.filter(pa.array(buckets == n))) for n in range(layout)
+    }
+    few = table.filter(pa.array(buckets < 4))
+
+    def merged(partials: pa.Table, limit: int) -> None:
+        merge_into_blocks(
+            partials, {(1, 1, start): layout}, lambda ids: {i: state[i] for i in ids}, series=limit
+        )
+
+    for partials in (few, table):
+        merged(partials, 6_400)  # within: never refused
+        with pytest.raises(TasksFailed, match="series in one period"):
+            merged(partials, 3_000)
+    with pytest.raises(TasksFailed, match="about 6,400 series"):
+        merged(table, 6_399)  # all buckets: exact
+
+
+def test_the_limit_is_a_period_not_a_task() -> None:
+    from datetime import UTC, datetime
+
+    lines = [line(client=f"c{n}", at=datetime(2015, 5, 17, 10, n % 3, tzinfo=UTC)) for n in range(90)]
+    counted = count(records(lines), plan(CLIENTS, limits=Limits(series=30)))
+    assert not counted.failed
+    assert counted.partials.num_rows == 90
+    assert PARTIALS.names == counted.partials.schema.names
