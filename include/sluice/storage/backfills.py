@@ -1,0 +1,284 @@
+"""The book of backfills: who asked for what, which days of a version are filled, and where the blocks are.
+
+A day of a version is filled by exactly one backfill. `Filling.replace` swaps the pointers of a day in one
+transaction, so a reader sees the old blocks or the new ones, all of them, and never a sum of both. Each such
+transaction raises the topic's *revision*; whoever keeps pointers in memory asks for it again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from sluice.storage import schema
+from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Period, Version
+from sluice.storage.postgres import patiently
+
+State = Literal["requested", "running", "finished", "failed"]
+
+
+class UnknownBackfill(LookupError):
+    """There is no backfill of that number."""
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A request to fill the days from `first_day` to `last_day`, both included, and what became of it."""
+
+    id: int
+    task_id: int
+    version: int
+    topic: str
+    first_day: date
+    last_day: date
+    state: State
+    done_days: int
+    requested_by: str
+    requested_at: datetime
+    finished_at: datetime | None
+    run_id: str | None
+    message: str | None
+
+    @property
+    def label(self) -> str:
+        return f"{self.task_id}v{self.version}"
+
+    @property
+    def days(self) -> list[date]:
+        return [self.first_day + timedelta(days=n) for n in range((self.last_day - self.first_day).days + 1)]
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("finished", "failed")
+
+
+@dataclass(frozen=True)
+class BackfillPointer:
+    """Where one block of a filled day is: its row in `state` and the one column of it that counts."""
+
+    row: str
+    task_id: int
+    version: int
+    day: date
+    period_start: int
+    layout: int
+    bucket: int
+    column: str
+    bytes: int
+
+    @property
+    def period(self) -> Period:
+        return self.task_id, self.version, self.period_start
+
+
+@dataclass(frozen=True)
+class FilledDay:
+    """A day that a version was filled for; `projected` once all of its results are in HBase."""
+
+    task_id: int
+    version: int
+    day: date
+    backfill_id: int
+    revision: int
+    lines: int
+    projected: bool
+
+
+class Backfills:
+    """The book of all topics. Reads wait `patience` seconds for a PostgreSQL that is away."""
+
+    def __init__(self, engine: sa.Engine, patience: float = PATIENCE_SECONDS) -> None:
+        self.engine = engine
+        self.patience = patience
+
+    def request(
+        self, task_id: int, version: int, *, topic: str, first_day: date, last_day: date, user: str
+    ) -> Backfill:
+        """Write the request down; the DAG `task_backfill` carries it out when it is given its id."""
+        row = sa.insert(schema.backfills).values(
+            task_id=task_id,
+            version=version,
+            topic=topic,
+            first_day=first_day,
+            last_day=last_day,
+            state="requested",
+            requested_by=user,
+        )
+        with self.engine.begin() as connection:
+            return Backfill(**connection.execute(row.returning(*schema.backfills.c)).one()._mapping)
+
+    def get(self, number: int) -> Backfill:
+        """Raises UnknownBackfill."""
+        for row in self._rows(sa.select(schema.backfills).where(schema.backfills.c.id == number)):
+            return Backfill(**row._mapping)
+        raise UnknownBackfill(f"there is no backfill {number}: ask for one by `sluice tasks backfill`")
+
+    def of_version(self, task_id: int, version: int) -> list[Backfill]:
+        """The version's backfills, the oldest first."""
+        t = schema.backfills
+        query = sa.select(t).where(t.c.task_id == task_id, t.c.version == version).order_by(t.c.id)
+        return [Backfill(**row._mapping) for row in self._rows(query)]
+
+    def set_run(self, number: int, run_id: str) -> None:
+        """Note which run of the DAG carries it out."""
+        self._update(number, run_id=run_id)
+
+    def set_running(self, number: int) -> None:
+        self._update(number, state="running", message=None, finished_at=None)
+
+    def set_done_days(self, number: int, days: int) -> None:
+        self._update(number, done_days=days)
+
+    def set_ended(
+        self, number: int, state: Literal["finished", "failed"], message: str | None = None
+    ) -> None:
+        self._update(number, state=state, message=message, finished_at=sa.func.now())
+
+    def boundary(self, task_id: int, version: int) -> dict[str, int] | None:
+        """Where the version's first commit began: a backfill owns what is below. None before that commit."""
+        t = schema.task_ranges.c
+        query = sa.select(t.start).where(t.task_id == task_id, t.version == version)
+        for row in self._rows(query.order_by(t.first_seq).limit(1)):
+            return dict(row.start)
+        return None
+
+    def revision(self, topic: str) -> int:
+        """How often filled days of the topic changed; 0 before the first."""
+        t = schema.backfill_revisions.c
+        for row in self._rows(sa.select(t.revision).where(t.topic == topic)):
+            return int(row.revision)
+        return 0
+
+    def filled(self, topic: str, day: date | None = None) -> list[FilledDay]:
+        """The filled days of the topic's versions; of one day."""
+        t = schema.backfill_days
+        query = sa.select(*(t.c[name] for name in FilledDay.__dataclass_fields__)).where(t.c.topic == topic)
+        if day is not None:
+            query = query.where(t.c.day == day)
+        return [FilledDay(**row._mapping) for row in self._rows(query.order_by(t.c.task_id, t.c.version))]
+
+    def pointers(self, periods: Iterable[Period]) -> list[BackfillPointer]:
+        """Every block of these periods, of all their days."""
+        t = schema.backfill_blocks.c
+        key = sa.tuple_(t.task_id, t.version, t.period_start)
+        wanted, found = sorted(periods), list[BackfillPointer]()
+        for begin in range(0, len(wanted), ROWS_A_STATEMENT):
+            found += self._pointers(key.in_(wanted[begin : begin + ROWS_A_STATEMENT]))
+        return found
+
+    def pointers_of(self, task_id: int, version: int, day: date) -> list[BackfillPointer]:
+        """The blocks of a version's day."""
+        t = schema.backfill_blocks.c
+        return self._pointers(
+            sa.and_(t.task_id == task_id, t.version == version, t.day == day), t.period_start, t.bucket
+        )
+
+    @contextmanager
+    def filling(self, backfill: Backfill) -> Iterator[Filling]:
+        """The right to change the version's filled days; the next one waits for it.
+
+        It is a lock of the very session that `Filling` writes by: one that lost it, because PostgreSQL
+        restarted or took it for dead, can change nothing any more and fails.
+        """
+        key = sa.func.hashtextextended(f"sluice backfill {backfill.label}", 0)
+        with self.engine.connect() as connection:
+            connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
+            connection.commit()  # the lock is the session's, and no transaction stays open
+            try:
+                yield Filling(connection, backfill)
+            finally:
+                if connection.invalidated:
+                    connection.rollback()
+                else:
+                    connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
+                    connection.commit()
+
+    def _pointers(self, condition: sa.ColumnElement[bool], *order: Any) -> list[BackfillPointer]:
+        t = schema.backfill_blocks
+        names = BackfillPointer.__dataclass_fields__
+        query = sa.select(*(t.c[name] for name in names)).where(condition).order_by(*order)
+        return [BackfillPointer(**row._mapping) for row in self._rows(query)]
+
+    def _update(self, number: int, **values: Any) -> None:
+        statement = sa.update(schema.backfills).where(schema.backfills.c.id == number).values(**values)
+
+        def write() -> None:
+            with self.engine.begin() as connection:
+                connection.execute(statement)
+
+        patiently(write, self.patience)
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        def read() -> Sequence[sa.Row[Any]]:
+            with self.engine.connect() as connection:
+                return connection.execute(query).all()
+
+        return patiently(read, self.patience)
+
+
+class Filling:
+    """What the holder of the lock may do; every write is a transaction of the session that holds it."""
+
+    def __init__(self, connection: sa.Connection, backfill: Backfill) -> None:
+        self._connection = connection
+        self._backfill = backfill
+
+    def hold(self) -> None:
+        """Raises sqlalchemy's OperationalError where the lock was lost."""
+        with self._connection.begin():
+            self._connection.execute(sa.select(1))
+
+    def replace(self, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
+        """Let these blocks be the version's day, instead of those that were; its results lag from now on."""
+        own, blocks = self._backfill, schema.backfill_blocks
+        with self._connection.begin():
+            self._connection.execute(
+                sa.delete(blocks).where(
+                    blocks.c.task_id == own.task_id, blocks.c.version == own.version, blocks.c.day == day
+                )
+            )
+            for begin in range(0, len(pointers), ROWS_A_STATEMENT):
+                some = pointers[begin : begin + ROWS_A_STATEMENT]
+                self._connection.execute(
+                    sa.insert(blocks), [{"topic": own.topic, **asdict(pointer)} for pointer in some]
+                )
+            self._set_day(day, {"lines": lines, "projected": False, "computed_at": sa.func.now()})
+
+    def set_projected(self, day: date) -> None:
+        """All results of the day are in HBase: from now on the batch layer counts it too."""
+        with self._connection.begin():
+            self._set_day(day, {"projected": True})
+
+    def _set_day(self, day: date, values: Mapping[str, Any]) -> None:
+        own = self._backfill
+        values = {
+            **values,
+            "backfill_id": own.id,
+            "revision": next_revision(self._connection, own.topic),
+        }
+        key = {"task_id": own.task_id, "version": own.version, "day": day}
+        t = schema.backfill_days
+        if "lines" not in values:
+            same = [t.c[name] == value for name, value in key.items()]
+            self._connection.execute(sa.update(t).where(*same).values(**values))
+            return
+        statement = insert(t).values(topic=own.topic, **key, **values)
+        self._connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
+
+
+def next_revision(connection: sa.Connection, topic: str) -> int:
+    """Raise the topic's revision within the transaction; another one that wants to waits for its end."""
+    t = schema.backfill_revisions
+    statement = insert(t).values(topic=topic, revision=1)
+    statement = statement.on_conflict_do_update(index_elements=["topic"], set_={"revision": t.c.revision + 1})
+    return int(connection.execute(statement.returning(t.c.revision)).scalar_one())
+
+
+def versions_of(days: Iterable[FilledDay]) -> set[Version]:
+    return {(day.task_id, day.version) for day in days}
