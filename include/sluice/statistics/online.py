@@ -11,8 +11,8 @@ A batch is an offset range of each partition, beginning where the newest commit 
 5. writes the new blocks to HBase, as columns that nobody reads yet;
 6. commits in PostgreSQL: the row (topic, seq) with everything that is true because of it, in one
    transaction. A second writer collides here, and stops;
-7. projects: writes the results of the series touched, notes that it did, deletes the columns replaced, and
-   shows the offsets to Kafka and the progress to whoever looks.
+7. projects: writes the results of the series touched (with what backfills counted of them), notes that it
+   did, deletes the columns replaced, and shows the offsets to Kafka and the progress to whoever looks.
 
 Death before 6 leaves columns that were never committed, and the next start counts the same lines anew.
 Death after it leaves results that lag behind the state, and the next start projects the commits not yet
@@ -39,19 +39,22 @@ import pyarrow as pa
 from kafka.errors import KafkaError
 
 from sluice.settings import Settings
+from sluice.statistics.backfilled import Backfilled
 from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, unpack
+from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
 from sluice.statistics.faults import crash_point
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.offsets import TopicOffsets, TopicReplaced, starting_offsets
-from sluice.statistics.partition_pass import FOUND, Gathered, PartitionPass
+from sluice.statistics.partition_pass import FOUND, FOUND_ARROW, Gathered, PartitionPass
 from sluice.statistics.plan import Plan
 from sluice.statistics.progress import Progress
 from sluice.statistics.results import results
 from sluice.statistics.set_aside import Failures, TasksFailed, each_or_all, leaving_out
 from sluice.statistics.state import State
+from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
-from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.postgres import engine, patiently
 from sluice.tasks.spec import ActiveTask, TopicSpec
 from sluice.tasks.store import TaskStore
@@ -62,6 +65,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EPOCH = date(1970, 1, 1)
+# In ms, HBase's unit: a backfill writes results a millisecond after the newest commit, and before the next.
+COMMITS_APART = timedelta(milliseconds=2)
 
 
 class Closed(RuntimeError):
@@ -86,6 +91,7 @@ class MicroBatch:
         self._tasks = TaskStore(engine(settings))
         self._hbase = HBase.of(settings)
         self._state = State(self._log, self._hbase)
+        self._backfilled = Backfilled(Backfills(engine(settings)), self._hbase, topic)
         self._offsets = TopicOffsets(settings, topic)
         self._claim = TopicClaim(engine(settings), topic)
         self._gate = threading.Lock()
@@ -137,7 +143,7 @@ class MicroBatch:
 
     def __call__(self, lines: DataFrame, batch_id: int) -> None:
         with self._gate:
-            if self._closed:
+            if self._closed or self.failure is not None:
                 raise Closed(self.topic)
             try:
                 self._count(lines, end_offsets(self._checkpoint, self.topic, batch_id))
@@ -185,6 +191,34 @@ class MicroBatch:
             durations=clock.laps,
         )
 
+    def take_up(self) -> None:
+        """Commit a change of the tasks while no line comes: a version is valid, or over, from here on.
+
+        Without it a task on a topic that rests would have no first commit, and no backfill could know which
+        lines are its own. Nothing is done while a batch runs or has lines to count: it brings the change.
+        """
+        if not self._gate.acquire(blocking=False):
+            return
+        try:
+            if self._closed or self.failure is not None or not self._position:
+                return
+            tasks = {(task.task_id, task.version): task for task in self._tasks.active(self.topic)}
+            if tasks.keys() == self._open or self._show() != 0:
+                return
+            nothing, ledger = Gathered.of(FOUND_ARROW.empty_table()), ByteLedger()
+            commit = self._commit(self._seq + 1, dict(self._position), tasks, nothing, ledger)
+            try:
+                self._log.append(commit)
+                self._log.set_projected(commit.seq)
+            except Exception as error:  # made or not: the next start will know
+                self.failure = error
+                raise
+            self._known |= tasks
+            self._seq, self._committed_at = commit.seq, commit.committed_at
+            self._open = set(commit.tasks)
+        finally:
+            self._gate.release()
+
     def _attempt(
         self, lines: DataFrame, clock: _Clock, tasks: Mapping[Version, ActiveTask]
     ) -> tuple[Gathered, ByteLedger, Changes]:
@@ -226,7 +260,7 @@ class MicroBatch:
             seq=seq,
             token=self.token,
             topic_id=self._topic_id,
-            committed_at=max(now, self._committed_at + timedelta(milliseconds=1)),
+            committed_at=max(now, self._committed_at + COMMITS_APART),
             start={partition: self._position.get(partition, 0) for partition in end},
             end=end,
             tasks=sorted(tasks),
@@ -252,6 +286,8 @@ class MicroBatch:
 
     def _project(self, touched: pa.Table) -> int:
         """Write the online results of these series; how many. Tasks whose results raise are set aside."""
+        touched, failures = self._backfilled.added(touched)
+        self._set_aside(failures)
         versions = set(zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True))
         for version in versions - self._known.keys():
             self._known[version] = patiently(partial(self._tasks.version, *version), self._log.patience)
@@ -261,11 +297,8 @@ class MicroBatch:
         if not found:
             return 0
         rows = pa.concat_tables(found)
-        cells = zip(rows.column("row").to_pylist(), rows.column("text").to_pylist(), strict=True)
         stamp = round(self._committed_at.timestamp() * 1000)
-        return self._hbase.put(
-            RESULTS, ((row, {ONLINE: text.encode()}) for row, text in cells), timestamp=stamp
-        )
+        return self._hbase.put(RESULTS, online_cells(rows), timestamp=stamp)
 
     def _project_missed(self) -> None:
         """Project the blocks of commits whose projection was cut short."""

@@ -39,6 +39,7 @@ STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 2.0
 TOPICS_SECONDS = 10.0  # how soon a task on a new topic gets its query
+TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on a topic that rests
 STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
 
 
@@ -58,6 +59,7 @@ class TopicStream:
         self._scratch: Path | None = None
         self._started = 0.0
         self._due = 0.0
+        self._look = 0.0
         self._pause = FIRST_PAUSE
 
     def poll(self) -> None:
@@ -65,6 +67,7 @@ class TopicStream:
         if self._query is not None and self._query.isActive:
             if time.monotonic() - self._started > STEADY_SECONDS:
                 self._pause = FIRST_PAUSE
+            self._take_up()
             return
         if self._query is not None:
             self._failed(self._end() or RuntimeError("the query ended by itself"))
@@ -72,6 +75,19 @@ class TopicStream:
             try:
                 self._start()
             except Exception as error:  # whatever it is, the other topics go on
+                self._failed(self._end() or error)
+
+    def _take_up(self) -> None:
+        """Let a change of the tasks count although no line comes."""
+        if self._batch is None or time.monotonic() < self._look:
+            return
+        self._look = time.monotonic() + TAKE_UP_SECONDS
+        try:
+            self._batch.take_up()
+        except Exception as error:
+            if self._batch.failure is None:  # nothing was begun
+                log.warning("topic %s: cannot look for changed tasks: %s", self.topic, error)
+            else:
                 self._failed(self._end() or error)
 
     def stop(self) -> None:
