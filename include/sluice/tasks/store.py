@@ -1,58 +1,41 @@
 """The tasks that are counted, with every version that ever was, in PostgreSQL.
 
 A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. Deleting
-a task ends its newest version; its rows stay, for its results carry its id.
+a task ends its newest version; its rows stay, for its results carry its id. A task that is paused, or was set
+aside because it failed, is not counted until somebody resumes it: the same version then counts on, over a new
+range of offsets.
 """
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
 from sluice.storage import schema
+from sluice.tasks import versions
+from sluice.tasks.changes import Diff, changed_fields, compare
+from sluice.tasks.lists import pins_of
+from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.topic import check_task
+from sluice.tasks.topics import topic_spec
+from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writing
 
 log = logging.getLogger(__name__)
 
-#: Writers wait for each other: two that apply the same file at once make one version, not two.
-_LOCK = 0x51_0C_E1
+#: What is kept of an error: enough to see what went wrong, little enough for a table on a screen.
+ERROR_CHARACTERS = 2_000
 
 _tasks, _versions = schema.tasks, schema.task_versions
-_ActiveTasks = list[ActiveTask]  # `TaskStore.list` hides the built-in
-
-
-class UnknownTask(LookupError):
-    """There is no such task, or no such version of it."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """A task as it stands: its newest version."""
-
-    task_id: int
-    name: str
-    topic: str
-    version: int
-    enabled: bool
-    spec: TaskSpec
-    created_at: dt.datetime  # of this version
-    created_by: str
-
-
-@dataclass(frozen=True)
-class Change:
-    """What applying one spec did."""
-
-    name: str
-    action: Literal["created", "changed", "unchanged"]
-    task_id: int
-    version: int
+# `TaskStore.list` hides the built-in.
+_ActiveTasks = list[ActiveTask]
+_Changes = list[Change]
+_Diffs = list[Diff]
+_History = list[HistoryEntry]
+_Pins = list[versions.Pins]
 
 
 class TaskStore:
@@ -60,54 +43,149 @@ class TaskStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        # A version never changes, so what `active` read once it need not parse again with each batch.
+        self._read: dict[str, dict[tuple[int, int], ActiveTask]] = {}
 
-    def apply(self, specs: Sequence[TaskSpec], user: str) -> list[Change]:
-        """Create what is new, give a new version to what changed, all or nothing; tasks not named stay."""
-        with self._writing() as connection:
-            return [self._apply(connection, spec, user) for spec in specs]
+    def apply(self, specs: Sequence[TaskSpec], user: str) -> _Changes:
+        """Create what is new, give a new version to what changed, all or nothing; tasks not named stay.
+
+        `TasksRefused` where a spec does not fit its topic or names a list that there is not.
+        """
+        with writing(self._engine) as connection:
+            pins = _check(connection, specs)
+            return [self._apply(connection, spec, own, user) for spec, own in zip(specs, pins, strict=True)]
+
+    def diff(self, specs: Sequence[TaskSpec]) -> _Diffs:
+        """What `apply` would do with these specs; refuses what it would refuse."""
+        with self._engine.connect() as connection:
+            _check(connection, specs)
+            found = []
+            for spec in specs:
+                task = _find(connection, spec.name)
+                found.append(compare(task.spec if task else None, spec, task.version if task else 0))
+            return found
 
     def list(self, topic: str | None = None) -> list[Task]:
         """The tasks there are, by name."""
-        query = self._current().order_by(_tasks.c.name)
+        query = versions.current().order_by(_tasks.c.name)
         if topic is not None:
             query = query.where(_tasks.c.topic == topic)
         with self._engine.connect() as connection:
-            return [_task(row) for row in connection.execute(query)]
+            return [versions.as_task(row) for row in connection.execute(query)]
 
     def get(self, name: str) -> Task:
         """The task of that name; `UnknownTask` if there is none."""
         with self._engine.connect() as connection:
-            return self._get(connection, name)
+            return versions.one(connection, name)
 
     def delete(self, name: str, user: str) -> Task:
         """End the task; its name is free again. `UnknownTask` if there is none."""
-        with self._writing() as connection:
-            task = self._get(connection, name)
-            connection.execute(
-                sa.update(_tasks).where(_tasks.c.id == task.task_id).values(deleted_at=sa.func.now())
-            )
-        log.info("task %s (%sv%s) was deleted by %s", name, task.task_id, task.version, user)
+        with writing(self._engine) as connection:
+            task = versions.one(connection, name)
+            _update(connection, task, deleted_at=sa.func.now())
+            versions.record(connection, task.key, "deleted", user)
+        log.info("task %s (%s) was deleted by %s", name, task.label, user)
         return task
 
-    def active(self, topic: str) -> _ActiveTasks:
-        """What the next batch of the topic counts, by id."""
-        query = self._current().where(_tasks.c.topic == topic, _tasks.c.enabled).order_by(_tasks.c.id)
+    def pause(self, name: str, user: str) -> Task:
+        """Count the task no more from the next batch on. `UnknownTask` if there is none."""
+        with writing(self._engine) as connection:
+            task = versions.one(connection, name)
+            if task.enabled:
+                _update(connection, task, enabled=False)
+                versions.record(connection, task.key, "paused", user)
+            return versions.one(connection, name)
+
+    def resume(self, name: str, user: str) -> Task:
+        """Count a paused or failed task again from the next batch on; its error is cleared.
+
+        The lines in between are not counted by it. `UnknownTask` if there is none.
+        """
+        with writing(self._engine) as connection:
+            task = versions.one(connection, name)
+            if task.state != "active":
+                _update(connection, task, enabled=True, failed_at=None, error=None)
+                was = f"after: {task.error}" if task.error else ""
+                versions.record(connection, task.key, "resumed", user, was)
+            return versions.one(connection, name)
+
+    def set_aside(self, task_id: int, version: int, message: str) -> bool:
+        """Count a version that failed no more, and show why on the task; whether that was news.
+
+        No news: the task has a newer version, is deleted, or was set aside already.
+        """
+        error = message.replace("\0", "\\x00")[:ERROR_CHARACTERS] or "no message"
+        c = _tasks.c
+        with writing(self._engine) as connection:
+            changed = connection.execute(
+                sa.update(_tasks)
+                .where(c.id == task_id, c.version == version, c.deleted_at.is_(None), c.failed_at.is_(None))
+                .values(failed_at=sa.func.now(), error=error)
+            )
+            if changed.rowcount:
+                versions.record(connection, (task_id, version), "failed", versions.PLATFORM, error)
+        if changed.rowcount:
+            log.error("task %sv%s is set aside: %s", task_id, version, error)
+        return bool(changed.rowcount)
+
+    def history(self, name: str) -> _History:
+        """What happened to the tasks of that name, deleted ones included, the oldest first.
+
+        `UnknownTask` if there never was any.
+        """
+        c = schema.task_changes.c
+        query = (
+            sa.select(c.task_id, c.version, c.action, c.at, c.by, c.detail)
+            .join(_tasks, _tasks.c.id == c.task_id)
+            .where(_tasks.c.name == name)
+            .order_by(c.id)
+        )
         with self._engine.connect() as connection:
-            rows = [_task(row) for row in connection.execute(query)]
-        return [ActiveTask(row.task_id, row.version, row.spec) for row in rows]
+            found = [HistoryEntry(**row._mapping) for row in connection.execute(query)]
+        if not found:
+            raise UnknownTask(f"there never was a task {name!r}: `sluice tasks list` shows what there is")
+        return found
+
+    def active(self, topic: str) -> _ActiveTasks:
+        """What the next batch of the topic counts, by id; value lists are resolved.
+
+        A task whose metrics are gone is set aside: the others go on.
+        """
+        c = _tasks.c
+        query = versions.current().where(c.topic == topic, c.enabled, c.failed_at.is_(None)).order_by(c.id)
+        known, broken = self._read.get(topic, {}), {}
+        with self._engine.connect() as connection:
+            rows = {(row.id, row.version): row for row in connection.execute(query)}
+            new = []
+            for (task_id, version), row in rows.items():
+                if (task_id, version) in known:
+                    continue
+                try:
+                    new.append(((task_id, version), TaskSpec.model_validate(row.spec), row.sets))
+                except ValidationError as error:
+                    broken[task_id, version] = "; ".join(found["msg"] for found in error.errors())
+            known |= {(task.task_id, task.version): task for task in versions.with_lists(connection, new)}
+        for (task_id, version), message in broken.items():
+            self.set_aside(task_id, version, message)
+        self._read[topic] = {key: known[key] for key in rows if key in known}
+        return [*self._read[topic].values()]
 
     def version(self, task_id: int, version: int) -> ActiveTask:
-        """One version of a task, also of a deleted one; `UnknownTask` if there never was any such."""
-        query = sa.select(_versions.c.spec).where(
+        """One version of a task, also of a deleted one, with its value lists resolved.
+
+        `UnknownTask` if there never was any such.
+        """
+        query = sa.select(_versions.c.spec, _versions.c.sets).where(
             _versions.c.task_id == task_id, _versions.c.version == version
         )
         with self._engine.connect() as connection:
-            spec = connection.execute(query).scalar_one_or_none()
-        if spec is None:
-            raise UnknownTask(
-                f"task {task_id} has no version {version}: `sluice tasks list` shows what there is"
-            )
-        return ActiveTask(task_id, version, TaskSpec.model_validate(spec))
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                raise UnknownTask(
+                    f"task {task_id} has no version {version}: `sluice tasks list` shows what there is"
+                )
+            spec = versions.stored_spec(row.spec)
+            return versions.with_lists(connection, [((task_id, version), spec, row.sets)])[0]
 
     def topics(self) -> Sequence[str]:
         """The topics that have an enabled task, by name."""
@@ -115,69 +193,42 @@ class TaskStore:
         with self._engine.connect() as connection:
             return sorted(connection.execute(query).scalars())
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[sa.Connection]:
-        with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-            yield connection
-
-    def _current(self) -> sa.Select[Any]:
-        joined = (_versions.c.task_id == _tasks.c.id) & (_versions.c.version == _tasks.c.version)
-        return (
-            sa.select(
-                _tasks.c.id,
-                _tasks.c.name,
-                _tasks.c.topic,
-                _tasks.c.version,
-                _tasks.c.enabled,
-                _versions.c.spec,
-                _versions.c.created_at,
-                _versions.c.created_by,
-            )
-            .join(_versions, joined)
-            .where(_tasks.c.deleted_at.is_(None))
-        )
-
-    def _get(self, connection: sa.Connection, name: str) -> Task:
-        row = connection.execute(self._current().where(_tasks.c.name == name)).one_or_none()
-        if row is None:
-            raise UnknownTask(f"there is no task {name!r}: `sluice tasks list` shows what there is")
-        return _task(row)
-
-    def _apply(self, connection: sa.Connection, spec: TaskSpec, user: str) -> Change:
-        row = connection.execute(self._current().where(_tasks.c.name == spec.name)).one_or_none()
-        action: Literal["created", "changed"] = "changed"
-        if row is None:
-            insert = sa.insert(_tasks).values(name=spec.name, topic=spec.topic, version=1)
-            task_id, version = connection.execute(insert.returning(_tasks.c.id)).scalar_one(), 1
-            action = "created"
-        else:
-            task = _task(row)
-            if task.spec == spec:
-                return Change(spec.name, "unchanged", task.task_id, task.version)
-            task_id, version = task.task_id, task.version + 1
-            connection.execute(
-                sa.update(_tasks).where(_tasks.c.id == task_id).values(topic=spec.topic, version=version)
-            )
-        connection.execute(
-            sa.insert(_versions).values(
-                task_id=task_id,
-                version=version,
-                spec=spec.model_dump(mode="json", exclude_none=True),
-                created_by=user,
-            )
-        )
-        return Change(spec.name, action, task_id, version)
+    def _apply(self, connection: sa.Connection, spec: TaskSpec, pins: versions.Pins, user: str) -> Change:
+        task = _find(connection, spec.name)
+        if task is None:
+            insert = sa.insert(_tasks).values(name=spec.name, topic=spec.topic, version=1, enabled=True)
+            task_id = connection.execute(insert.returning(_tasks.c.id)).scalar_one()
+            versions.add_version(connection, (task_id, 1), spec, pins, user)
+            versions.record(connection, (task_id, 1), "created", user)
+            return Change(spec.name, "created", task_id, 1)
+        if task.spec == spec:
+            return Change(spec.name, "unchanged", task.task_id, task.version)
+        why = ", ".join(changed_fields(task.spec, spec))
+        version = versions.advance(connection, task, spec, pins, by=user, why=why)
+        return Change(spec.name, "changed", task.task_id, version)
 
 
-def _task(row: sa.Row[Any]) -> Task:
-    return Task(
-        task_id=row.id,
-        name=row.name,
-        topic=row.topic,
-        version=row.version,
-        enabled=row.enabled,
-        spec=TaskSpec.model_validate(row.spec),
-        created_at=row.created_at,
-        created_by=row.created_by,
-    )
+def _find(connection: sa.Connection, name: str) -> Task | None:
+    row = connection.execute(versions.current().where(_tasks.c.name == name)).one_or_none()
+    return None if row is None else versions.as_task(row)
+
+
+def _update(connection: sa.Connection, task: Task, **values: object) -> None:
+    connection.execute(sa.update(_tasks).where(_tasks.c.id == task.task_id).values(**values))
+
+
+def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
+    """The versions of the value lists that each spec names; `TasksRefused` for what does not fit."""
+    problems: list[Problem] = []
+    pins = []
+    for number, spec in enumerate(specs):
+        own, missing = pins_of(connection, spec)
+        pins.append(own)
+        found = [*missing, *check_task(spec, topic_spec(connection, spec.topic))]
+        problems += [Problem(f"/{number}{problem.pointer}", problem.message) for problem in found]
+    if problems:
+        raise TasksRefused(problems)
+    return pins
+
+
+__all__ = ["Change", "Diff", "HistoryEntry", "Task", "TaskStore", "UnknownTask"]

@@ -1,0 +1,55 @@
+"""How one version of a task differs from another, in words and as a diff."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import yaml
+
+from sluice.tasks.spec import TaskSpec
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What applying one spec would do: nothing is changed by asking."""
+
+    name: str
+    action: Literal["created", "changed", "unchanged"]
+    fields: tuple[str, ...]  # what is different, e.g. ("period", "metrics")
+    text: str  # a unified diff of the task's YAML; empty if it is unchanged
+
+
+def compare(old: TaskSpec | None, new: TaskSpec, version: int) -> Diff:
+    """`version` is the old one's."""
+    if old == new:
+        return Diff(new.name, "unchanged", (), "")
+    before, after = {} if old is None else old.document(), new.document()
+    text = "\n".join(
+        difflib.unified_diff(
+            _lines(before),
+            _lines(after),
+            f"{new.name} version {version}" if old else "/dev/null",
+            f"{new.name} version {version + 1}",
+            n=2,
+            lineterm="",
+        )
+    )
+    return Diff(new.name, "changed" if old else "created", changed_fields(old, new), text)
+
+
+def changed_fields(old: TaskSpec | None, new: TaskSpec) -> tuple[str, ...]:
+    """The top-level keys of the compiled task whose values differ."""
+    if old is None:
+        return ()
+    return tuple(name for name in TaskSpec.model_fields if getattr(old, name) != getattr(new, name))
+
+
+def to_yaml(documents: list[dict[str, Any]]) -> str:
+    """Documents as a file that `apply` takes."""
+    return yaml.safe_dump(documents, sort_keys=False, allow_unicode=True)
+
+
+def _lines(document: dict[str, Any]) -> list[str]:
+    return to_yaml([document]).splitlines() if document else []

@@ -1,0 +1,133 @@
+"""What the lines of each topic look like, as users told it.
+
+Both layers must parse the same lines alike, so a topic's format is settled by its first line: after that a
+different one needs a new topic.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.tasks import versions
+from sluice.tasks.problem import Problem, TasksRefused
+from sluice.tasks.topic import TopicSpec, check_task
+
+_topics = schema.topics
+
+
+class TopicInUse(ValueError):
+    """The topic has lines already, and another format was given for it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"topic {name!r} has lines already, read in the format that it has: make a new topic for another"
+        )
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic: as a user described it, or as it is taken without a description."""
+
+    spec: TopicSpec
+    tasks: int
+    created_at: dt.datetime | None = None  # None: never described
+    created_by: str | None = None
+
+
+class TopicStore:
+    """Reads and writes descriptions of topics; every method is one transaction."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+
+    def get(self, name: str) -> TopicSpec:
+        """The topic's format: Apache's access log unless somebody described it."""
+        with self._engine.connect() as connection:
+            return topic_spec(connection, name)
+
+    def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
+        """Settle what the topic's lines look like.
+
+        Raises `TopicInUse` when it has lines of another format, `TasksRefused` when a task does not fit.
+        """
+        return self.apply_all([spec], user)[0]
+
+    def apply_all(
+        self, specs: Sequence[TopicSpec], user: str
+    ) -> Sequence[Literal["created", "changed", "unchanged"]]:
+        """All of the specs or none."""
+        with versions.writing(self._engine) as connection:
+            return [self._apply(connection, spec, user) for spec in specs]
+
+    def list(self) -> list[Topic]:
+        """The topics that somebody described or that a task reads, by name."""
+        t = schema.tasks.c
+        counted = sa.select(t.topic, sa.func.count()).where(t.deleted_at.is_(None)).group_by(t.topic)
+        with self._engine.connect() as connection:
+            tasks = {row[0]: int(row[1]) for row in connection.execute(counted)}
+            described = {row.name: row for row in connection.execute(sa.select(_topics))}
+        found = []
+        for name in sorted({*tasks, *described}):
+            row, count = described.get(name), tasks.get(name, 0)
+            if row is None:
+                found.append(Topic(TopicSpec(name=name), count))
+            else:
+                spec = TopicSpec.model_validate(row.spec)
+                found.append(Topic(spec, count, row.created_at, row.created_by))
+        return found
+
+    def _apply(
+        self, connection: sa.Connection, spec: TopicSpec, user: str
+    ) -> Literal["created", "changed", "unchanged"]:
+        row = connection.execute(sa.select(_topics).where(_topics.c.name == spec.name)).one_or_none()
+        before = TopicSpec(name=spec.name) if row is None else TopicSpec.model_validate(row.spec)
+        if before == spec and row is not None:
+            return "unchanged"
+        if before != spec:
+            if _has_lines(connection, spec.name):
+                raise TopicInUse(spec.name)
+            _check_tasks(connection, spec)
+        document = spec.model_dump(mode="json", exclude_none=True)
+        if row is None:
+            connection.execute(sa.insert(_topics).values(name=spec.name, spec=document, created_by=user))
+            return "created"
+        connection.execute(
+            sa.update(_topics)
+            .where(_topics.c.name == spec.name)
+            .values(spec=document, created_by=user, created_at=sa.func.now())
+        )
+        return "changed"
+
+
+def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
+    """The topic's format; a topic that nobody described is an access log."""
+    query = sa.select(_topics.c.spec).where(_topics.c.name == name)
+    document = connection.execute(query).scalar_one_or_none()
+    return TopicSpec(name=name) if document is None else TopicSpec.model_validate(document)
+
+
+def _has_lines(connection: sa.Connection, name: str) -> bool:
+    """Whether either layer has read any: the archive notes the days of the lines that it writes."""
+    tables = (schema.commits, schema.archive_files)
+    return any(
+        connection.execute(sa.select(sa.literal(1)).where(table.c.topic == name).limit(1)).first()
+        for table in tables
+    )
+
+
+def _check_tasks(connection: sa.Connection, spec: TopicSpec) -> None:
+    query = versions.current().where(schema.tasks.c.topic == spec.name).order_by(schema.tasks.c.name)
+    tasks = [versions.as_task(row) for row in connection.execute(query)]
+    problems = [
+        Problem("", f"task {task.name!r} does not fit: {problem.message}")
+        for task in tasks
+        for problem in check_task(task.spec, spec)
+    ]
+    if problems:
+        raise TasksRefused(problems)

@@ -1,0 +1,209 @@
+"""Tasks and their versions as rows of PostgreSQL: what the stores of tasks and of value lists share.
+
+A change never edits a version: it adds one. Which values a filter's list had is part of the version (`sets`),
+so a version means the same for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from pydantic import ValidationError
+
+from sluice.storage import schema
+from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
+
+#: Writers wait for each other: two that apply the same file at once make one version, not two.
+_LOCK = 0x51_0C_E1
+#: Who set a task aside: the platform itself.
+PLATFORM = "sluice"
+
+State = Literal["active", "paused", "failed"]
+Pins = Mapping[str, int]  # value list: version
+Key = tuple[int, int]  # task id and version
+
+_tasks, _versions, _lists = schema.tasks, schema.task_versions, schema.value_lists
+
+
+class UnknownTask(LookupError):
+    """There is no such task, or no such version of it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as it stands: its newest version."""
+
+    task_id: int
+    name: str
+    topic: str
+    version: int
+    enabled: bool
+    spec: TaskSpec
+    created_at: dt.datetime  # of this version
+    created_by: str
+    sets: Pins
+    failed_at: dt.datetime | None = None
+    error: str | None = None
+
+    @property
+    def state(self) -> State:
+        if self.failed_at is not None:
+            return "failed"
+        return "active" if self.enabled else "paused"
+
+    @property
+    def key(self) -> Key:
+        return self.task_id, self.version
+
+    @property
+    def label(self) -> str:
+        """The task's part of every key: id and version."""
+        return f"{self.task_id}v{self.version}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What applying one spec did."""
+
+    name: str
+    action: Literal["created", "changed", "unchanged"]
+    task_id: int
+    version: int
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One thing that happened to a task."""
+
+    task_id: int
+    version: int
+    action: str  # created, changed, paused, resumed, deleted, failed, backfilled
+    at: dt.datetime
+    by: str
+    detail: str
+
+
+@contextlib.contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction that changes tasks, lists or topics; one at a time."""
+    with engine.begin() as connection:
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        yield connection
+
+
+def current() -> sa.Select[Any]:
+    """The newest version of every task that is not deleted."""
+    joined = (_versions.c.task_id == _tasks.c.id) & (_versions.c.version == _tasks.c.version)
+    return (
+        sa.select(
+            _tasks.c.id,
+            _tasks.c.name,
+            _tasks.c.topic,
+            _tasks.c.version,
+            _tasks.c.enabled,
+            _tasks.c.failed_at,
+            _tasks.c.error,
+            _versions.c.spec,
+            _versions.c.sets,
+            _versions.c.created_at,
+            _versions.c.created_by,
+        )
+        .join(_versions, joined)
+        .where(_tasks.c.deleted_at.is_(None))
+    )
+
+
+def one(connection: sa.Connection, name: str) -> Task:
+    """The task of that name; `UnknownTask` if there is none."""
+    row = connection.execute(current().where(_tasks.c.name == name)).one_or_none()
+    if row is None:
+        raise UnknownTask(f"there is no task {name!r}: `sluice tasks list` shows what there is")
+    return as_task(row)
+
+
+def as_task(row: sa.Row[Any]) -> Task:
+    return Task(
+        task_id=row.id,
+        name=row.name,
+        topic=row.topic,
+        version=row.version,
+        enabled=row.enabled,
+        spec=stored_spec(row.spec),
+        created_at=row.created_at,
+        created_by=row.created_by,
+        sets=dict(row.sets),
+        failed_at=row.failed_at,
+        error=row.error,
+    )
+
+
+def stored_spec(document: Mapping[str, Any]) -> TaskSpec:
+    """A spec as it was stored, also one whose metrics are not there any more.
+
+    A team may take a metric's file away; the tasks that use it must still be listed, changed and deleted.
+    """
+    try:
+        return TaskSpec.model_validate(document)
+    except ValidationError:
+        bare = {**document, "metrics": ["count"], "measure": None}
+        measure = document.get("measure")
+        whole = {
+            "metrics": tuple(document["metrics"]),
+            "measure": None if measure is None else Measure.model_validate(measure),
+        }
+        return TaskSpec.model_validate(bare).model_copy(update=whole)
+
+
+def add_version(connection: sa.Connection, key: Key, spec: TaskSpec, pins: Pins, user: str) -> None:
+    connection.execute(
+        sa.insert(_versions).values(
+            task_id=key[0],
+            version=key[1],
+            spec=spec.model_dump(mode="json", exclude_none=True),
+            sets=dict(pins),
+            created_by=user,
+        )
+    )
+
+
+def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *, by: str, why: str) -> int:
+    """Give a task its next version, whose number is returned. A failure was the old version's."""
+    version = task.version + 1
+    connection.execute(
+        sa.update(_tasks)
+        .where(_tasks.c.id == task.task_id)
+        .values(topic=spec.topic, version=version, failed_at=None, error=None)
+    )
+    add_version(connection, (task.task_id, version), spec, pins, by)
+    record(connection, (task.task_id, version), "changed", by, why)
+    return version
+
+
+def record(connection: sa.Connection, key: Key, action: str, user: str, detail: str = "") -> None:
+    """Write into the task's history."""
+    connection.execute(
+        sa.insert(schema.task_changes).values(
+            task_id=key[0], version=key[1], action=action, by=user, detail=detail
+        )
+    )
+
+
+def with_lists(connection: sa.Connection, rows: Iterable[tuple[Key, TaskSpec, Pins]]) -> list[ActiveTask]:
+    """Task id and version, spec, and pins as the engine takes them: with the lists' values in place."""
+    found = list(rows)
+    wanted = sorted({pin for *_, pins in found for pin in pins.items()})
+    values: dict[tuple[str, int], tuple[str, ...]] = {}
+    if wanted:
+        query = sa.select(_lists.c.name, _lists.c.version, _lists.c["values"]).where(
+            sa.tuple_(_lists.c.name, _lists.c.version).in_(wanted)
+        )
+        values = {(row.name, row.version): tuple(row[2]) for row in connection.execute(query)}
+    return [
+        ActiveTask(*key, spec.with_sets({name: values[name, n] for name, n in pins.items()}))
+        for key, spec, pins in found
+    ]

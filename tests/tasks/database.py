@@ -1,0 +1,25 @@
+"""The platform's tables in a database without a server, for tests that need no PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import StaticPool
+
+from sluice.storage.schema import metadata
+
+
+def sqlite() -> sa.Engine:
+    """All tables, empty, in memory. Its advisory lock locks nothing: SQLite has one writer anyway."""
+    engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: Any) -> None:
+        connection.create_function("pg_advisory_xact_lock", 1, lambda key: None)
+
+    metadata.create_all(engine)
+    with engine.begin() as connection:  # a partial index there, which SQLite does not take from the metadata
+        connection.execute(sa.text("DROP INDEX tasks_name"))
+        connection.execute(sa.text("CREATE UNIQUE INDEX tasks_name ON tasks (name) WHERE deleted_at IS NULL"))
+    return engine
