@@ -87,9 +87,15 @@ def write_logs(lines: DataFrame, plan: Plan, location: str) -> tuple[int, int]:
 
 
 def write_results(
-    spark: SparkSession, plan: Plan, tasks: Sequence[ActiveTask], logs: str, location: str
+    spark: SparkSession,
+    plan: Plan,
+    tasks: Sequence[ActiveTask],
+    logs: str,
+    location: str,
+    *,
+    backwards: Plan | None = None,
 ) -> None:
-    """Write the partition of `task_results` from that of `logs`."""
+    """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions."""
     from pyspark.sql import functions as F
 
     lines = (
@@ -102,7 +108,7 @@ def write_results(
         )
     )
     (
-        lines.mapInArrow(partial(to_partials, plan=plan), _spark_schema(PARTIALS))
+        lines.mapInArrow(partial(to_partials, plan=plan, backwards=backwards), _spark_schema(PARTIALS))
         .repartition(*KEYS)
         .mapInArrow(partial(to_results, tasks=tasks), _spark_schema(RESULTS))
         .write.parquet(location)

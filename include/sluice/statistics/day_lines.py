@@ -60,23 +60,23 @@ def to_logs(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.Record
         parsed = fields(lines)
         columns = [
             *(batch.column(name) for name in (*DAY_LINES.names, "copies")),
-            _reasons(batch, plan),
+            reasons(batch, plan),
             *(parsed[name] for name in FIELDS.names),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=LOG_LINES)
 
 
-def _reasons(batch: pa.RecordBatch, plan: Plan) -> pa.Array:
+def reasons(batch: pa.RecordBatch, plan: Plan) -> pa.Array:
     """Why a line is counted by no task, as the engine says; asked where a value can be over the limit."""
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
-    reasons = dead_reason(lines, everything, plan.limits)
+    found = dead_reason(lines, everything, plan.limits)
     long: Bools = pc.greater(
         pc.multiply(pc.binary_length(lines).cast(pa.int64()), WIDEST), plan.limits.dimension_bytes
     ).to_numpy(zero_copy_only=False)
     if not long.any():
-        return reasons
+        return found
     at = np.flatnonzero(long)
-    found = np.array(reasons.to_pylist(), object)
-    found[at] = count(batch.select(RECORDS.names).take(pa.array(at)), plan).reason.to_pylist()
-    return pa.array(found, pa.string())
+    asked = np.array(found.to_pylist(), object)
+    asked[at] = count(batch.select(RECORDS.names).take(pa.array(at)), plan).reason.to_pylist()
+    return pa.array(asked, pa.string())

@@ -4,7 +4,8 @@
 2. The files that hold lines of the day are read once; doubles go, the first offset of an identity stays;
    what is left is written as the day's lines.
 3. Those lines, read back (of `logs` the tasks need three columns of eighteen), are counted by the same code
-   as in the speed layer, each task version over just the offsets it was valid for.
+   as in the speed layer, each task version over just the offsets it was valid for, and those that it was
+   filled backwards for.
 4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a
    half, and a day without lines is an empty partition.
 5. The book of days gets the cut and the counts, in one statement. A run that dies before is simply repeated.
@@ -82,15 +83,20 @@ class _Batch:
         topic_id = index.newest_id(settings, topic)
         cut = index.positions(settings, topic, topic_id) if topic_id else {}
         files = index.files_for(settings, topic, day, cut, topic_id) if topic_id else []
-        versions = task_versions(self.book.engine, topic)
-        plan = Plan.of(versions.tasks, settings.limits, TopicSpec(name=topic), versions.ranges)
+        versions = task_versions(self.book.engine, topic, day)
+        spec = TopicSpec(name=topic)
+        plan = Plan.of(versions.tasks, settings.limits, spec, versions.ranges)
+        filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
+        backwards = Plan.of(filled, settings.limits, spec, versions.filled) if filled else None
 
         partitions = {name: Partition.new(settings, name, which) for name in ("logs", "task_results")}
         logs, results = (partition.location for partition in partitions.values())
         paths = [settings.hdfs.namenode + file.path for file in files]
         lines = day_job.unique(day_job.archived(self.spark, paths, cut), which, plan)
         raw_lines, kept = day_job.write_logs(lines, plan, logs)
-        day_job.write_results(self.spark, plan, versions.tasks, logs, results)
+        if versions.dropped:
+            plan, backwards = plan.without(versions.ranges), None
+        day_job.write_results(self.spark, plan, versions.tasks, logs, results, backwards=backwards)
 
         store = HdfsStore.of(settings)
         for name, partition in partitions.items():
@@ -104,6 +110,7 @@ class _Batch:
             tasks_seq=versions.seq,
             raw_lines=raw_lines,
             lines=kept,
+            backfills=versions.backfills,
         )
 
 

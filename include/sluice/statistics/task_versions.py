@@ -4,37 +4,66 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 
 import sqlalchemy as sa
 
 from sluice.statistics.plan import Range
 from sluice.storage import schema
+from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, Version
+from sluice.storage.days import Days
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 
 
 @dataclass(frozen=True)
 class TaskVersions:
-    """The task versions of a topic, where they are valid, and the commit up to which that is known."""
+    """The task versions of a topic, where they are valid, and the commit up to which that is known.
+
+    `filled`: what versions were filled backwards for a day, and the offsets that they count beside their
+    ranges, up to the topic's revision `backfills`. These ranges decide for no other task which lines are dead
+    letters, for they came after all of these lines (`count_apart.py`). `dropped`: the day's
+    results are beyond retention, and nothing of it is counted; its lines live and die as they did.
+    """
 
     tasks: Sequence[ActiveTask]
     ranges: Mapping[Version, Sequence[Range]]
     seq: int
+    filled: Mapping[Version, Sequence[Range]] = field(default_factory=dict)
+    backfills: int = 0
+    dropped: bool = False
 
 
-def task_versions(database: sa.Engine, topic: str) -> TaskVersions:
-    """Every version that ever counted lines of the topic, also of tasks that are deleted now."""
-    head = CommitLog(
-        database, topic
-    ).head()  # before the ranges: what is committed in between shows as a change
+def task_versions(database: sa.Engine, topic: str, day: date | None = None) -> TaskVersions:
+    """Every version that ever counted lines of the topic, also of tasks that are deleted now.
+
+    With a day also what was filled backwards for it, and whether retention has dropped it.
+    """
+    # Before the rest: what is committed or filled in between shows as a change.
+    backfills = Backfills(database).revision(topic)
+    head = CommitLog(database, topic).head()
     t = schema.task_ranges.c
     query = sa.select(t.task_id, t.version, t.start, t.end).where(t.topic == topic).order_by(t.first_seq)
     ranges: dict[Version, list[Range]] = defaultdict(list)
+    first: dict[Version, Mapping[str, int]] = {}
     with database.connect() as connection:
         for row in connection.execute(query):
             ranges[row.task_id, row.version].append(Range.of(row.start, row.end))
+            first.setdefault((row.task_id, row.version), row.start)
     store = TaskStore(database)
     tasks = [store.version(task_id, version) for task_id, version in sorted(ranges)]
-    return TaskVersions(tasks, dict(ranges), head.seq if head else 0)
+    filled = Backfills(database).filled(topic, day) if day is not None else []
+    return TaskVersions(
+        tasks,
+        dict(ranges),
+        head.seq if head else 0,
+        {
+            (each.task_id, each.version): [Range.of({}, first[each.task_id, each.version])]
+            for each in filled
+            if each.projected
+        },
+        backfills,
+        dropped=day is not None and Days(database, topic).dropped(day),
+    )

@@ -6,7 +6,10 @@ A day is *closed* once it was published. It is *marked*, to be computed again, w
 - the speed layer counted a line of it at or beyond its cut (published: a late line; not yet published: it
   was superseded before it could be compared);
 - a task version began or ended below its cut in a commit that did not exist yet when the day was computed,
-  which therefore has the wrong versions.
+  which therefore has the wrong versions;
+- a version was filled backwards for it since it was computed, or is just being filled.
+
+A day that retention has *dropped* has no results any more; its lines are still computed and proved.
 """
 
 from __future__ import annotations
@@ -42,6 +45,7 @@ class Day:
     lines: int
     published_cut: dict[str, int] | None
     published_at: datetime | None
+    backfills: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,15 @@ class Days:
         return self._days(schema.days.c.run_id == run_id)
 
     def set_computed(
-        self, day: date, *, cut: Offsets, run_id: str, tasks_seq: int, raw_lines: int, lines: int
+        self,
+        day: date,
+        *,
+        cut: Offsets,
+        run_id: str,
+        tasks_seq: int,
+        raw_lines: int,
+        lines: int,
+        backfills: int = 0,
     ) -> Day:
         """Record a computation in one statement; that a day was published stays known."""
         values = {
@@ -77,6 +89,7 @@ class Days:
             "tasks_seq": tasks_seq,
             "raw_lines": raw_lines,
             "lines": lines,
+            "backfills": backfills,
         }
         statement = insert(schema.days).values(topic=self.topic, day=day, **values)
         statement = statement.on_conflict_do_update(
@@ -118,7 +131,15 @@ class Days:
         changed = self._changed_versions(day)
         if changed:
             return f"task version {', '.join(changed)} began or ended below the cut after it was computed"
+        filled = self._filled_since(day)
+        if filled:
+            return f"task version {', '.join(filled)} was filled backwards after it was computed"
         return None
+
+    def dropped(self, day: date) -> bool:
+        """Whether the day's results are beyond retention."""
+        t = schema.dropped_days.c
+        return bool(self._rows(sa.select(t.day).where(t.topic == self.topic, t.day == day)))
 
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:
@@ -149,6 +170,13 @@ class Days:
             if began or ended:
                 changed.append(f"{row.task_id}v{row.version}")
         return sorted(changed)
+
+    def _filled_since(self, day: Day) -> list[str]:
+        t = schema.backfill_days.c
+        query = sa.select(t.task_id, t.version).where(
+            t.topic == self.topic, t.day == day.day, sa.or_(t.revision > day.backfills, ~t.projected)
+        )
+        return sorted(f"{row.task_id}v{row.version}" for row in self._rows(query))
 
     def _days(self, condition: sa.ColumnElement[bool]) -> list[Day]:
         query = sa.select(schema.days).where(schema.days.c.topic == self.topic, condition)

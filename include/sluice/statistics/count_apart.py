@@ -1,0 +1,26 @@
+"""Counting lines for versions that were filled backwards: they came after the lines, and judge none of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan
+from sluice.statistics.set_aside import Failures
+
+
+def count_apart(batch: pa.RecordBatch | pa.Table, plan: Plan) -> tuple[pa.Table, Failures]:
+    """The PARTIALS of living lines, no version's rules touching another's, and why versions failed.
+
+    In the speed layer a dimension's value over the limit makes the line a dead letter, for every task. These
+    lines lived through that, without the versions of this plan: such a value keeps a line from its own
+    version only. So where one is found, which is rare, each version counts alone.
+    """
+    counted = count(batch, plan)
+    if counted.reason.null_count == len(counted.reason) or len(plan.tasks) == 1:
+        return counted.partials, counted.failed
+    alone = [count(batch, replace(plan, tasks=(task,))) for task in plan.tasks]
+    failed = {version: why for each in alone for version, why in each.failed.items()}
+    return pa.concat_tables([each.partials for each in alone]), failed
