@@ -1,0 +1,42 @@
+"""The stores of tasks, lists and topics, in memory and (with the stack) in PostgreSQL."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage.postgres import engine
+from sluice.tasks.lists import ValueLists
+from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
+from tests.tasks.database import sqlite
+
+
+@pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
+def database(request: pytest.FixtureRequest) -> sa.Engine:
+    if request.param == "memory":
+        return sqlite()
+    return engine(request.getfixturevalue("stack"))
+
+
+@pytest.fixture
+def tasks(database: sa.Engine) -> TaskStore:
+    return TaskStore(database)
+
+
+@pytest.fixture
+def lists(database: sa.Engine) -> ValueLists:
+    return ValueLists(database)
+
+
+@pytest.fixture
+def topics(database: sa.Engine) -> TopicStore:
+    return TopicStore(database)
+
+
+@pytest.fixture
+def unique() -> str:
+    """A name that no other test has, for tasks, lists and topics alike."""
+    return f"t{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,154 @@
+"""Pause, resume, set aside; what history and diff say of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.tasks import TaskSpec, TasksRefused
+from sluice.tasks.store import TaskStore, UnknownTask
+from tests.statistics.engine_samples import BYTES, spec
+
+
+def counts(name: str, **changes: Any) -> TaskSpec:
+    return spec(**{"name": name, "topic": name, "metrics": ["count"], **changes})
+
+
+def labels(tasks: TaskStore, topic: str) -> list[str]:
+    return [task.label for task in tasks.active(topic)]
+
+
+def test_a_paused_task_is_not_counted_until_it_is_resumed_in_the_same_version(
+    tasks: TaskStore, unique: str
+) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    label = f"{made.task_id}v1"
+    assert (labels(tasks, unique), tasks.get(unique).state) == ([label], "active")
+    assert tasks.pause(unique, "bob").state == "paused"
+    assert (labels(tasks, unique), tasks.get(unique).state) == ([], "paused")
+    assert tasks.resume(unique, "cid").state == "active"
+    assert labels(tasks, unique) == [label]
+    assert [(h.action, h.by, h.version) for h in tasks.history(unique)] == [
+        ("created", "ann", 1),
+        ("paused", "bob", 1),
+        ("resumed", "cid", 1),
+    ]
+
+
+def test_what_is_so_already_is_no_event(tasks: TaskStore, unique: str) -> None:
+    tasks.apply([counts(unique)], "ann")
+    tasks.resume(unique, "ann")
+    tasks.pause(unique, "ann")
+    tasks.pause(unique, "ann")
+    assert [h.action for h in tasks.history(unique)] == ["created", "paused"]
+
+
+def test_a_changed_task_stays_paused(tasks: TaskStore, unique: str) -> None:
+    tasks.apply([counts(unique)], "ann")
+    tasks.pause(unique, "ann")
+    tasks.apply([counts(unique, period="1h")], "ann")
+    assert (tasks.get(unique).state, tasks.get(unique).version) == ("paused", 2)
+
+
+def test_a_task_that_failed_is_set_aside_with_its_error(tasks: TaskStore, unique: str) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    other = f"{unique}x"
+    tasks.apply([counts(other, topic=unique)], "ann")
+    assert tasks.set_aside(made.task_id, 1, "ZeroDivisionError: in geometric_mean.py\0")
+    assert not tasks.set_aside(made.task_id, 1, "again, from another partition")
+    task = tasks.get(unique)
+    assert (task.state, task.error) == ("failed", "ZeroDivisionError: in geometric_mean.py\\x00")
+    assert [t.spec.name for t in tasks.active(unique)] == [other]
+    resumed = tasks.resume(unique, "bob")
+    assert (resumed.state, resumed.error, resumed.version) == ("active", None, 1)
+    assert len(tasks.active(unique)) == 2
+    assert [(h.action, h.by) for h in tasks.history(unique)][1:] == [("failed", "sluice"), ("resumed", "bob")]
+
+
+def test_a_failure_of_an_old_version_says_nothing_of_the_new_one(tasks: TaskStore, unique: str) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    tasks.apply([counts(unique, period="1h")], "ann")
+    assert not tasks.set_aside(made.task_id, 1, "too late")
+    assert tasks.get(unique).state == "active"
+
+
+def test_a_change_mends_what_failed(tasks: TaskStore, unique: str) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    tasks.set_aside(made.task_id, 1, "boom")
+    assert tasks.apply([counts(unique)], "ann")[0].action == "unchanged"
+    assert tasks.get(unique).state == "failed"
+    tasks.apply([counts(unique, period="1h")], "ann")
+    assert (tasks.get(unique).state, labels(tasks, unique)) == ("active", [f"{made.task_id}v2"])
+
+
+def test_a_task_whose_metric_was_taken_away_is_set_aside_and_can_still_be_seen_and_deleted(
+    tasks: TaskStore, database: sa.Engine, unique: str
+) -> None:
+    (made,) = tasks.apply([counts(unique, measure=BYTES, metrics=["sum"])], "ann")
+    tasks.apply([counts(f"{unique}x", topic=unique)], "ann")
+    t = schema.task_versions
+    with database.begin() as connection:
+        own = sa.select(t.c.spec).where(t.c.task_id == made.task_id)
+        document = {**connection.execute(own).scalar_one(), "metrics": ["harmonic_mean"]}
+        connection.execute(sa.update(t).where(t.c.task_id == made.task_id).values(spec=document))
+    fresh = TaskStore(database)
+    assert [task.spec.name for task in fresh.active(unique)] == [f"{unique}x"]
+    task = fresh.get(unique)
+    assert task.state == "failed"
+    assert "harmonic_mean" in str(task.error)
+    assert task.spec.metrics == ("harmonic_mean",)
+    assert fresh.version(made.task_id, 1).spec.metrics == ("harmonic_mean",)
+    assert fresh.delete(unique, "ann").task_id == made.task_id
+
+
+def test_the_history_outlives_the_task(tasks: TaskStore, unique: str) -> None:
+    (old,) = tasks.apply([counts(unique)], "ann")
+    tasks.apply([counts(unique, period="1h", measure=BYTES, metrics=["count", "sum"])], "bob")
+    tasks.delete(unique, "cid")
+    (new,) = tasks.apply([counts(unique)], "dan")
+    found = tasks.history(unique)
+    assert [(h.task_id, h.version, h.action, h.by) for h in found] == [
+        (old.task_id, 1, "created", "ann"),
+        (old.task_id, 2, "changed", "bob"),
+        (old.task_id, 2, "deleted", "cid"),
+        (new.task_id, 1, "created", "dan"),
+    ]
+    assert found[1].detail == "period, measure, metrics"
+
+
+def test_an_unknown_task_everywhere(tasks: TaskStore, unique: str) -> None:
+    for call in (tasks.history, lambda n: tasks.pause(n, "ann"), lambda n: tasks.resume(n, "ann")):
+        with pytest.raises(UnknownTask, match=unique):
+            call(unique)
+
+
+def test_a_diff_shows_what_apply_would_do_and_changes_nothing(tasks: TaskStore, unique: str) -> None:
+    same, new = f"{unique}a", f"{unique}b"
+    tasks.apply([counts(unique), counts(same)], "ann")
+    found = tasks.diff([counts(unique, period="1h"), counts(same), counts(new)])
+    assert [(d.name, d.action, d.fields) for d in found] == [
+        (unique, "changed", ("period",)),
+        (same, "unchanged", ()),
+        (new, "created", ()),
+    ]
+    before = tasks.get(unique).spec.period
+    assert f"-  period: {before}\n+  period: 1h" in found[0].text
+    assert f"--- {unique} version 1\n+++ {unique} version 2" in found[0].text
+    assert found[1].text == ""
+    assert f"+- name: {new}" in found[2].text
+    assert tasks.get(unique).version == 1
+    with pytest.raises(UnknownTask):
+        tasks.get(new)
+
+
+def test_what_does_not_fit_the_topic_is_refused_by_apply_and_diff(tasks: TaskStore, unique: str) -> None:
+    wrong = counts(unique, dimensions=[{"name": "d", "extract": {"field": "colour"}}])
+    for call in (lambda: tasks.apply([counts(f"{unique}x"), wrong], "ann"), lambda: tasks.diff([wrong])):
+        with pytest.raises(TasksRefused) as refused:
+            call()
+        assert refused.value.problems[0].pointer.endswith("/dimensions/0/extract/field")
+        assert "has no field 'colour'" in str(refused.value)
+    assert tasks.list(unique) == []

@@ -1,0 +1,73 @@
+"""What a topic's lines look like is settled by its first line."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.tasks import TasksRefused, TopicSpec
+from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicInUse, TopicStore
+from tests.statistics.engine_samples import spec
+
+
+def json_topic(name: str, **changes: object) -> TopicSpec:
+    document = {"name": name, "format": "json", **changes}
+    return TopicSpec.model_validate({"time": {"extract": {"field": "at"}, "format": "iso8601"}, **document})
+
+
+def archived(database: sa.Engine, topic: str) -> None:
+    """A line of the topic is in the archive."""
+    numbers = dict.fromkeys(
+        ("partition", "first", "next", "records", "bytes", "arrival_min", "arrival_max", "unparsed"), 1
+    )
+    row = {"topic": topic, "topic_id": "x", "days": {}, "generation": 1, "path": "p", **numbers}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.archive_files).values(row))
+
+
+def test_a_topic_that_nobody_described_is_an_access_log(topics: TopicStore, unique: str) -> None:
+    assert topics.get(unique) == TopicSpec(name=unique)
+
+
+def test_a_topic_is_described_and_changed_while_it_is_empty(topics: TopicStore, unique: str) -> None:
+    assert topics.apply(json_topic(unique), "ann") == "created"
+    assert topics.apply(json_topic(unique), "ann") == "unchanged"
+    other = json_topic(unique, time={"extract": {"field": "when"}, "format": "epoch_ms"})
+    assert topics.apply(other, "bob") == "changed"
+    assert topics.get(unique) == other
+    (found,) = [each for each in topics.list() if each.spec.name == unique]
+    assert (found.spec, found.created_by, found.tasks) == (other, "bob", 0)
+
+
+def test_once_it_has_lines_its_format_stays(topics: TopicStore, database: sa.Engine, unique: str) -> None:
+    archived(database, unique)
+    with pytest.raises(TopicInUse, match="make a new topic"):
+        topics.apply(json_topic(unique), "ann")
+    assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # what it was read as
+    assert topics.apply(TopicSpec(name=unique), "ann") == "unchanged"
+
+
+def test_tasks_that_would_not_fit_are_named(topics: TopicStore, tasks: TaskStore, unique: str) -> None:
+    dimension = {"name": "d", "extract": {"field": "status"}}
+    tasks.apply([spec(name=unique, topic=unique, dimensions=[dimension], metrics=["count"])], "ann")
+    columns = TopicSpec.model_validate(
+        {
+            "name": unique,
+            "format": "delimited",
+            "delimiter": ";",
+            "columns": ["at", "code"],
+            "time": {"extract": {"field": "at"}, "format": "epoch_s"},
+        }
+    )
+    with pytest.raises(TasksRefused, match=f"task '{unique}' does not fit"):
+        topics.apply(columns, "ann")
+    assert topics.get(unique) == TopicSpec(name=unique)
+
+
+def test_a_task_is_checked_against_its_topic(topics: TopicStore, tasks: TaskStore, unique: str) -> None:
+    topics.apply(json_topic(unique), "ann")
+    dimension = {"name": "d", "extract": {"field": "request.path"}}
+    tasks.apply([spec(name=unique, topic=unique, dimensions=[dimension], metrics=["count"])], "ann")
+    assert [each.tasks for each in topics.list() if each.spec.name == unique] == [1]
