@@ -1,12 +1,21 @@
 from __future__ import annotations
 
-import pyarrow as pa
+import json
 
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sluice.metrics import METRICS, Metric
+from sluice.metrics.accumulators import LINES
+from sluice.metrics.base import Columns, Results
+from sluice.statistics.cells import online_cells, stated_error
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import RESULTS, results
 from sluice.statistics.rowkey import RowKey
 from sluice.statistics.schema import PARTIALS
+from sluice.tasks import ActiveTask
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 
 SPECS = [
@@ -78,6 +87,7 @@ def test_the_row_holds_every_coordinate() -> None:
         "value": 1.0,
         "is_int": True,
         "text": "1",
+        "error": None,
         "row": None,
     }
 
@@ -93,3 +103,49 @@ def test_nothing_and_tables_in_chunks() -> None:
     table = merge(count(records([line(), line(status="404")]), plan(*SPECS)).partials)
     chunks = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     assert results(chunks, TASKS).equals(results(table, TASKS))
+
+
+class Longest(Metric):
+    """A sketched list metric, as top-k is, over the accumulator of `count`."""
+
+    name = "top2"
+    accumulators = (LINES,)
+    measure = False
+    tolerance = 0.0
+    sketched = True
+
+    def results(self, columns: Columns) -> Results:
+        lines = columns["lines"].to_numpy()
+        values = np.where(lines > 1, lines.astype(np.float64), np.nan)
+        texts = pa.array([json.dumps([["/a", n]]) if n > 1 else None for n in lines.tolist()], pa.string())
+        return Results(values, texts=texts, errors=np.where(lines > 2, 0.5, 0.0))
+
+
+def sketched(monkeypatch: pytest.MonkeyPatch) -> pa.Table:
+    monkeypatch.setitem(METRICS, "top2", Longest())
+    task = spec(metrics=["count"])
+    lines = [line(status=status) for status in ("200", "200", "200", "304", "304", "404")]
+    merged = merge(count(records(lines), plan(task)).partials)
+    return results(merged, {(1, 1): ActiveTask(1, 1, task.model_copy(update={"metrics": ("top2",)}))})
+
+
+def test_a_list_has_its_text_and_a_sketched_metric_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {row["key"]: row for row in sketched(monkeypatch).to_pylist()}
+    assert {key: (row["text"], row["value"], row["error"]) for key, row in rows.items()} == {
+        "200": ('[["/a", 3]]', 3.0, 0.5),
+        "304": ('[["/a", 2]]', 2.0, 0.0),
+    }
+
+
+def test_an_error_is_a_cell_of_its_own_also_where_it_is_none_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = dict(online_cells(sketched(monkeypatch)))
+    assert cells == {
+        b"1v1_status_200_top2_1431857100000": {b"r:o": b'[["/a", 3]]', b"r:oe": b"0.5"},
+        b"1v1_status_304_top2_1431857100000": {b"r:o": b'[["/a", 2]]', b"r:oe": b"0.0"},
+    }
+    assert [stated_error(each, b"r:o") for each in cells.values()] == [0.5, 0.0]
+    exact = results(merge(count(records([line()]), plan(*SPECS)).partials), TASKS)
+    assert all(set(each) == {b"r:o"} for _, each in online_cells(exact))
+    assert stated_error({b"r:o": b"7"}, b"r:o") == 0

@@ -127,6 +127,8 @@ class Results:
     values: Floats
     integers: Ints | None = None  # the exact value where `exact` says so
     exact: npt.NDArray[np.bool_] | None = None
+    texts: pa.Array | None = None  # JSON, where the value is a list; `values` then has a number to compare
+    errors: Floats | None = None  # of sketched metrics: the stated error of each value, 0 where it is exact
 
 
 class Metric(ABC):
@@ -136,6 +138,7 @@ class Metric(ABC):
     accumulators: tuple[Accumulator, ...]
     measure: bool  # does it need a measure?
     tolerance: float  # relative; how far the two layers' non-integral values may differ. 0: not at all
+    sketched: bool = False  # then its results have `errors`
 
     @abstractmethod
     def results(self, columns: Columns) -> Results:

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.metrics import COLUMNS, METRICS
+from sluice.metrics import COLUMNS, metric
+from sluice.statistics.count_apart import count_apart
 from sluice.statistics.extract import Bools
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
@@ -17,8 +18,11 @@ from sluice.statistics.rowkey import split_keys, unescape_column
 from sluice.statistics.schema import PARTIALS
 from sluice.tasks.spec import ActiveTask
 
-#: Partial aggregates kept before they are merged: about 100 bytes each.
+#: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.
 MERGE_ROWS = 500_000
+MERGE_BYTES = 64 << 20
+#: Series whose maps are made at a time: an Arrow array has at most 2 GiB.
+MAP_ROWS = 4_096
 ACCUMULATOR_BYTES = 8
 
 RESULTS = pa.schema(
@@ -31,13 +35,26 @@ RESULTS = pa.schema(
         ("dims", pa.map_(pa.string(), pa.string())),
         ("results", pa.map_(pa.string(), pa.float64())),
         ("accumulators", pa.map_(pa.string(), pa.binary())),
+        ("texts", pa.map_(pa.string(), pa.string())),  # of metrics whose value is a list
+        ("errors", pa.map_(pa.string(), pa.float64())),  # of sketched metrics, where the value is not exact
     ]
 )
 
 
-def to_partials(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
-    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together."""
-    yield from _merged(count(batch, plan).partials for batch in batches)
+def to_partials(
+    batches: Iterator[pa.RecordBatch], plan: Plan, backwards: Plan | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together.
+
+    `backwards`: versions with the offsets that they were filled backwards for.
+    """
+    yield from _merged(table for batch in batches for table in _counted(batch, plan, backwards))
+
+
+def _counted(batch: pa.RecordBatch, plan: Plan, backwards: Plan | None) -> Iterator[pa.Table]:
+    yield count(batch, plan).partials
+    if backwards is not None:
+        yield count_apart(batch, backwards)[0]
 
 
 def to_results(batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask]) -> Iterator[pa.RecordBatch]:
@@ -47,17 +64,20 @@ def to_results(batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask]) -
         own = pc.and_(
             pc.equal(merged.column("task_id"), task.task_id), pc.equal(merged.column("version"), task.version)
         )
-        yield from result_rows(merged.filter(own), task).to_batches()
+        rows = merged.filter(own)
+        for begin in range(0, rows.num_rows, MAP_ROWS):
+            yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
 
 
 def merge_all(tables: Iterator[pa.Table]) -> pa.Table:
-    """PARTIALS merged to one row a series and period; holds MERGE_ROWS more than that at a time."""
-    kept, waiting, rows = PARTIALS.empty_table(), [], 0
+    """PARTIALS merged to one row a series and period; holds so much more than that at a time (MERGE_...)."""
+    kept, waiting, rows, size = PARTIALS.empty_table(), [], 0, 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
-        if rows >= max(MERGE_ROWS, kept.num_rows):
-            kept, waiting, rows = merge(pa.concat_tables([kept, *waiting])), [], 0
+        size += table.nbytes
+        if rows >= max(MERGE_ROWS, kept.num_rows) or size >= max(MERGE_BYTES, kept.nbytes):
+            kept, waiting, rows, size = merge(pa.concat_tables([kept, *waiting])), [], 0, 0
     return merge(pa.concat_tables([kept, *waiting]))
 
 
@@ -70,7 +90,23 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
     columns = {name: table.column(name).chunk(0) for name in PARTIALS.names}
     names = [dimension.name for dimension in task.spec.dimensions]
     values = [unescape_column(part) for part in split_keys(columns["key"], len(names))]
-    metrics = {name: METRICS[name].results(columns).values for name in task.spec.metrics}
+    found = {name: metric(name).results(columns) for name in task.spec.metrics}
+    results = {name: pa.array(each.values, mask=np.isnan(each.values)) for name, each in found.items()}
+    texts = {
+        name: _where(results[name], each.texts) for name, each in found.items() if each.texts is not None
+    }
+    errors = {
+        name: pa.array(each.errors, mask=~(each.errors > 0) | np.isnan(each.values))
+        for name, each in found.items()
+        if each.errors is not None
+    }
+    maps = {
+        "dims": dict(zip(names, values, strict=True)),
+        "results": results,
+        "accumulators": {name: _bytes(columns[name]) for name in COLUMNS},
+        "texts": texts,
+        "errors": errors,
+    }
     return pa.table(
         [
             pa.array([task.spec.name] * size),
@@ -78,15 +114,7 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
             columns["version"],
             pc.multiply(columns["period_start"], 1000).cast(RESULTS.field("period_start").type),
             columns["key"],
-            _maps(RESULTS.field("dims").type, dict(zip(names, values, strict=True)), size),
-            _maps(
-                RESULTS.field("results").type,
-                {name: pa.array(found, mask=np.isnan(found)) for name, found in metrics.items()},
-                size,
-            ),
-            _maps(
-                RESULTS.field("accumulators").type, {name: _bytes(columns[name]) for name in COLUMNS}, size
-            ),
+            *(_maps(RESULTS.field(name).type, entries, size) for name, entries in maps.items()),
         ],
         schema=RESULTS,
     )
@@ -111,8 +139,14 @@ def _maps(kind: pa.MapType, columns: Mapping[str, pa.Array], size: int) -> pa.Ar
     ).cast(kind)
 
 
+def _where(there: pa.Array, texts: pa.Array) -> pa.Array:
+    return pc.if_else(there.is_valid(), texts, pa.scalar(None, texts.type))
+
+
 def _bytes(column: pa.Array) -> pa.Array:
-    """8-byte numbers as 8 bytes each, little-endian; null stays null."""
+    """8-byte numbers as 8 bytes each, little-endian; bytes as they are; null stays null."""
+    if pa.types.is_binary(column.type):
+        return column
     valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
     little = "<i8" if pa.types.is_integer(column.type) else "<f8"
     numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(little)

@@ -22,7 +22,9 @@ RESULTS = pa.schema(
         pa.field("metric", pa.string(), nullable=False),
         pa.field("value", pa.float64(), nullable=False),
         pa.field("is_int", pa.bool_(), nullable=False),  # then `text` is exact, also where `value` is rounded
-        pa.field("text", pa.string(), nullable=False),  # decimal: integers without a point, floats as repr()
+        # Decimal: integers without a point, floats as repr(); JSON where the metric's value is a list.
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("error", pa.float64()),  # as the metric states it, 0 where exact; null unless it is sketched
         pa.field("row", pa.binary(), nullable=False),  # rowkey.RowKey
     ]
 )
@@ -51,12 +53,16 @@ def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> p
     there = np.flatnonzero(~np.isnan(found.values))
     rows = pa.array(there)
     values = found.values[there]
-    if found.integers is None or found.exact is None:
-        exact, text = np.zeros(len(there), bool), _floats(values)
+    exact = np.zeros(len(there), bool)
+    if found.texts is not None:
+        text = found.texts.take(rows)
+    elif found.integers is None or found.exact is None:
+        text = _floats(values)
     else:
         exact, text = found.exact[there], pa.array(found.integers[there]).cast(pa.string())
         if not exact.all():
             text = pc.replace_with_mask(text, pa.array(~exact), _floats(values[~exact]))
+    error = pa.nulls(len(there), pa.float64()) if found.errors is None else pa.array(found.errors[there])
     keys, periods = columns["key"].take(rows), columns["period_start"].take(rows)
     names = [d.name for d in task.spec.dimensions]
     return pa.table(
@@ -69,6 +75,7 @@ def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> p
             pa.array(values),
             pa.array(exact),
             text,
+            error,
             encode_column(task.label, names, keys, wanted.name, periods),
         ],
         schema=RESULTS,

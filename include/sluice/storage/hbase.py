@@ -29,6 +29,9 @@ STATE_FAMILY = b"s"
 RESULT_FAMILY = b"r"
 ONLINE = b"r:o"
 FINAL = b"r:f"
+# The stated errors of these two; a result without one is exact.
+ONLINE_ERROR = b"r:oe"
+FINAL_ERROR = b"r:fe"
 
 BATCH_ROWS = 5_000
 # Thrift frames are built in memory on both sides; a block of state has up to 256 KiB.
