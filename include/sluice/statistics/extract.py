@@ -6,6 +6,7 @@ distinct values. Filters, escapes, limits and number parsing then look at distin
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,8 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.statistics.fields import NamedFields, resolved
 from sluice.statistics.groups import Ints
-from sluice.tasks.spec import Extract, Filter
+from sluice.tasks.extract import Extract, Filter
+from sluice.tasks.topic import TopicSpec
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -58,11 +61,13 @@ def text(lines: pa.Array) -> pa.Array:
 class Lines:
     """The lines of one batch, and what was cut out of them so far."""
 
-    def __init__(self, lines: pa.Array, fields: dict[str, int]) -> None:
+    def __init__(self, lines: pa.Array, fields: Mapping[str, int], topic: TopicSpec) -> None:
         """`fields`: for each delimiter, the highest index that any expression takes."""
         self.text = text(lines)
         self._fields = fields
+        self._topic = topic
         self._split: dict[str, tuple[Ints, pa.Array]] = {}
+        self._named = NamedFields(self.text, topic)
         self._values: dict[Extract, Values] = {}
 
     def values(self, extract: Extract) -> Values:
@@ -72,19 +77,23 @@ class Lines:
         return found
 
     def _extract(self, extract: Extract) -> Values:
-        if extract.delimiter is None or extract.index is None:
+        extract = resolved(extract, self._topic)
+        if extract.delimiter is None and extract.field is None:
             return encode(_match(self.text, extract))
-        if extract.regex is None:
-            return encode(self._field(extract.delimiter, extract.index))
-        # By delimiter, then by regex: the pattern meets each distinct field once.
-        fields = self.values(Extract(delimiter=extract.delimiter, index=extract.index))
-        matched = encode(_match(fields.distinct, extract))
-        return Values(np.append(matched.codes, len(matched.distinct))[fields.codes], matched.distinct)
+        if extract.regex is not None:
+            # First by delimiter or name, then by regex: the pattern meets each distinct field once.
+            fields = self.values(extract.model_copy(update={"regex": None, "group": None}))
+            matched = encode(_match(fields.distinct, extract))
+            return Values(np.append(matched.codes, len(matched.distinct))[fields.codes], matched.distinct)
+        if extract.field is not None:
+            return encode(self._named.column(extract.field))
+        return encode(self._field(extract.delimiter or "", extract.index or 0))
 
     def _field(self, delimiter: str, index: int) -> pa.Array:
         """The field of that index; null in lines that have fewer."""
         if delimiter not in self._split:
-            lists = pc.split_pattern(self.text, delimiter, max_splits=self._fields[delimiter] + 1)
+            most = max(self._fields.get(delimiter, 0), index)
+            lists = pc.split_pattern(self.text, delimiter, max_splits=most + 1)
             self._split[delimiter] = lists.offsets.to_numpy(), lists.values
         offsets, values = self._split[delimiter]
         take = offsets[:-1].astype(np.int64) + index

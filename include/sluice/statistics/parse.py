@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.settings import Limits
-from sluice.statistics.extract import raw, text
+from sluice.statistics.extract import Bools, Lines, raw, text
 from sluice.statistics.groups import Ints
-from sluice.tasks.spec import TopicSpec
+from sluice.statistics.times import HOURS, MONTHS, SIXTY, instants, read_times
+from sluice.tasks.topic import TopicSpec
 
-Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 NO_EVENT_TIME = "no event time"
@@ -22,19 +22,27 @@ NO_EVENT_TIME = "no event time"
 _STAMP = r"\[([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\]"
 #: The same, position by position: d a digit, U and l a letter, s a sign, the rest as it stands.
 _SHAPE = "dd/Ull/dddd:dd:dd:dd sdddd"
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_FIRST_YEAR, _LAST_YEAR = 1970, 9998
-_DIGITS, _LETTERS, _HOURS, _SIXTY = 10, 26, 24, 60
+_DIGITS, _LETTERS = 10, 26
 
 
 def event_time(line: pa.Array, topic: TopicSpec) -> tuple[Ints, Bools]:
     """Each line's own time in ms since the epoch, and whether it has one (0 where it has not).
 
     `line` is binary, without nulls. The stamp must be a real date of the years 1970 to 9998 with a real time.
+    """
+    time = topic.time
+    if time is None or time.extract is None:
+        return bracketed(line)
+    values = Lines(line, {}, topic).values(time.extract)
+    ms, valid = read_times(values.distinct, time)
+    return np.append(ms, 0)[values.codes], np.append(valid, False)[values.codes]
+
+
+def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
+    """The time of lines that have it in brackets, as Apache writes it.
+
     The stamp behind the first bracket is read by position; lines that have none there are searched.
     """
-    if topic.format != "combined":
-        raise ValueError(f"format {topic.format!r} of topic {topic.name} is not known: use combined")
     ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
     shaped = np.zeros(len(line), bool)
     if len(line) == 0:
@@ -89,16 +97,10 @@ def _read(columns: list[Bytes]) -> tuple[Bools, Ints, Bools]:
         number(a, b) for a, b in ((0, 2), (7, 11), (12, 14), (15, 17), (18, 20))
     )
     month = np.zeros(len(shaped), np.int64)
-    for n, name in enumerate(_MONTHS, 1):
+    for n, name in enumerate(MONTHS, 1):
         month[(columns[3] == ord(name[0])) & (columns[4] == ord(name[1])) & (columns[5] == ord(name[2]))] = n
     zone_hour, zone_minute = number(22, 24), number(24, 26)
     zone = (zone_hour * 60 + zone_minute) * np.where(columns[21] == ord("-"), -1, 1)
-    valid = shaped & (month > 0) & (hour < _HOURS) & (minute < _SIXTY) & (second < _SIXTY)
-    valid &= (zone_hour < _HOURS) & (zone_minute < _SIXTY) & (year >= _FIRST_YEAR) & (year <= _LAST_YEAR)
-    # numpy's calendar: months since the epoch, then the first days of this month and of the next.
-    months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
-    first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    after = (months + 1).astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    valid &= (day >= 1) & (day <= after - first)
-    seconds = (first + day - 1) * 86400 + hour * 3600 + minute * 60 + second - zone * 60
-    return shaped, np.where(valid, seconds * 1000, 0), valid
+    ms, valid = instants(year=year, month=month, day=day, hour=hour, minute=minute, second=second)
+    valid &= shaped & (zone_hour < HOURS) & (zone_minute < SIXTY)
+    return shaped, np.where(valid, ms - zone * 60_000, 0), valid

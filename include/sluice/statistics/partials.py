@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 
 from sluice.metrics import Batch, Numbers
 from sluice.statistics.extract import Bools, Lines, Values, numbers, passing
-from sluice.statistics.groups import Coded, Groups, Ints, group
+from sluice.statistics.groups import Coded, Groups, Ints, code, group
 from sluice.statistics.parse import dead_reason, event_time
 from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
 from sluice.statistics.rowkey import escape_column
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.set_aside import CAUGHT, Failures, reason, series_a_period
-from sluice.tasks.spec import Extract
+from sluice.tasks.extract import Extract
+from sluice.tasks.period import Period
 
 Done = TypeVar("Done")
 
@@ -53,7 +54,7 @@ def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
     kept = line if everything else line.filter(pa.array(alive))
     where = np.flatnonzero(alive)
     pass_ = _Pass(
-        Lines(kept, plan.fields),
+        Lines(kept, plan.fields, plan.topic),
         plan,
         event_ms[where],
         np.asarray(records.column("partition"))[where],
@@ -86,7 +87,7 @@ class _Pass:
         self._long = np.zeros(len(event_ms), bool)
         self._ranges: dict[tuple[Range, ...], Bools | None] = {}
         self._passing: dict[Selection, Bools | None] = {}
-        self._periods: dict[int, tuple[Coded, int]] = {}
+        self._periods: dict[Period, tuple[Coded, Ints]] = {}
         self._numbers: dict[Extract, Numbers] = {}
         self._groupings: dict[object, _Grouping] = {}
         self._batches: dict[object, Batch] = {}
@@ -125,7 +126,7 @@ class _Pass:
             self._long |= hit if in_range is None else hit & in_range
 
     def _task(self, task: TaskPlan) -> pa.Table:
-        shared = (task.ranges, task.period_ms, task.dimensions, task.where)
+        shared = (task.ranges, task.period, task.dimensions, task.where)
         grouping = self._groupings.get(shared)
         if grouping is None:
             grouping = self._groupings[shared] = self._group(task)
@@ -160,15 +161,14 @@ class _Pass:
         masks += [self._passes(s) for s in (*task.where, *task.dimensions)]
         restricting = [m for m in masks if m is not None]
         rows = np.flatnonzero(np.logical_and.reduce(restricting)) if restricting else None
-        period, first = self._period(task.period_ms)
+        period, starts = self._period(task.period)
         values = [self._lines.values(d.extract) for d in task.dimensions]
         coded = [period, *(Coded(v.codes, len(v.distinct) + 1) for v in values)]
         if rows is not None:
             coded = [Coded(c.codes[rows], c.size) for c in coded]
         groups = group(coded, len(self._event_ms) if rows is None else len(rows))
         series_a_period(groups.codes[0], self._plan.limits.series)
-        starts = (groups.codes[0] + first) * task.period_ms
-        return _Grouping(rows, groups, pa.array(starts), _keys(values, groups))
+        return _Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(values, groups))
 
     def _passes(self, selection: Selection) -> Bools | None:
         """Which lines have a value that passes; None if all have."""
@@ -178,13 +178,12 @@ class _Pass:
             self._passing[selection] = None if mask.all() else mask
         return self._passing[selection]
 
-    def _period(self, period_ms: int) -> tuple[Coded, int]:
-        """Each line's period, counted from the first in the batch, and that first one."""
-        if period_ms not in self._periods:
-            number = self._event_ms // period_ms  # floors, also before 1970
-            first = int(number.min())
-            self._periods[period_ms] = Coded(number - first, int(number.max()) - first + 1), first
-        return self._periods[period_ms]
+    def _period(self, period: Period) -> tuple[Coded, Ints]:
+        """Each line's period as a code, and the start of each."""
+        if period not in self._periods:
+            codes, starts = code(pa.array(period.starts(self._event_ms)))
+            self._periods[period] = codes, starts.to_numpy(zero_copy_only=False)
+        return self._periods[period]
 
     def _in_range(self, ranges: tuple[Range, ...] | None) -> Bools | None:
         """Which lines a version counts; None if all."""

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from sluice.metrics import Accumulator, accumulators
 from sluice.settings import Limits
-from sluice.tasks.spec import ActiveTask, Extract, Filter, TopicSpec
+from sluice.statistics.fields import resolved
+from sluice.tasks.extract import Extract, Filter
+from sluice.tasks.period import Period
+from sluice.tasks.spec import ActiveTask
+from sluice.tasks.topic import TopicSpec
 
 #: Offsets by partition.
 Offsets = Mapping[int, int] | Mapping[str, int]
@@ -42,14 +47,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """One task version. Two with equal `dimensions`, `where`, `period_ms` and `ranges` share their groups."""
+    """One task version. Two with equal `dimensions`, `where`, `period` and `ranges` share their groups."""
 
     task_id: int
     version: int
-    period_ms: int
+    period: Period
     dimensions: tuple[Selection, ...]
     where: tuple[Selection, ...]
     measure: Extract | None
+    measure_type: Literal["number", "text"] | None
     metrics: tuple[str, ...]
     ranges: tuple[Range, ...] | None  # None: every line of the batch
 
@@ -82,18 +88,21 @@ class Plan:
         ranges: Mapping[tuple[int, int], Sequence[Range]] | None = None,
     ) -> Plan:
         """`ranges` by (task id, version) keeps each version to its offsets; one not named counts none."""
+        topic = topic or TopicSpec()
         compiled = []
         for task in tasks:
             spec = task.spec
+            cuts = [Selection(resolved(d.extract, topic), d.filter) for d in spec.dimensions]
             own = None if ranges is None else tuple(ranges.get((task.task_id, task.version), ()))
             compiled.append(
                 TaskPlan(
                     task_id=task.task_id,
                     version=task.version,
-                    period_ms=spec.period_ms,
-                    dimensions=tuple(Selection(d.extract, d.filter) for d in spec.dimensions),
-                    where=tuple(Selection(c.extract, c.filter) for c in spec.where),
-                    measure=spec.measure.extract if spec.measure else None,
+                    period=spec.span,
+                    dimensions=tuple(cuts),
+                    where=tuple(Selection(resolved(c.extract, topic), c.filter) for c in spec.where),
+                    measure=resolved(spec.measure.extract, topic) if spec.measure else None,
+                    measure_type=spec.measure.type if spec.measure else None,
                     metrics=spec.metrics,
                     ranges=own,
                 )
@@ -104,4 +113,4 @@ class Plan:
             for extract in (*extracts, *((plan.measure,) if plan.measure else ())):
                 if extract.delimiter is not None and extract.index is not None:
                     fields[extract.delimiter] = max(fields.get(extract.delimiter, 0), extract.index)
-        return cls(tuple(compiled), limits, topic or TopicSpec(), fields)
+        return cls(tuple(compiled), limits, topic, fields)

@@ -1,0 +1,85 @@
+"""The named fields of a topic's lines, by format: whole columns of text, null where a line has no such field.
+
+- combined: all fields of an access log come out of one pass over the lines, whichever are asked for;
+- delimited: a column's name stands for its index (`resolved`), so that both are one expression;
+- json: an object a line, parsed by serde (Rust) once a field. A string is its text, anything else its JSON
+  (a number as JSON's parsers write it: 1.10 is 1.1); null, a missing key and a line that is no JSON are
+  nothing. Documents deeper than 128 levels are no JSON here.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.statistics.access_log import named
+from sluice.tasks.extract import Extract
+from sluice.tasks.topic import TopicSpec, json_path
+
+#: A key of digits may be an object's key or an array's index: with each such key there are twice the paths.
+_MAX_PATHS = 8
+_INDEX_DIGITS = 9
+
+
+class NoSuchField(ValueError):
+    """A field that the topic's format does not name."""
+
+
+def resolved(extract: Extract, topic: TopicSpec) -> Extract:
+    """The extraction by delimiter, where it names a column of a delimited topic."""
+    if extract.field is None or topic.format != "delimited" or extract.field not in topic.columns:
+        return extract
+    return extract.model_copy(
+        update={"field": None, "delimiter": topic.delimiter, "index": topic.index(extract.field)}
+    )
+
+
+class NamedFields:
+    """The named fields of one batch of lines."""
+
+    def __init__(self, text: pa.Array, topic: TopicSpec) -> None:
+        self._text, self._topic = text, topic
+        self._combined: dict[str, pa.Array] | None = None
+        self._series: pl.Series | None = None
+
+    def column(self, field: str) -> pa.Array:
+        """The field of every line. Raises NoSuchField; a delimited topic's fields are `resolved` before."""
+        problem = self._topic.unknown_field(Extract(field=field))
+        if problem or self._topic.format == "delimited":
+            raise NoSuchField(problem or f"column {field!r} is cut out by its delimiter")
+        return self._json(field) if self._topic.format == "json" else self._access_log(field)
+
+    def _access_log(self, field: str) -> pa.Array:
+        if self._combined is None:
+            self._combined = named(self._text)
+        values = self._combined[field]
+        return pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
+
+    def _json(self, field: str) -> pa.Array:
+        if self._series is None:
+            self._series = pl.Series(pl.from_arrow(self._text))
+        first, *others = (self._series.str.json_path_match(path).to_arrow() for path in _paths(field))
+        return pc.coalesce(first, *others).cast(pa.string())
+
+
+def _paths(field: str) -> list[str]:
+    """The JSONPaths that a field can mean, the likeliest first."""
+    keys = [[f"[{_quoted(key)}]", *([f"[{int(key)}]"] if _index(key) else [])] for key in json_path(field)]
+    paths = ["$" + "".join(steps) for steps in itertools.product(*keys)]
+    if len(paths) > _MAX_PATHS:
+        raise NoSuchField(f"field {field!r} has more than 3 keys that are numbers: name fewer")
+    return paths
+
+
+def _index(key: str) -> bool:
+    return key.isascii() and key.isdigit() and len(key) <= _INDEX_DIGITS
+
+
+def _quoted(key: str) -> str:
+    for quote in ('"', "'"):
+        if quote not in key and "\\" not in key:
+            return f"{quote}{key}{quote}"
+    raise NoSuchField(f"the key {key!r} has a backslash or both kinds of quotes: it cannot be named")
