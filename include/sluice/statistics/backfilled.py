@@ -13,7 +13,6 @@ from datetime import date
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sluice.statistics.blocks import BlockId, bucket_hash, unpack
 from sluice.statistics.groups import code, group
@@ -172,12 +171,16 @@ def add(touched: pa.Table, blocks: Mapping[BackfillPointer, bytes]) -> tuple[pa.
     def merged(own: pa.Table) -> pa.Table:
         versions = {period[:2] for period in periods(own)[0]}
         mine = {p: data for p, data in blocks.items() if (p.task_id, p.version) in versions}
-        both = pa.concat_tables([own, *(unpack(day) for day in _by_day(mine).values())])
-        rows, numbers = merge_numbered(both)
-        return rows.take(pa.array(np.unique(numbers[: own.num_rows])))
+        return onto(own, *(unpack(day) for day in _by_day(mine).values()))
 
     done, failures = each_or_all(merged, touched)
     return pa.concat_tables(done) if done else touched.slice(0, 0), failures
+
+
+def onto(own: pa.Table, *others: pa.Table) -> pa.Table:
+    """The series of `own` (PARTIALS) merged with their rows in the other tables; no other series."""
+    rows, numbers = merge_numbered(pa.concat_tables([own, *others]))
+    return rows.take(pa.array(np.unique(numbers[: own.num_rows])))
 
 
 def _by_day(blocks: Mapping[BackfillPointer, bytes]) -> dict[date, dict[BlockId, bytes]]:
@@ -209,8 +212,3 @@ def keys_of(table: pa.Table) -> pa.Table:
         for field in table.schema
     ]
     return pa.table(empty, schema=table.schema)
-
-
-def lines_of(table: pa.Table) -> int:
-    """How many lines are counted in PARTIALS of one version."""
-    return int(pc.sum(table.column("lines")).as_py() or 0)

@@ -1,4 +1,4 @@
-"""Counting lines for versions that were filled backwards: they came after the lines, and judge none of them."""
+"""Counting lines for versions that were filled backwards: they came after these lines, and judge none."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -113,6 +113,15 @@ def write_results(
         .mapInArrow(partial(to_results, tasks=tasks), _spark_schema(RESULTS))
         .write.parquet(location)
     )
+
+
+def mapped(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """The rows, of that schema, which the function makes of the frame's in Python workers."""
+    return frame.mapInArrow(function, _spark_schema(schema))
 
 
 def _spark_schema(schema: pa.Schema) -> StructType:

@@ -1,4 +1,4 @@
-"""Points where a test may kill the speed layer or the archiver, as kill -9 would: nothing is cleaned up.
+"""Points where a test may kill a job of the platform, as kill -9 would: nothing is cleaned up.
 
 ``SLUICE_FAULT=after_blocks`` kills the process when it reaches the point of that name;
 ``SLUICE_FAULT=after_commit:3`` when it reaches it for the third time. ``SLUICE_FAULTS=<directory>`` kills
@@ -15,8 +15,16 @@ from pathlib import Path
 from typing import Literal
 
 #: Some blocks of state are written and none is committed; committed and not yet projected; an archive file is
-#: written under its temporary name and not claimed; claimed and not yet in the index.
-Point = Literal["after_blocks", "after_commit", "archive_before_rename", "archive_after_rename"]
+#: written under its temporary name and not claimed; claimed and not yet in the index; a backfill's blocks of
+#: a day are written and nothing points to them; they are pointed to and their results not yet projected.
+Point = Literal[
+    "after_blocks",
+    "after_commit",
+    "archive_before_rename",
+    "archive_after_rename",
+    "backfill_blocks",
+    "backfill_replaced",
+]
 
 _reached: Counter[str] = Counter()
 

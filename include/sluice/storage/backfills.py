@@ -135,10 +135,11 @@ class Backfills:
     def set_done_days(self, number: int, days: int) -> None:
         self._update(number, done_days=days)
 
-    def set_ended(
-        self, number: int, state: Literal["finished", "failed"], message: str | None = None
-    ) -> None:
-        self._update(number, state=state, message=message, finished_at=sa.func.now())
+    def set_finished(self, number: int) -> None:
+        self._update(number, state="finished", message=None, finished_at=sa.func.now())
+
+    def set_failed(self, number: int, message: str) -> None:
+        self._update(number, state="failed", message=message, finished_at=sa.func.now())
 
     def boundary(self, task_id: int, version: int) -> dict[str, int] | None:
         """Where the version's first commit began: a backfill owns what is below. None before that commit."""

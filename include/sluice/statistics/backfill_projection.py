@@ -1,0 +1,77 @@
+"""The results of a filled day's series, projected from the speed layer's state and the backfills' both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from sluice.statistics.backfilled import Backfilled, keys_of, onto, periods, read_blocks
+from sluice.statistics.blocks import BlockId, bucket_hash, unpack
+from sluice.statistics.cells import online_cells
+from sluice.statistics.results import results
+from sluice.statistics.set_aside import TasksFailed
+from sluice.statistics.state import BlockMissing, State
+from sluice.storage.backfills import BackfillPointer, Backfills
+from sluice.storage.commits import CommitLog
+from sluice.storage.hbase import RESULTS, HBase
+from sluice.tasks.spec import ActiveTask
+
+# The speed layer deletes a block once it has replaced it: reading it again, in its new place, takes a moment.
+ATTEMPTS = 20
+
+
+class Projection:
+    """Writes the online results of one version's series."""
+
+    def __init__(self, book: Backfills, hbase: HBase, topic: str, task: ActiveTask) -> None:
+        self._book = book
+        self._hbase = hbase
+        self._topic = topic
+        self._task = task
+        self._log = CommitLog(book.engine, topic)
+        self._backfilled = Backfilled(book, hbase, topic)
+
+    def project(self, pointers: Sequence[BackfillPointer]) -> int:
+        """Project all series of these blocks, of one day; how many results."""
+        blocks = {
+            BlockId.of(pointer.period, pointer.layout, pointer.bucket): data
+            for pointer, data in read_blocks(self._hbase, pointers).items()
+        }
+        keys = keys_of(unpack(blocks))
+        # The head first: the state that is read then has at least its commits.
+        head = self._log.head()
+        stamp = round(head.committed_at.timestamp() * 1000) + 1 if head else 1
+        whole, failures = self._backfilled.added(onto(keys, self._speed(keys)))
+        if failures:
+            raise TasksFailed(failures)
+        version = (self._task.task_id, self._task.version)
+        return self._hbase.put(RESULTS, online_cells(results(whole, {version: self._task})), timestamp=stamp)
+
+    def _speed(self, keys: pa.Table) -> pa.Table:
+        """The speed layer's blocks that have these series, as of its newest commit or a later one."""
+        for attempt in range(ATTEMPTS):
+            state = State(self._log, self._hbase)  # a fresh one: it keeps pointers
+            layouts = state.layouts(periods(keys)[0])
+            if not layouts:
+                break
+            try:
+                return unpack(state.load(block_ids(keys, layouts)))
+            except BlockMissing:
+                if attempt == ATTEMPTS - 1:
+                    raise
+        return keys.slice(0, 0)
+
+
+def block_ids(keys: pa.Table, layouts: dict[tuple[int, int, int], int]) -> list[BlockId]:
+    """The speed layer's blocks that can hold these series."""
+    names, numbers = periods(keys)
+    found: list[BlockId] = []
+    for number, period in enumerate(names):
+        layout = layouts.get(period)
+        if layout is None:
+            continue
+        own = keys.column("key").filter(pa.array(numbers == number))
+        buckets = {0} if layout == 1 else set((bucket_hash(own) % layout).tolist())
+        found += [BlockId.of(period, layout, bucket) for bucket in sorted(buckets)]
+    return found

@@ -1,0 +1,36 @@
+"""Fill a task backwards: carry out one backfill that was asked for by `sluice tasks backfill`.
+
+    python jobs/backfill.py --id 7
+
+A backfill that died goes on where it was; one that is finished is left alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+
+from sluice.settings import get_settings
+from sluice.statistics import backfill, offline
+from sluice.statistics.spark import session
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--id", required=True, type=int, help="the backfill's number")
+    number = parser.parse_args().id
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+
+    settings = get_settings()
+    spark = session(settings, f"sluice backfill {number}", config=offline.SPARK_CONFIG)
+    try:
+        backfill.run(spark, settings, number)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
