@@ -1,8 +1,8 @@
 """What users ask to be counted."""
 
-from sluice.tasks.document import explain, parse_documents, parse_tasks
+from sluice.tasks.document import parse_documents, parse_tasks
 from sluice.tasks.period import Period
-from sluice.tasks.problem import Problem, TasksRefused
+from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TimeSpec, TopicSpec, check_task
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import StringConstraints, ValidationError
 
-from sluice.tasks.problem import Problem, TasksRefused
-from sluice.tasks.spec import TaskSpec
+from sluice.tasks.model import Model, Name
+from sluice.tasks.period import UTC
+from sluice.tasks.problem import Problem, TasksRefused, explain
+from sluice.tasks.spec import MAX_SQL, TaskSpec
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.
 MAX_DOCUMENT = 1 << 20
-_SHOWN = 80
 
 
 class _Loader(yaml.SafeLoader):
@@ -50,7 +51,9 @@ def parse_documents(documents: list[Any]) -> list[TaskSpec]:
     problems: list[Problem] = []
     for number, document in enumerate(documents):
         try:
-            specs.append(TaskSpec.model_validate(document))
+            specs.append(_spec(document, f"/{number}"))
+        except TasksRefused as refused:
+            problems += refused.problems
         except ValidationError as error:
             problems += explain(error, f"/{number}")
     names = [s.name for s in specs]
@@ -64,32 +67,25 @@ def parse_documents(documents: list[Any]) -> list[TaskSpec]:
     return specs
 
 
-_REMEDIES = {
-    "string_type": 'a text is expected: put it in quotes, e.g. "{value}"',
-    "int_type": "a whole number is expected, without quotes",
-    "extra_forbidden": "there is no such key here: check its spelling, or remove it",
-    "missing": "this key is missing: add it",
-    "model_type": "keys and values are expected here, e.g. {{name: ...}}",
-    "tuple_type": "a list is expected, e.g. [a, b]",
-}
+class _SqlTask(Model):
+    """A task that is written as SQL: the SELECT says all but its name and, perhaps, its time zone."""
+
+    name: Name
+    sql: Annotated[str, StringConstraints(max_length=MAX_SQL)]
+    timezone: str = UTC
 
 
-def explain(error: ValidationError, pointer: str = "") -> list[Problem]:
-    """Pydantic's findings as problems that name the field, the value and the remedy."""
-    return [_problem(found, pointer) for found in error.errors(include_url=False)]
+def _spec(document: Any, pointer: str) -> TaskSpec:
+    if not isinstance(document, dict) or "sql" not in document:
+        return TaskSpec.model_validate(document)
+    superfluous = [key for key in document if key in TaskSpec.model_fields.keys() - _SqlTask.model_fields]
+    if superfluous:
+        reason = "the SELECT of this task says it: drop this key, or sql"
+        raise TasksRefused(Problem(f"{pointer}/{key}", reason) for key in superfluous)
+    from sluice.tasks.sql import SqlRefused, compile_sql
 
-
-def _problem(found: Any, pointer: str) -> Problem:
-    at = pointer + "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in found["loc"])
-    kind, value = found["type"], found.get("input")
-    if kind == "value_error":
-        return Problem(at, str(found["ctx"]["error"]))
-    if kind in ("missing", "extra_forbidden"):
-        return Problem(at, _REMEDIES[kind])
-    shown = repr(value) if len(repr(value)) <= _SHOWN else repr(value)[:_SHOWN] + "..."
-    if kind == "string_pattern_mismatch":
-        pattern = found["ctx"]["pattern"]
-        return Problem(at, f"{shown} does not match {pattern}: use only those characters")
-    remedy = _REMEDIES.get(kind)
-    text = remedy.format(value=value) if remedy else found["msg"][0].lower() + found["msg"][1:]
-    return Problem(at, f"{shown}: {text}")
+    task = _SqlTask.model_validate(document)
+    try:
+        return compile_sql(task.name, task.sql, task.timezone)
+    except SqlRefused as refused:
+        raise TasksRefused([Problem(f"{pointer}/sql", str(refused))]) from None

@@ -110,7 +110,7 @@ class TaskSpec(Model):
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
-        kinds = {name: _measured(name) for name in self.metrics}
+        kinds = {name: measured(name) for name in self.metrics}
         needing = [name for name, kind in kinds.items() if kind != "none"]
         if needing and self.measure is None:
             raise ValueError(
@@ -184,7 +184,7 @@ class ActiveTask:
         return f"{self.task_id}v{self.version}"
 
 
-def _measured(name: str) -> str:
+def measured(name: str) -> str:
     """What a metric is computed of: "none", "number", or "any"."""
     kind: Any = metric(name).measure
     if isinstance(kind, bool):

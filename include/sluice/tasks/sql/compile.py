@@ -1,0 +1,295 @@
+"""A SELECT compiled to the spec of a task.
+
+    SELECT status, count(*), p95(bytes)
+    FROM logs
+    WHERE method = 'GET' AND path NOT LIKE '/static/%'
+    GROUP BY status, period('60s', 'Europe/Berlin')
+
+What SELECT names beside metrics are the dimensions, in that order; GROUP BY names them again, and the period.
+The grammar is a table in docs/tasks.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pydantic import ValidationError
+from sqlglot import exp
+
+from sluice.metrics import UnknownMetric, metric
+from sluice.tasks.extract import Extract
+from sluice.tasks.period import UTC
+from sluice.tasks.problem import Problem, explain
+from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec, measured
+from sluice.tasks.sql.conditions import Conditions
+from sluice.tasks.sql.statement import SqlRefused, Statement
+from sluice.tasks.sql.values import FORMS, LINE, Values, unparen
+from sluice.tasks.topic import TopicSpec
+
+_NAMES = {"stddev_pop": "stddev"}
+_PERIOD = "period"
+_COUNT = "ask count(*) for the lines, missing(x) for those without a measure"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One metric that SELECT asks for."""
+
+    name: str
+    of: exp.Expression | None  # None: of the line itself
+    node: exp.Expression
+
+
+def compile_sql(name: str, text: str, timezone: str = UTC, topic: TopicSpec | None = None) -> TaskSpec:
+    """The task `name` that the SELECT describes; `SqlRefused` says which word does not compile, and why.
+
+    With `topic`, fields that its format does not name are refused here; without, by `check_task` later.
+    """
+    return _Compiler(Statement(text), timezone, topic).task(name)
+
+
+class _Compiler:
+    def __init__(self, statement: Statement, timezone: str, topic: TopicSpec | None) -> None:
+        self._statement, self._timezone = statement, timezone
+        self._select = statement.select
+        statement.only(self._select, "expressions", "from_", "where", "group", "kind")
+        self._topic = self._from()
+        spec = topic if topic is not None and topic.name == self._topic else None
+        self._values = Values(statement, self._topic, spec)
+
+    def task(self, name: str) -> TaskSpec:
+        dimensions, metrics, periods = self._selected()
+        period, zone = self._grouped(dimensions, periods)
+        measure = self._measure(metrics)
+        try:
+            return TaskSpec(
+                name=name,
+                topic=self._topic,
+                period=period,
+                timezone=zone,
+                where=self._where(),
+                dimensions=tuple(dimensions),
+                measure=measure,
+                metrics=tuple(m.name for m in metrics),
+                sql=self._statement.text,
+            )
+        except ValidationError as error:
+            raise self._refused_spec(error) from None
+
+    def _from(self) -> str:
+        statement, source = self._statement, self._select.args.get("from_")
+        if source is None:
+            raise statement.refused("SELECT", "it has no FROM: name the topic, e.g. FROM logs")
+        table = source.this
+        if not isinstance(table, exp.Table):
+            raise statement.unsupported(table)
+        if table.args.get("alias"):
+            raise statement.refused(
+                table.alias, "there is one topic, so it needs no other name: drop it", table.args["alias"]
+            )
+        if table.args.get("db"):
+            raise statement.refused(
+                table.sql(),
+                f'a topic has no schema: quote a name with dots, FROM "{table.db}.{table.name}"',
+                table,
+            )
+        statement.only(table, "this")
+        if not isinstance(table.this, exp.Identifier):
+            reason = "a topic is named here, and nothing else is read: FROM logs"
+            raise statement.refused(statement.written(table.this), reason, table.this)
+        return str(table.name)
+
+    def _where(self) -> tuple[Condition, ...]:
+        where = self._select.args.get("where")
+        return tuple(Conditions(self._statement, self._values).of(where.this)) if where else ()
+
+    def _selected(self) -> tuple[list[Dimension], list[_Asked], list[exp.Expression]]:
+        dimensions, metrics, periods = [], [], []
+        for item in self._select.expressions:
+            node, alias = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
+            node = unparen(node)
+            if self._is_call(node, _PERIOD):
+                periods.append(node)
+            elif (asked := self._metric(node)) is not None:
+                if alias and alias != asked.name:
+                    reason = f"a metric keeps its name: drop it, results are called {asked.name!r}"
+                    raise self._statement.refused(alias, reason, item.args["alias"])
+                metrics.append(asked)
+            else:
+                dimensions.append(self._dimension(node, alias))
+        if not metrics:
+            raise self._statement.refused(
+                "SELECT", "it asks for no metric: add count(*), sum(x), unique(x), ..."
+            )
+        return dimensions, metrics, periods
+
+    def _dimension(self, node: exp.Expression, alias: str) -> Dimension:
+        extract = self._values.extract(node)
+        if self._values.is_line(node):
+            raise self._statement.refused(LINE, "every line would be a series of its own: name a field", node)
+        if not alias and not isinstance(node, (exp.Column, exp.Dot)):
+            written = self._statement.written(node)
+            raise self._statement.refused(written, f"a dimension needs a name: {written}(...) AS name", node)
+        name = alias or (node.expression.name if isinstance(node, exp.Dot) else node.name)
+        return self._statement.make(Dimension, node, name=name, extract=extract)
+
+    def _grouped(self, dimensions: list[Dimension], periods: list[exp.Expression]) -> tuple[str, str]:
+        """Check GROUP BY against the dimensions; the period and its time zone."""
+        group, statement = self._select.args.get("group"), self._statement
+        if group is None:
+            raise statement.refused(
+                "SELECT", "it has no GROUP BY: add GROUP BY period('60s') and the dimensions"
+            )
+        statement.only(group, "expressions")
+        cut: list[exp.Anonymous] = []
+        named: set[str] = set()
+        for item in group.expressions:
+            node = unparen(item)
+            if isinstance(node, exp.Anonymous) and node.name.lower() == _PERIOD:
+                cut.append(node)
+                continue
+            if isinstance(node, exp.Literal):
+                raise statement.refused(
+                    statement.written(node), "a place in SELECT: name the dimension instead", node
+                )
+            named.add(self._match(node, dimensions))
+        for dimension in dimensions:
+            if dimension.name not in named:
+                raise statement.refused(
+                    dimension.name, "it is selected, but not grouped by: add it to GROUP BY, or drop it"
+                )
+        if len(cut) != 1:
+            word = "GROUP BY" if not cut else _PERIOD
+            raise statement.refused(word, "results are kept by one period: add one period('60s')", *cut[1:2])
+        for node in periods:
+            if node != cut[0]:
+                raise statement.refused(
+                    _PERIOD, "it is not the period that GROUP BY has: make them equal", node
+                )
+        return self._period(cut[0])
+
+    def _match(self, node: exp.Expression, dimensions: list[Dimension]) -> str:
+        """The name of the dimension that an item of GROUP BY is."""
+        alias = node.name if isinstance(node, exp.Column) and not node.table else None
+        for dimension in dimensions:
+            if dimension.name == alias:
+                return dimension.name
+        if isinstance(node, exp.Anonymous) and self._metric(node) is not None:
+            raise self._statement.refused(
+                node.name, "a metric is computed of a group: drop it from GROUP BY", node
+            )
+        extract = self._values.extract(node)
+        for dimension in dimensions:
+            if dimension.extract == extract:
+                return dimension.name
+        reason = "it is grouped by, but not selected: add it to SELECT, which names the dimensions in order"
+        raise self._statement.refused(self._statement.written(node), reason, node)
+
+    def _period(self, node: exp.Anonymous) -> tuple[str, str]:
+        arguments = node.expressions
+        if len(arguments) not in (1, 2):
+            raise self._statement.refused(
+                _PERIOD, "it takes a length and perhaps a time zone: period('1d', 'Europe/Berlin')", node
+            )
+        zone = self._timezone
+        if len(arguments) > 1:
+            zone = self._values.text(arguments[1], "the time zone")
+            if self._timezone not in (UTC, zone):
+                reason = f"the task's timezone is {self._timezone!r}: say it once"
+                raise self._statement.refused(zone, reason, arguments[1])
+        return self._values.text(arguments[0], "the period"), zone
+
+    def _metric(self, node: exp.Expression) -> _Asked | None:
+        """The metric that a selected expression is; None if it is no metric."""
+        statement = self._statement
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):  # p99.9(x)
+            call, name = node.expression, f"{node.this.name}.{node.expression.name}"
+        elif isinstance(node, exp.Anonymous):
+            call, name = node, node.name
+        else:
+            return None
+        statement.only(call, "this", "expressions")
+        name, arguments = name.lower(), list(call.expressions)
+        name = _NAMES.get(name, name)
+        if name in ("split_part", "regexp_extract", "cast", "try_cast"):
+            return None
+        if name == "count":
+            return self._count(node, arguments)
+        if name in ("percentile", "topk"):
+            return self._parametric(name, node, arguments)
+        self._known(name, node)
+        if len(arguments) != 1:
+            raise statement.refused(call.name, f"it takes one column: {name}(bytes)", node)
+        return _Asked(name, arguments[0], node)
+
+    def _known(self, name: str, node: exp.Expression) -> None:
+        try:
+            metric(name)
+        except UnknownMetric as error:
+            raise self._statement.refused(
+                self._statement.written(node), f"{error}; a column is {FORMS}", node
+            ) from None
+
+    def _count(self, node: exp.Expression, arguments: list[exp.Expression]) -> _Asked:
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
+            self._statement.only(arguments[0])
+            return _Asked("count", None, node)
+        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+            distinct = arguments[0]
+            self._statement.only(distinct, "expressions")
+            if len(distinct.expressions) == 1:
+                self._known("unique", node)
+                return _Asked("unique", distinct.expressions[0], node)
+            raise self._statement.refused("DISTINCT", "of one column: make a task of each", distinct)
+        raise self._statement.refused(self._statement.written(node), _COUNT, node)
+
+    def _parametric(self, name: str, node: exp.Expression, arguments: list[exp.Expression]) -> _Asked:
+        """percentile(x, 0.95) and topk(x, 10) by their names p95 and top10."""
+        if len(arguments) != 2:  # noqa: PLR2004
+            example = "percentile(bytes, 0.95)" if name == "percentile" else "topk(path, 10)"
+            raise self._statement.refused(name, f"it takes a column and a number: {example}", node)
+        parameter = self._values.number(arguments[1], "the second argument")
+        if name == "percentile":
+            percent = format((Decimal(parameter) * 100).normalize(), "f")
+            if not 0 < Decimal(percent) < 100:  # noqa: PLR2004
+                raise self._statement.refused(
+                    parameter, "a share between 0 and 1 is meant: 0.95", arguments[1]
+                )
+            asked = f"p{percent}"
+        else:
+            asked = f"top{parameter}"
+        self._known(asked, node)
+        return _Asked(asked, arguments[0], node)
+
+    def _measure(self, metrics: list[_Asked]) -> Measure | None:
+        """The one measure that all metrics are of."""
+        found: Extract | None = None
+        kinds = {}
+        for asked in metrics:
+            if asked.of is None:
+                continue
+            extract = self._values.extract(asked.of)
+            if found is not None and extract != found:
+                reason = "a task has one measure, and another metric is of another column: make two tasks"
+                raise self._statement.refused(self._statement.written(asked.of), reason, asked.of)
+            found, kinds[asked.name] = extract, measured(asked.name)
+        if found is None:
+            return None
+        # `missing` alone counts what is no number; unique and top-k make the measure a text.
+        text = "number" not in kinds.values() and set(kinds) != {"missing"}
+        return Measure(**found.model_dump(), type="text" if text else "number")
+
+    def _is_call(self, node: exp.Expression, name: str) -> bool:
+        return isinstance(node, exp.Anonymous) and node.name.lower() == name
+
+    def _refused_spec(self, error: ValidationError) -> SqlRefused:
+        """What the task's own rules refuse: the value it is about, where the text has it."""
+        problem: Problem = explain(error)[0]
+        value = error.errors(include_url=False)[0].get("input")
+        if isinstance(value, str) and value in self._statement.text:
+            position = self._statement.text.index(value)
+            return SqlRefused(value, position, self._statement.text, problem.message)
+        field = re.sub(r"^/", "", problem.pointer)
+        return SqlRefused(field or "the task", 0, self._statement.text, problem.message)
