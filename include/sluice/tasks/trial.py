@@ -1,0 +1,200 @@
+"""A task tried on a few lines: what each part of it took from every line, and why a line is not counted.
+
+Made of the engine's own steps (`statistics.extract`, `statistics.parse`), so it shows what both layers do.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sluice.settings import Limits
+from sluice.statistics.extract import Lines, Values, numbers, passing
+from sluice.statistics.parse import dead_reason, event_time
+from sluice.statistics.plan import Plan, Selection
+from sluice.tasks.extract import Filter
+from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.topic import TopicSpec
+
+#: A trial is for eyes.
+MAX_LINES = 1_000
+#: How much of a line and of a value is shown.
+SHOWN = 2_000
+NOTHING = "nothing was extracted"
+#: What a log writes where there is no measure.
+_MISSING = ("", "-")
+
+
+class TooManyLines(ValueError):
+    """More lines than a trial takes."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} lines, {MAX_LINES} are allowed: try the task on fewer")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one condition or dimension did with a line."""
+
+    name: str  # the dimension's, or where/0, where/1 ...
+    value: str | None  # None: nothing was extracted
+    passes: bool
+    verdict: str  # e.g. "not on the white list"
+
+
+@dataclass(frozen=True)
+class MeasureStep:
+    """What the measure was. One that is missing is counted apart, and the line all the same."""
+
+    text: str | None
+    number: float | None  # None for a text measure, and where it is missing
+    missing: bool
+
+
+@dataclass(frozen=True)
+class LineTrial:
+    """What a task makes of one line."""
+
+    line: str
+    event_time: dt.datetime | None
+    dead: str | None  # why no task counts the line
+    where: tuple[Step, ...]
+    dimensions: tuple[Step, ...]
+    measure: MeasureStep | None
+    counted: bool
+    why: str  # why the line is not counted; empty if it is
+    period_start: dt.datetime | None
+    period_end: dt.datetime | None
+    series: Mapping[str, str] | None  # the values of the dimensions; None if it is not counted
+
+
+def trial(
+    spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits | None = None
+) -> list[LineTrial]:
+    """Run the task on the lines, one answer a line. `spec` has the values of its lists in place.
+
+    Raises `TooManyLines`.
+    """
+    if len(lines) > MAX_LINES:
+        raise TooManyLines(len(lines))
+    if not lines:
+        return []
+    return _Trial(spec, topic, list(lines), limits or Limits()).run()
+
+
+class _Trial:
+    """The columns of a trial: every step is done for all lines at once, as the engine does it."""
+
+    def __init__(self, spec: TaskSpec, topic: TopicSpec, lines: list[bytes], limits: Limits) -> None:
+        self._spec = spec
+        plan = Plan.of([ActiveTask(0, 1, spec)], limits, topic)
+        self._plan = plan.tasks[0]
+        column = pa.array(lines, pa.binary())
+        self._lines = Lines(column, plan.fields, topic)
+        self._event_ms, self._valid = event_time(column, topic)
+        self._starts = self._plan.period.starts(self._event_ms)
+        self._dead = self._dead_reasons(column, limits)
+
+    def run(self) -> list[LineTrial]:
+        where = [
+            self._steps(f"where/{number}", selection) for number, selection in enumerate(self._plan.where)
+        ]
+        names = [dimension.name for dimension in self._spec.dimensions]
+        dimensions = [
+            self._steps(name, selection) for name, selection in zip(names, self._plan.dimensions, strict=True)
+        ]
+        measures = self._measures()
+        return [
+            self._line(
+                number,
+                tuple(steps[number] for steps in where),
+                tuple(steps[number] for steps in dimensions),
+                None if measures is None else measures[number],
+            )
+            for number in range(len(self._event_ms))
+        ]
+
+    def _line(
+        self, number: int, where: tuple[Step, ...], dimensions: tuple[Step, ...], measure: MeasureStep | None
+    ) -> LineTrial:
+        dead = self._dead[number]
+        failed = next((step for step in (*where, *dimensions) if not step.passes), None)
+        why = f"dead letter: {dead}" if dead else f"{failed.name}: {failed.verdict}" if failed else ""
+        timed = bool(self._valid[number])
+        start = int(self._starts[number])
+        return LineTrial(
+            line=_short(self._lines.text[number].as_py()),
+            event_time=_moment(int(self._event_ms[number])) if timed else None,
+            dead=dead,
+            where=where,
+            dimensions=dimensions,
+            measure=measure,
+            counted=not why,
+            why=why,
+            period_start=_moment(start) if timed else None,
+            period_end=_moment(self._plan.period.end(start)) if timed else None,
+            series=None if why else {step.name: step.value or "" for step in dimensions},
+        )
+
+    def _dead_reasons(self, column: pa.Array, limits: Limits) -> list[str | None]:
+        dead: list[str | None] = dead_reason(column, self._valid, limits).to_pylist()
+        for dimension in self._plan.dimensions:
+            for number, value in enumerate(_of_lines(self._lines.values(dimension.extract))):
+                if dead[number] is None and len((value or "").encode()) > limits.dimension_bytes:
+                    dead[number] = f"dimension over {limits.dimension_bytes} bytes"
+        return dead
+
+    def _steps(self, name: str, selection: Selection) -> list[Step]:
+        values = self._lines.values(selection.extract)
+        passed = passing(values, selection.filter)[values.codes].tolist()
+        return [
+            Step(name, _shown(value), ok, _verdict(selection.filter, value, ok))
+            for value, ok in zip(_of_lines(values), passed, strict=True)
+        ]
+
+    def _measures(self) -> list[MeasureStep] | None:
+        if self._plan.measure is None:
+            return None
+        values = self._lines.values(self._plan.measure)
+        texts = _of_lines(values)
+        if self._plan.measure_type == "text":
+            return [MeasureStep(_shown(each), None, each is None or each in _MISSING) for each in texts]
+        found: npt.NDArray[np.float64] = numbers(values)
+        return [
+            MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
+            for each, number in zip(texts, found.tolist(), strict=True)
+        ]
+
+
+def _of_lines(values: Values) -> list[str | None]:
+    distinct = [*values.distinct.to_pylist(), None]
+    return [distinct[code] for code in values.codes]
+
+
+def _verdict(filter_: Filter | None, value: str | None, passes: bool) -> str:
+    if value is None:
+        return NOTHING
+    if filter_ is None:
+        return "no filter"
+    named = passes == (filter_.mode == "white")
+    if filter_.regex is not None:
+        return f"{'matches' if named else 'does not match'} the {filter_.mode} pattern {filter_.regex}"
+    return f"{'on' if named else 'not on'} the {filter_.mode} list"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else _short(text)
+
+
+def _moment(ms: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=ms)
