@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from sluice.archive.footer import Footer
 from sluice.statistics.parse import event_time
 from sluice.statistics.schema import RECORDS
-from sluice.tasks.spec import TopicSpec
+from sluice.tasks.topic import TopicSpec
 
 #: RECORDS without the partition, which the path and the footer say.
 COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])
@@ -43,9 +43,15 @@ class ArchiveFile:
     data: bytes
 
 
-def of_records(place: Place, first: int, batches: Sequence[pa.RecordBatch], generation: int) -> ArchiveFile:
+def of_records(
+    place: Place,
+    first: int,
+    batches: Sequence[pa.RecordBatch],
+    generation: int,
+    topic: TopicSpec | None = None,
+) -> ArchiveFile:
     """The file of at least one record, which begins at `first` (the chain's end) and ends after the last
-    record.
+    record. `topic` says how its lines tell their time: as an access log's do, when it is left out.
 
     Raises ValueError where the records' offsets do not rise from `first` on: that would be a fault of this
     program.
@@ -55,7 +61,7 @@ def of_records(place: Place, first: int, batches: Sequence[pa.RecordBatch], gene
     if offsets[0] < first or not np.all(offsets[1:] > offsets[:-1]):
         raise ValueError(f"{place}: records from offset {offsets[0]} on, out of order behind {first}")
     arrival = table.column("arrival").to_numpy()
-    ms, valid = event_time(table.column("line").chunk(0), TopicSpec(name=place.topic))
+    ms, valid = event_time(table.column("line").chunk(0), topic or TopicSpec(name=place.topic))
     known = ms[valid]
     following = int(offsets[-1]) + 1
     footer = Footer(

@@ -31,6 +31,8 @@ from sluice.settings import Settings
 from sluice.statistics.schema import RECORDS
 from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
+from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topics import TopicStore
 from sluice.transmission.topics import TopicMissing, Topics
 
 log = logging.getLogger(__name__)
@@ -113,6 +115,7 @@ class PartitionWriter:
         self._emit, self._generation = events, generation
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._buffer = _Buffer()
+        self._format: TopicSpec | None = None
         self._unindexed: deque[tuple[Footer, int, str]] = deque()
         self._epoch = 0
         self._next = 0
@@ -190,6 +193,8 @@ class PartitionWriter:
         self._epoch += 1
         links = index.reconcile(self._database, self._claims, self.place)
         position = links[-1].next if links else 0
+        # A topic may be described until its first lines are archived: then this is asked once more.
+        self._format = self._described() if links else None
         start, end = self._topics.bounds(self.place.topic, self.place.partition)
         self._same_topic()
         if end < position:
@@ -203,6 +208,9 @@ class PartitionWriter:
         self.progress.state, self.progress.message = "archiving", ""
         log.info("%s: archiving from offset %d on (%d files stand)", self.place, position, len(links))
         self._emit(Seek(self.place.partition, self._epoch, position))
+
+    def _described(self) -> TopicSpec:
+        return TopicStore(self._database).get(self.place.topic)
 
     def _record_loss(self, position: int, start: int) -> int:
         why = (
@@ -264,7 +272,9 @@ class PartitionWriter:
         """Make a file of the buffer and claim its name; raises _LostClaim, TopicChanged."""
         if not self._buffer.records:
             return
-        made = file.of_records(self.place, self._next, self._buffer.batches, self._generation())
+        if self._format is None:
+            self._format = self._described()
+        made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
         self._until_published(made)
         self._moved(made.footer.next)
         self.progress.files += 1

@@ -57,8 +57,9 @@ from sluice.storage.commits import CommitLog, column
 from sluice.storage.days import Days
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.postgres import engine
-from sluice.tasks.spec import ActiveTask, TopicSpec
+from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,7 +159,7 @@ class _Run:
             "(`sluice status`)",
         )
         versions = task_versions(book.engine, backfill.topic)
-        spec = TopicSpec(name=backfill.topic)
+        spec = TopicStore(book.engine).get(backfill.topic)
         return cls(
             spark=spark,
             settings=settings,

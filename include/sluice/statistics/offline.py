@@ -32,7 +32,7 @@ from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from sluice.tasks.spec import TopicSpec
+from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ class _Batch:
         cut = index.positions(settings, topic, topic_id) if topic_id else {}
         files = index.files_for(settings, topic, day, cut, topic_id) if topic_id else []
         versions = task_versions(self.book.engine, topic, day)
-        spec = TopicSpec(name=topic)
+        spec = TopicStore(self.book.engine).get(topic)
         plan = Plan.of(versions.tasks, settings.limits, spec, versions.ranges)
         filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
         backwards = Plan.of(filled, settings.limits, spec, versions.filled) if filled else None

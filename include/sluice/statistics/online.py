@@ -56,8 +56,10 @@ from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.postgres import engine, patiently
-from sluice.tasks.spec import ActiveTask, TopicSpec
+from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
+from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -89,6 +91,8 @@ class MicroBatch:
         self._progress = progress
         self._log = CommitLog(engine(settings), topic)
         self._tasks = TaskStore(engine(settings))
+        self._topics = TopicStore(engine(settings))
+        self._format: TopicSpec | None = None
         self._hbase = HBase.of(settings)
         self._state = State(self._log, self._hbase)
         self._backfilled = Backfilled(Backfills(engine(settings)), self._hbase, topic)
@@ -158,6 +162,8 @@ class MicroBatch:
             for task in patiently(partial(self._tasks.active, self.topic), self._log.patience)
         }
         self._known |= tasks
+        if self._format is None or not self._seq:  # a topic may be described until its first lines count
+            self._format = patiently(partial(self._topics.get, self.topic), self._log.patience)
         clock.lap("tasks")
         (found, ledger, changes), tasks, aside = leaving_out(partial(self._attempt, lines, clock), tasks)
         seq = self._seq + 1
@@ -227,7 +233,7 @@ class MicroBatch:
         Nothing of it counts yet. It is done again as a whole, for a line may be a dead letter because of a
         task that is set aside, and for every other task it is then none.
         """
-        plan = Plan.of(tasks.values(), self._settings.limits, TopicSpec(name=self.topic))
+        plan = Plan.of(tasks.values(), self._settings.limits, self._format)
         found, ledger = gather(partial(_run, lines, plan, self.topic), self._ledger, self._recent)
         clock.lap("pass")
         if found.failed:
