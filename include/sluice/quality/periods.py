@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from sluice.tasks.period import Period as Span
+
 DAY_MS = 86_400_000
 
 
@@ -24,22 +26,19 @@ class Period:
 
 @dataclass(frozen=True)
 class Periods:
-    """The periods that touch a day; `inside` are the possible starts of those that lie in it as a whole."""
+    """The periods that touch a day: all that start within `inside` (ms) lie in it as a whole."""
 
     inside: range
     crossing: tuple[Period, ...]
 
     @classmethod
-    def of(cls, day: date, period_ms: int) -> Periods:
+    def of(cls, day: date, span: Span) -> Periods:
+        """`span`: how the task cuts time. Its periods may follow a zone in which the day begins elsewhere."""
         begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
         end = begin + DAY_MS
-        first, last = begin // period_ms * period_ms, (end - 1) // period_ms * period_ms
-        crossing = tuple(
-            Period(start, start + period_ms)
-            for start in sorted({first, last})
-            if start < begin or start + period_ms > end
-        )
+        first, last = (Period(start, span.end(start)) for start in (span.start(begin), span.start(end - 1)))
+        crossing = tuple(p for p in dict.fromkeys((first, last)) if p.start < begin or p.end > end)
         inside = range(
-            first if first >= begin else first + period_ms, last + 1 if last + period_ms <= end else last
+            first.end if first.start < begin else first.start, last.start + (1 if last.end <= end else 0)
         )
         return cls(inside, crossing)
