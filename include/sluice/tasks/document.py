@@ -30,16 +30,21 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def parse_tasks(text: str) -> list[TaskSpec]:
-    """The specs of a YAML list of tasks; `TasksRefused` names everything that is wrong with it."""
+def read_yaml(text: str) -> Any:
+    """What a YAML text says; `TasksRefused` if it is too long, no YAML, or says a key twice."""
     if len(text) > MAX_DOCUMENT:
         raise TasksRefused(
             [Problem("", f"{len(text)} characters, {MAX_DOCUMENT} are allowed: split the file")]
         )
     try:
-        document = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
+        return yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise TasksRefused([Problem("", f"not YAML: {' '.join(str(error).split())}")]) from None
+
+
+def parse_tasks(text: str) -> list[TaskSpec]:
+    """The specs of a YAML list of tasks; `TasksRefused` names everything that is wrong with it."""
+    document = read_yaml(text)
     if not isinstance(document, list) or not document:
         raise TasksRefused([Problem("", 'a list of tasks is expected: start each with "- name: ..."')])
     return parse_documents(document)

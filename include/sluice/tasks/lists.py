@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from sluice.storage import schema
 from sluice.tasks import versions
+from sluice.tasks.document import read_yaml
 from sluice.tasks.extract import MAX_VALUES
 from sluice.tasks.model import Name
 from sluice.tasks.problem import Problem, TasksRefused
@@ -134,6 +135,14 @@ def _apply(
     new = {"name": name, "version": version, "values": [*values], "created_by": user}
     connection.execute(sa.insert(_lists).values(new))
     return ListChange(name, "changed" if there else "created", version)
+
+
+def parse_lists(text: str) -> dict[str, tuple[str, ...]]:
+    """The lists of a YAML mapping from names to values; `TasksRefused` names everything that is wrong."""
+    document = read_yaml(text)
+    if not isinstance(document, dict) or not document:
+        raise TasksRefused([Problem("", "names and their values are expected, e.g. eu_offices: [ams, ber]")])
+    return check_lists(document)
 
 
 def check_lists(lists: Mapping[str, object]) -> dict[str, tuple[str, ...]]:

@@ -20,7 +20,7 @@ from sluice.tasks.changes import Diff, changed_fields, compare
 from sluice.tasks.lists import pins_of
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
-from sluice.tasks.topic import check_task
+from sluice.tasks.topic import TopicSpec, check_task
 from sluice.tasks.topics import topic_spec
 from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writing
 
@@ -64,6 +64,13 @@ class TaskStore:
                 task = _find(connection, spec.name)
                 found.append(compare(task.spec if task else None, spec, task.version if task else 0))
             return found
+
+    def resolved(self, spec: TaskSpec) -> tuple[TaskSpec, TopicSpec]:
+        """A spec as the engine would take it now, and its topic's format; refuses what `apply` would refuse."""
+        with self._engine.connect() as connection:
+            pins = _check(connection, [spec])
+            (task,) = versions.with_lists(connection, [((0, 0), spec, pins[0])])
+            return task.spec, topic_spec(connection, spec.topic)
 
     def list(self, topic: str | None = None) -> list[Task]:
         """The tasks there are, by name."""

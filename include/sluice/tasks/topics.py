@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import sqlalchemy as sa
+from pydantic import ValidationError
 
 from sluice.storage import schema
 from sluice.tasks import versions
-from sluice.tasks.problem import Problem, TasksRefused
+from sluice.tasks.document import read_yaml
+from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.topic import TopicSpec, check_task
 
 _topics = schema.topics
@@ -103,6 +105,23 @@ class TopicStore:
             .values(spec=document, created_by=user, created_at=sa.func.now())
         )
         return "changed"
+
+
+def parse_topics(text: str) -> list[TopicSpec]:
+    """The descriptions of a YAML list of topics; `TasksRefused` names everything that is wrong with it."""
+    documents = read_yaml(text)
+    if not isinstance(documents, list) or not documents:
+        raise TasksRefused([Problem("", 'a list of topics is expected: start each with "- name: ..."')])
+    specs: list[TopicSpec] = []
+    problems: list[Problem] = []
+    for number, document in enumerate(documents):
+        try:
+            specs.append(TopicSpec.model_validate(document))
+        except ValidationError as error:
+            problems += explain(error, f"/{number}")
+    if problems:
+        raise TasksRefused(problems)
+    return specs
 
 
 def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
