@@ -1,6 +1,6 @@
 """What can be computed of a series: one file a metric."""
 
-from sluice.metrics.base import Accumulator, Batch, Metric, Numbers, Results
+from sluice.metrics.base import Accumulator, Batch, Metric, Numbers, Results, Texts
 from sluice.metrics.registry import ACCUMULATORS, COLUMNS, METRICS, UnknownMetric, accumulators, metric
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Metric",
     "Numbers",
     "Results",
+    "Texts",
     "UnknownMetric",
     "accumulators",
     "metric",

@@ -68,9 +68,11 @@ class Measured(_Counter):
     """How many of those lines had a measure."""
 
     def add(self, batch: Batch) -> dict[str, pa.Array]:
-        complete = batch.numbers.complete
+        measured = batch.measured
         counts: npt.NDArray[Any] = (
-            np.bincount(batch.groups, minlength=batch.size) if complete else batch.sums(batch.numbers.present)
+            np.bincount(batch.groups, minlength=batch.size)
+            if measured.complete
+            else batch.sums(measured.present)
         )
         return {self.name: pa.array(counts.astype(np.int64))}
 

@@ -12,7 +12,7 @@ from sluice.metrics.sum import total
 class Avg(Metric):
     name = "avg"
     accumulators = (SUM, MEASURED)
-    measure = True
+    measure = "number"
     tolerance = 1e-9
 
     def results(self, columns: Columns) -> Results:

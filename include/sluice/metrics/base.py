@@ -6,7 +6,8 @@ neutral), and several metrics may share one (avg needs the sum and the number of
 missing need as well). Everything is columnar: one call handles all groups of a batch.
 
 To add a metric: write a file beside this one with a `Metric` (and an `Accumulator`, if none of those in
-`accumulators.py` serves), and list it in `registry.py`. Both layers load it from there.
+`accumulators.py` serves), and list it in `registry.py`. Both layers load it from there. A team that does not
+want to touch this package writes a `UserMetric` instead (`user.py`, docs/metrics.md).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -80,20 +82,62 @@ class Numbers:
         return self.values if self.complete else np.where(self.present, self.values, -np.inf)
 
 
+#: Texts that say there is no measure: Apache writes "-".
+ABSENT = ("", "-")
+
+
+class Texts:
+    """A measure of all lines of a batch as the text that was cut out of them."""
+
+    def __init__(self, codes: Ints, distinct: pa.Array) -> None:
+        """`codes`: per line an index of `distinct` (string, without nulls); `len(distinct)`: nothing there."""
+        self.codes, self.distinct = codes, distinct
+
+    @cached_property
+    def known(self) -> Bools:
+        """For each distinct text, and at last for "nothing there", whether it is a measure."""
+        absent = pc.is_in(self.distinct, pa.array(ABSENT, self.distinct.type))
+        return np.append(~absent.to_numpy(zero_copy_only=False), False)
+
+    @cached_property
+    def present(self) -> Bools:
+        """Per line, whether it has a measure."""
+        return self.known[self.codes]
+
+    @cached_property
+    def complete(self) -> bool:
+        return bool(self.present.all())
+
+
 @dataclass(frozen=True)
 class Batch:
     """The lines that one task counts in one batch, grouped by period and series."""
 
     groups: Ints  # per counted line: the number of its group, 0 .. size - 1
     size: int  # how many groups there are
-    measure: Numbers | None  # of all lines of the batch; None for a task without a measure
+    measure: Numbers | None  # of all lines of the batch; None for a task without a measure, or with a text
     rows: Ints | None = None  # which lines of the batch the task counts; None: all
+    texts: Texts | None = None  # of all lines of the batch; None for a task without a measure
 
     @property
     def numbers(self) -> Numbers:
         if self.measure is None:
-            raise ValueError("this accumulator needs a measure, the task has none: add one to the task")
+            raise ValueError(
+                "this accumulator needs a measure of numbers, the task has none: "
+                "add one to the task, of type number"
+            )
         return self.measure
+
+    @property
+    def text(self) -> Texts:
+        if self.texts is None:
+            raise ValueError("this accumulator needs a measure, the task has none: add one to the task")
+        return self.texts
+
+    @property
+    def measured(self) -> Numbers | Texts:
+        """What says which lines have a measure of the task's type."""
+        return self.text if self.measure is None else self.measure
 
     def of(self, column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """The entries of a column of the whole batch that belong to the counted lines."""
@@ -127,8 +171,10 @@ class Results:
     values: Floats
     integers: Ints | None = None  # the exact value where `exact` says so
     exact: npt.NDArray[np.bool_] | None = None
-    texts: pa.Array | None = None  # JSON, where the value is a list; `values` then has a number to compare
-    errors: Floats | None = None  # of sketched metrics: the stated error of each value, 0 where it is exact
+    #: JSON (string) where the value is a list; `values` then has a number that stands for it.
+    texts: pa.Array | None = None
+    #: Of a sketched metric, 0 where the value is exact. What it measures, the metric's docstring says.
+    errors: Floats | None = None
 
 
 class Metric(ABC):
@@ -136,9 +182,9 @@ class Metric(ABC):
 
     name: str
     accumulators: tuple[Accumulator, ...]
-    measure: bool  # does it need a measure?
+    measure: Literal["none", "number", "any"]  # what it is computed of; any: a number or a text
     tolerance: float  # relative; how far the two layers' non-integral values may differ. 0: not at all
-    sketched: bool = False  # then its results have `errors`
+    sketched: ClassVar[bool] = False  # is it estimated from a sketch? Then its results have errors
 
     @abstractmethod
     def results(self, columns: Columns) -> Results:

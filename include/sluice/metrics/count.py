@@ -11,7 +11,7 @@ from sluice.metrics.base import Columns, Metric, Results
 class Count(Metric):
     name = "count"
     accumulators = (LINES,)
-    measure = False
+    measure = "none"
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:

@@ -9,7 +9,7 @@ from sluice.metrics.base import Columns, Metric, Results
 class Max(Metric):
     name = "max"
     accumulators = (MAX,)
-    measure = True
+    measure = "number"
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:

@@ -9,7 +9,7 @@ from sluice.metrics.base import Columns, Metric, Results
 class Min(Metric):
     name = "min"
     accumulators = (MIN,)
-    measure = True
+    measure = "number"
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:

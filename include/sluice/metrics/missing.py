@@ -11,7 +11,7 @@ from sluice.metrics.base import Columns, Metric, Results
 class Missing(Metric):
     name = "missing"
     accumulators = (LINES, MEASURED)
-    measure = True
+    measure = "any"
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:

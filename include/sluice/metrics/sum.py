@@ -17,7 +17,7 @@ def total(columns: Columns) -> Floats:
 class Sum(Metric):
     name = "sum"
     accumulators = (SUM, MEASURED)
-    measure = True
+    measure = "number"
     tolerance = 1e-9
 
     def results(self, columns: Columns) -> Results:
