@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.metrics import Batch, Numbers
+from sluice.metrics import Batch, Numbers, Texts
 from sluice.statistics.extract import Bools, Lines, Values, numbers, passing
 from sluice.statistics.groups import Coded, Groups, Ints, code, group
 from sluice.statistics.parse import dead_reason, event_time
@@ -90,6 +90,7 @@ class _Pass:
         self._periods: dict[Period, tuple[Coded, Ints]] = {}
         self._numbers: dict[Extract, Numbers] = {}
         self._groupings: dict[object, _Grouping] = {}
+        self._texts: dict[Extract, Texts] = {}
         self._batches: dict[object, Batch] = {}
         self._columns: dict[object, dict[str, pa.Array]] = {}
         self._failed: Failures = {}
@@ -138,11 +139,11 @@ class _Pass:
             "key": grouping.key,
         }
         for accumulator in task.accumulators:
-            measured = (shared, task.measure)
+            measured = (shared, task.measure, task.measure_type)
             if (*measured, accumulator.name) not in self._columns:
                 batch = self._batches.get(measured)
                 if batch is None:
-                    batch = self._batches[measured] = self._batch(grouping, task.measure)
+                    batch = self._batches[measured] = self._batch(grouping, task)
                 self._columns[(*measured, accumulator.name)] = accumulator.add(batch)
             columns |= self._columns[(*measured, accumulator.name)]
         return pa.table(
@@ -150,11 +151,19 @@ class _Pass:
             schema=PARTIALS,
         )
 
-    def _batch(self, grouping: _Grouping, measure: Extract | None) -> Batch:
-        if measure is not None and measure not in self._numbers:
-            self._numbers[measure] = Numbers(numbers(self._lines.values(measure)))
-        found = None if measure is None else self._numbers[measure]
-        return Batch(grouping.groups.numbers, grouping.groups.size, found, grouping.rows)
+    def _batch(self, grouping: _Grouping, task: TaskPlan) -> Batch:
+        groups, measure = grouping.groups, task.measure
+        if measure is None:
+            return Batch(groups.numbers, groups.size, None, grouping.rows)
+        values = self._lines.values(measure)
+        if measure not in self._texts:
+            self._texts[measure] = Texts(values.codes, values.distinct)
+        found = None
+        if task.measure_type != "text":
+            if measure not in self._numbers:
+                self._numbers[measure] = Numbers(numbers(values))
+            found = self._numbers[measure]
+        return Batch(groups.numbers, groups.size, found, grouping.rows, self._texts[measure])
 
     def _group(self, task: TaskPlan) -> _Grouping:
         masks = [self._in_range(task.ranges), None if not self._long.any() else ~self._long]
