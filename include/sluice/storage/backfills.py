@@ -8,13 +8,14 @@ transaction raises the topic's *revision*; whoever keeps pointers in memory asks
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.storage import schema
 from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Period, Version
@@ -110,7 +111,15 @@ class Backfills:
             state="requested",
             requested_by=user,
         )
+        noted = sa.insert(schema.task_changes).values(
+            task_id=task_id,
+            version=version,
+            action="backfilled",
+            by=user,
+            detail=f"{first_day} to {last_day}",
+        )
         with self.engine.begin() as connection:
+            connection.execute(noted)
             return Backfill(**connection.execute(row.returning(*schema.backfills.c)).one()._mapping)
 
     def get(self, number: int) -> Backfill:
@@ -194,9 +203,7 @@ class Backfills:
             try:
                 yield Filling(connection, backfill)
             finally:
-                if connection.invalidated:
-                    connection.rollback()
-                else:
+                with suppress(SQLAlchemyError):  # the session is gone, and the lock with it
                     connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
                     connection.commit()
 

@@ -1,0 +1,142 @@
+"""`sluice tasks backfill`: count for a task what came before it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sluice.settings import Settings
+    from sluice.storage.backfills import Backfill, Backfills
+
+DAG = "task_backfill"
+POLL_SECONDS = 1.0
+# Airflow's word is asked for now and then only: it tells of a run that died without a word of its own.
+AIRFLOW_SECONDS = 15.0
+
+
+class BadDays(ValueError):
+    """Days that cannot be filled."""
+
+
+class BackfillFailed(RuntimeError):
+    """The backfill ended without having filled its days."""
+
+    def __init__(self, backfill: Backfill, message: str) -> None:
+        super().__init__(
+            f"backfill {backfill.id} failed after {backfill.done_days} of {len(backfill.days)} days: "
+            f"{message}. After the cause is mended, clear its run of {DAG} in Airflow, or ask for the days "
+            "again"
+        )
+
+
+def backfill(
+    name: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
+    first: Annotated[
+        dt.datetime,
+        typer.Option(
+            "--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day of event time (UTC)."
+        ),
+    ],
+    last: Annotated[
+        dt.datetime, typer.Option("--to", formats=["%Y-%m-%d"], metavar="DAY", help="The last day, included.")
+    ],
+    wait: Annotated[bool, typer.Option(help="Wait for its end, and show how far it is.")] = True,
+) -> None:
+    """Fill a task backwards: count the archived lines that came before its first commit.
+
+    Airflow runs it, whoever waits: Ctrl-C ends the waiting only. Days that are filled already are filled
+    again, with the same. The task's current version is meant; others keep what they counted.
+
+    Example:
+      sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
+    """
+    from sluice.settings import get_settings
+    from sluice.stack.airflow_api import Airflow
+    from sluice.storage.backfills import Backfills
+    from sluice.storage.postgres import engine
+    from sluice.tasks.store import TaskStore
+
+    settings = get_settings()
+    task = TaskStore(engine(settings)).get(name)
+    check_days(first.date(), last.date(), dt.datetime.now(dt.UTC).date())
+    book = Backfills(engine(settings))
+    asked = book.request(
+        task.task_id,
+        task.version,
+        topic=task.topic,
+        first_day=first.date(),
+        last_day=last.date(),
+        user=getpass.getuser(),
+    )
+    try:
+        with Airflow(settings) as airflow:
+            book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
+    except Exception as error:
+        book.set_failed(asked.id, f"it could not be started: {error}"[:1000])
+        raise
+    typer.echo(f"{name} ({asked.label}): backfill {asked.id} of {len(asked.days)} days was started")
+    if not wait:
+        typer.echo(
+            f"its progress: the run of {DAG} in Airflow, and `sluice tasks show {name}` when it is done"
+        )
+        return
+    try:
+        follow(book, asked.id, lambda: _ended_in_airflow(settings, book, asked.id), typer.echo)
+    except KeyboardInterrupt:
+        typer.echo(f"backfill {asked.id} goes on without you: see {DAG} in Airflow", err=True)
+        raise
+
+
+def check_days(first: dt.date, last: dt.date, today: dt.date) -> None:
+    """Raises BadDays."""
+    if first > last:
+        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
+    if last > today + dt.timedelta(days=1):
+        raise BadDays(f"--to {last} is in the future: there are no lines of that day")
+
+
+def follow(
+    book: Backfills,
+    number: int,
+    ended: Callable[[], str | None],
+    say: Callable[[str], None],
+    pause: float = POLL_SECONDS,
+) -> Backfill:
+    """Say how far the backfill is until it ends; as it is then.
+
+    `ended`: what Airflow says of a run that ended, None while it goes on. Raises BackfillFailed.
+    """
+    said, look = "", time.monotonic() + AIRFLOW_SECONDS
+    while True:
+        now = book.get(number)
+        line = f"{now.state}: {now.done_days} of {len(now.days)} days"
+        if line != said:
+            say(line)
+            said = line
+        if now.state == "finished":
+            return now
+        # A failed try is followed by another one: it is over when Airflow's run is.
+        if time.monotonic() >= look or now.state == "failed":
+            look = time.monotonic() + AIRFLOW_SECONDS
+            over = ended()
+            now = book.get(number)
+            if over is not None and now.state != "finished":
+                raise BackfillFailed(now, now.message or f"its run in Airflow is {over}")
+        time.sleep(pause)
+
+
+def _ended_in_airflow(settings: Settings, book: Backfills, number: int) -> str | None:
+    from sluice.stack.airflow_api import Airflow
+
+    run_id = book.get(number).run_id
+    if run_id is None:
+        return "missing"
+    with Airflow(settings) as airflow:
+        run = airflow.run(DAG, run_id)
+    return run.state if run.finished else None

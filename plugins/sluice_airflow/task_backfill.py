@@ -1,0 +1,70 @@
+"""The Spark job that fills a task backwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from sluice_airflow.connections import environment, settings
+
+
+class TaskBackfill(SparkSubmitOperator):
+    """Carry out the backfill that the run's configuration names: ``{"backfill": 7}``.
+
+    `sluice tasks backfill` writes the backfill down and triggers the run. A try that dies is followed by one
+    that goes on with the days that are left; cleared runs do the same. What went wrong is on the backfill.
+    """
+
+    def __init__(self, *, job: str, **kwargs: Any) -> None:
+        super().__init__(durable=False, **kwargs)
+        self.job = job
+
+    def execute(self, context: Any) -> None:
+        run, now = context["dag_run"], settings()
+        number = backfill_of(run.conf)
+        note_run(now, number, run.run_id)
+        self.application = str(now.root / "jobs" / f"{self.job}.py")
+        self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
+        self.name = f"sluice {self.job} {number}"
+        self.application_args = ["--id", str(number)]
+        try:
+            super().execute(context)
+        except Exception as error:
+            note_failure(now, number, f"{error}; see the log of run {run.run_id} of task_backfill in Airflow")
+            raise
+
+
+def backfill_of(conf: Any) -> int:
+    """The number of the backfill. Raises AirflowFailException: another try would find the same."""
+    number = (conf or {}).get("backfill")
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise AirflowFailException(
+            f"the configuration {conf or {}} names no backfill: ask for one by `sluice tasks backfill NAME "
+            '--from DAY --to DAY`, or give the number of one that there is, {"backfill": 7}'
+        )
+    return number
+
+
+def note_run(settings: Any, number: int, run_id: str) -> None:
+    """Write the run on the backfill. Raises AirflowFailException where there is none of that number."""
+    from sluice.storage.backfills import Backfills, UnknownBackfill
+    from sluice.storage.postgres import engine
+
+    book = Backfills(engine(settings))
+    try:
+        book.get(number)
+    except UnknownBackfill as unknown:
+        raise AirflowFailException(str(unknown)) from None
+    book.set_run(number, run_id)
+
+
+def note_failure(settings: Any, number: int, message: str) -> None:
+    """Say on the backfill that it failed, where the job could not say it itself."""
+    from sluice.storage.backfills import Backfills
+    from sluice.storage.postgres import engine
+
+    book = Backfills(engine(settings))
+    if not book.get(number).ended:
+        book.set_failed(number, message[:1000])
