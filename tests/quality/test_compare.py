@@ -1,8 +1,10 @@
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.quality.compare import NAMED, compare
+from sluice.quality.compare import NAMED, OFFLINE_RESULTS, ONLINE_RESULTS, SHOWN, compare
 from sluice.statistics.rowkey import RowKey
 
 MINUTE = 1431857100000  # 2015-05-17T10:05:00Z
@@ -12,15 +14,19 @@ def key(metric: str, path: str = "/a_b") -> bytes:
     return RowKey(7, 2, (("path", path),), metric, MINUTE).encode()
 
 
-def online(*results: tuple[bytes, str]) -> pa.Table:
+def online(*results: tuple[bytes, str], error: float | None = None) -> pa.Table:
     rows, texts = zip(*results, strict=True) if results else ((), ())
-    return pa.table([pa.array(rows, pa.binary()), pa.array(texts, pa.string())], ["row", "text"])
+    columns = [pa.array(rows, pa.binary()), pa.array(texts, pa.string()), pa.array([error] * len(rows))]
+    return pa.table(columns, ["row", "text", "error"]).cast(ONLINE_RESULTS)
 
 
-def offline(*results: tuple[bytes, str, float]) -> pa.Table:
+def offline(
+    *results: tuple[bytes, str, float], text: str | None = None, error: float | None = None
+) -> pa.Table:
     rows, metrics, values = zip(*results, strict=True) if results else ((), (), ())
     columns = [pa.array(rows, pa.binary()), pa.array(metrics, pa.string()), pa.array(values, pa.float64())]
-    return pa.table(columns, ["row", "metric", "value"])
+    columns += [pa.array([text] * len(rows), pa.string()), pa.array([error] * len(rows))]
+    return pa.table(columns, ["row", "metric", "value", "text", "error"]).cast(OFFLINE_RESULTS)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,7 @@ def offline(*results: tuple[bytes, str, float]) -> pa.Table:
         ("sum", "inf", 73.0, False),
         ("min", "-0.5", -0.5, True),
         ("max", "10.25", 10.250000000001, False),
+        ("max", "90.34685826301575", 90.34685826301575, True),  # every bit of a decimal is read
         ("sum", "9007199254740993", float(2**53), True),  # as close as Hive's double can be
         ("sum", "4000000000000001", 4000000000000000.0, False),  # integers: exactly
         ("sum", "0.30000000000000004", 0.3, True),  # fractions, added in another order
@@ -100,3 +107,21 @@ def test_an_infinite_result_is_as_far_away_as_can_be() -> None:
     row = key("sum")
     found = compare("bytes", online((row, "inf")), offline((row, "sum", 73.0)))
     assert found.frame["difference"].tolist() == [np.inf]
+
+
+def test_a_difference_of_sketched_values_names_their_errors() -> None:
+    row = key("p95")
+    found = compare("t (7v2)", online((row, "10.0"), error=1.5), offline((row, "p95", 20.0), error=2.0))
+    assert (found.differences[0].online, found.differences[0].offline) == ("10.0 ± 1.5", "20 ± 2.0")
+    assert compare("t (7v2)", online((row, "10.0"), error=1.5), offline((row, "p95", 13.0), error=2.0)).frame[
+        ["difference", "tolerance", "differs"]
+    ].values.tolist() == [[3.0, pytest.approx(3.5), False]]
+
+
+def test_a_difference_of_lists_shows_their_beginnings() -> None:
+    row = key("top2")
+    ours, theirs = json.dumps([["/" + "x" * 1000, 9]]), json.dumps([["/b", 9]])
+    found = compare("t (7v2)", online((row, ours)), offline((row, "top2", 9.0), text=theirs))
+    assert found.differing == 1
+    assert found.differences[0].offline == theirs
+    assert found.differences[0].online == ours[:SHOWN] + "..."

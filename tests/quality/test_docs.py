@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sluice.quality.compare import compare
+from sluice.quality.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
 from sluice.quality.expectations import validate
@@ -55,8 +55,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for value in (2.0, 3.0):
         found = compare(
             "hits (7v2)",
-            pa.table({"row": pa.array([key], pa.binary()), "text": ["3"]}),
-            pa.table({"row": pa.array([key], pa.binary()), "metric": ["count"], "value": [value]}),
+            pa.table([[key], ["3"], [None]], schema=ONLINE_RESULTS),
+            pa.table([[key], ["count"], [value], [None], [None]], schema=OFFLINE_RESULTS),
         )
         hops = [Hop("archive", "Kafka", 3, "HDFS", int(value))]
         with pytest.MonkeyPatch.context() as patch:

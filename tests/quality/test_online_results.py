@@ -1,9 +1,16 @@
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.quality.online_results import ends_near
+from sluice.quality.compare import ONLINE_RESULTS
+from sluice.quality.online_results import ends_near, online_results
+from sluice.statistics.rowkey import RowKey
+from sluice.storage.hbase import HBase
+from sluice.tasks import ActiveTask
+from tests.statistics.engine_samples import spec
 
 PATTERN = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
 
@@ -33,3 +40,61 @@ def test_other_days_are_filtered_out() -> None:
     assert pattern is not None
     for days in (-2, 2, 30):
         assert not re.search(pattern[1], f"1v1_count_{day + days * 86_400_000}")
+
+
+DAY = 1431820800000  # 2015-05-17
+DAY_MS = 86_400_000
+
+
+@given(st.lists(st.integers(-5_000_000_000_000, 5_000_000_000_000), max_size=3))
+def test_single_periods_are_named_one_by_one(starts: list[int]) -> None:
+    pattern = PATTERN.fullmatch(ends_near(range(0), starts))
+    assert pattern is not None
+    for start in starts:
+        assert re.search(pattern[1], f"1v1_path_/a_count_{start}")
+        assert (start + 1 in starts) == bool(re.search(pattern[1], f"1v1_path_/a_count_{start + 1}"))
+
+
+class Table(HBase):
+    """Rows that stand in HBase, with what was asked for them."""
+
+    def __init__(self, rows: dict[bytes, dict[bytes, bytes]]) -> None:
+        super().__init__("127.0.0.1", 9)
+        self.rows = rows
+        self.scans: list[dict[str, Any]] = []
+
+    def scan(self, table: str, **wanted: Any) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:  # type: ignore[override]
+        self.scans.append(wanted)
+        pattern = PATTERN.fullmatch(wanted["row_filter"])
+        assert pattern is not None
+        for row, cells in sorted(self.rows.items()):
+            found = {name: value for name, value in cells.items() if name in wanted["columns"]}
+            if row.startswith(wanted["prefix"]) and re.search(pattern[1], row.decode()) and found:
+                yield row, found
+
+
+def row(start: int, status: str = "200", metric: str = "count") -> bytes:
+    return RowKey(1, 1, (("status", status),), metric, start).encode()
+
+
+def test_one_scan_reads_a_days_periods_and_those_that_it_shares() -> None:
+    week = DAY - 3 * DAY_MS
+    table = Table(
+        {
+            row(DAY): {b"r:o": b"1", b"r:f": b"9"},
+            row(DAY + DAY_MS - 60_000, metric="p95"): {b"r:o": b"2.5", b"r:oe": b"0.25"},
+            row(DAY + DAY_MS): {b"r:o": b"3"},
+            row(DAY - 1): {b"r:o": b"4"},
+            row(week): {b"r:o": b"5"},
+            row(week + 1): {b"r:o": b"6"},
+            row(DAY, status="404"): {b"r:f": b"7"},  # final alone: nothing was counted online
+        }
+    )
+    found = online_results(table, ActiveTask(1, 1, spec()), range(DAY, DAY + DAY_MS), [week])
+    assert found.schema == ONLINE_RESULTS
+    assert found.to_pylist() == [
+        {"row": row(week), "text": "5", "error": 0.0},
+        {"row": row(DAY), "text": "1", "error": 0.0},
+        {"row": row(DAY + DAY_MS - 60_000, metric="p95"), "text": "2.5", "error": 0.25},
+    ]
+    assert len(table.scans) == 1

@@ -15,6 +15,7 @@ from sluice.archive import index, layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_records
 from sluice.settings import Settings
+from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import identify
 from sluice.statistics.merge import merge
@@ -24,7 +25,7 @@ from sluice.statistics.results import results
 from sluice.statistics.schema import PARTIALS, RECORDS
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog, DayLines
-from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import TaskSpec, TopicSpec
@@ -120,9 +121,8 @@ class TwoLayers:
         )
         self.counted = end
         touched = results(self._partials, tasks)
-        rows = zip(touched.column("row").to_pylist(), touched.column("text").to_pylist(), strict=True)
         with HBase.of(self.settings) as store:
-            store.put(RESULTS, [(row, {ONLINE: text.encode()}) for row, text in rows])
+            store.put(RESULTS, online_cells(touched))
         self.log.set_projected(self._seq)
 
     def both(self, lines: Sequence[Line], partition: int = 0) -> None:

@@ -1,9 +1,4 @@
-"""Online results against offline ones, each metric by the comparison that fits it.
-
-Integers (counts, minima, maxima, sums of integers) must be equal; what is computed from fractions may differ
-by the metric's own tolerance, for the two layers add in different orders. A result that only one layer has
-differs.
-"""
+"""Online results against offline ones, joined by their row key; `agreement` says when two agree."""
 
 from __future__ import annotations
 
@@ -11,16 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sluice.metrics import METRICS
+from sluice.quality.agreement import JUDGED, judge
 from sluice.statistics.rowkey import BadRowKey, RowKey
 
 #: A message names so many differences; how many there are is always said.
 NAMED = 20
-INTEGER = r"-?\d+"
+#: Of a value that is a long list, a message shows so much.
+SHOWN = 200
+
+#: The results of one layer: `text` as stored in HBase; `error` is null where the value is exact.
+ONLINE_RESULTS = pa.schema([("row", pa.binary()), ("text", pa.string()), ("error", pa.float64())])
+#: Offline `text` may be null unless the metric's value is a list: Hive keeps the others as doubles alone.
+OFFLINE_RESULTS = pa.schema(
+    [
+        ("row", pa.binary()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+        ("text", pa.string()),
+        ("error", pa.float64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Difference:
     period: str  # ISO 8601, UTC
     dimensions: Mapping[str, str]
     metric: str
-    online: str | None
+    online: str | None  # with its stated error, if it has one
     offline: str | None
 
     def __str__(self) -> str:
@@ -55,17 +63,19 @@ class Comparison:
         return len(self.frame)
 
 
-COLUMNS = ("row", "task", "metric", "online_text", "online", "offline", "difference", "tolerance", "differs")
+COLUMNS = (
+    *("row", "task", "metric", "online_text", "online_error", "offline", "offline_text", "offline_error"),
+    *JUDGED,
+)
 
 
 def compare(task: str, online: pa.Table, offline: pa.Table) -> Comparison:
-    """One task version's results, joined by their row key.
-
-    `online`: row (binary), text (as stored in HBase). `offline`: row (binary), metric, value (float64).
-    """
+    """One task version's results: `ONLINE_RESULTS` and `OFFLINE_RESULTS`, in any order."""
     frame = pd.merge(
-        online.to_pandas().rename(columns={"text": "online_text"}),
-        offline.to_pandas().rename(columns={"value": "offline"}),
+        online.to_pandas().rename(columns={"text": "online_text", "error": "online_error"}),
+        offline.to_pandas().rename(
+            columns={"value": "offline", "text": "offline_text", "error": "offline_error"}
+        ),
         on="row",
         how="outer",
         sort=True,
@@ -73,32 +83,23 @@ def compare(task: str, online: pa.Table, offline: pa.Table) -> Comparison:
     alone = frame["metric"].isna()
     frame.loc[alone, "metric"] = [_metric(row) for row in frame.loc[alone, "row"]]
     frame["task"] = task
-    frame["online"] = pd.to_numeric(frame["online_text"], errors="coerce").astype(np.float64)
-    whole = frame["online_text"].astype("string").str.fullmatch(INTEGER).fillna(False).to_numpy(bool)
-    tolerance = frame["metric"].map({name: metric.tolerance for name, metric in METRICS.items()})
-    frame["tolerance"] = np.where(whole, 0.0, tolerance.fillna(0.0))
-    frame["difference"] = _relative(frame["online"].to_numpy(), frame["offline"].to_numpy(np.float64))
-    # NaN: one layer has no value, or none that is a number.
-    frame["differs"] = ~(frame["difference"] <= frame["tolerance"])
-    first = frame[frame["differs"]].head(NAMED)
+    judged = judge(frame)
+    wrong = judged[judged["differs"]]
     return Comparison(
-        frame[list(COLUMNS)],
-        int(frame["differs"].sum()),
-        tuple(_difference(task, row) for _, row in first.iterrows()),
+        judged[list(COLUMNS)],
+        len(wrong),
+        tuple(_difference(task, row) for _, row in wrong.head(NAMED).iterrows()),
     )
-
-
-def _relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far apart, relative to the larger: 0 where equal, infinite where one is, NaN where one is NaN."""
-    with np.errstate(invalid="ignore"):
-        largest = np.maximum(np.abs(a), np.abs(b))
-        apart = np.abs(a - b) / np.where(largest == 0, 1.0, largest)
-    return np.where(a == b, 0.0, np.where(np.isinf(largest), np.inf, apart))
 
 
 def _difference(task: str, row: pd.Series) -> Difference:
     online = None if pd.isna(row["online_text"]) else str(row["online_text"])
-    offline = None if pd.isna(row["offline"]) else _number(row["offline"])
+    offline = None
+    if not pd.isna(row["offline_text"]):
+        offline = str(row["offline_text"])
+    elif not pd.isna(row["offline"]):
+        offline = _number(row["offline"])
+    online, offline = _stated(online, row["online_error"]), _stated(offline, row["offline_error"])
     try:
         key = RowKey.decode(row["row"])
     except BadRowKey:
@@ -119,6 +120,13 @@ def _metric(row: bytes) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _stated(text: str | None, error: float) -> str | None:
+    if text is None:
+        return None
+    cut = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return f"{cut} ± {error!r}" if error > 0 else cut
 
 
 def _shown(text: str | None) -> str:

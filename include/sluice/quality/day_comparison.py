@@ -61,7 +61,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     waiting = 0
     with Hive(settings) as hive, HBase.of(settings) as hbase:
         for task in versions.tasks:
-            touching = Periods.of(day.day, task.spec.period_ms)
+            touching = Periods.of(day.day, task.spec.span)
             settled = _settled(book, touching.crossing, day.day)
             comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
             while comparison.differing and (still := _settled(book, settled, day.day)) != settled:
@@ -83,16 +83,13 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
 
 
 def _compare(hive: Hive, hbase: HBase, day: Day, task: ActiveTask, periods: Periods) -> Comparison:
-    inside = periods.inside
-    online = [online_results(hbase, task, inside)] if inside else []
-    offline = [offline_results.of_day(hive, day.topic, task, day.day, inside)] if inside else []
-    for period in periods.crossing:
-        online.append(online_results(hbase, task, range(period.start, period.start + 1)))
-        offline.append(offline_results.of_days(hive, day.topic, task, period.days, period.start))
-    name = f"{task.spec.name} ({task.label})"
-    if not online:
+    inside, crossing = periods.inside, {period.start: period.days for period in periods.crossing}
+    if not inside and not crossing:
         return Comparison(_nothing(), 0, ())
-    return compare(name, pa.concat_tables(online), pa.concat_tables(offline))
+    online = online_results(hbase, task, inside, tuple(crossing))
+    whole = offline_results.of_day(hive, day.topic, task, day.day, inside)
+    shared = offline_results.of_days(hive, day.topic, task, crossing)
+    return compare(f"{task.spec.name} ({task.label})", online, pa.concat_tables([whole, shared]))
 
 
 def _settled(book: Days, periods: Sequence[Period], own: date) -> tuple[Period, ...]:

@@ -64,7 +64,8 @@ def _of_results() -> list[Any]:
 
     return [
         gxe.ExpectColumnValuesToNotBeNull(
-            column="online", description="Every offline result has an online one, and it is a number"
+            column="online",
+            description="Every offline result has an online one, and it is a number (of a list: its first)",
         ),
         gxe.ExpectColumnValuesToNotBeNull(
             column="offline", description="Every online result has an offline one"
@@ -74,7 +75,10 @@ def _of_results() -> list[Any]:
             column_B="difference",
             or_equal=True,
             ignore_row_if="either_value_is_missing",
-            description="Online and offline differ by no more than the metric allows: integers not at all",
+            description=(
+                "Online and offline differ by no more than the metric allows: integers not at all, fractions "
+                "by how they are added up, sketched values by the errors that both layers state"
+            ),
         ),
     ]
 
@@ -91,7 +95,7 @@ def _of_hops() -> list[Any]:
 
 def _results(frame: pd.DataFrame) -> pd.DataFrame:
     """The comparison with its keys spelled out where they can be printed: for results that differ."""
-    shown = frame.drop(columns=["row", "differs"])
+    shown = frame.drop(columns=["row", "differs", "offline_text"])
     keys = [
         _key(row) if differs else None for row, differs in zip(frame["row"], frame["differs"], strict=True)
     ]

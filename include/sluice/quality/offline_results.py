@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sluice.metrics import COLUMNS
+from sluice.metrics import COLUMNS, accumulators
+from sluice.quality.compare import OFFLINE_RESULTS
 from sluice.statistics.merge import merge
 from sluice.statistics.results import results
 from sluice.statistics.rowkey import encode_column
@@ -16,78 +19,144 @@ from sluice.statistics.schema import PARTIALS
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
-SCHEMA = pa.schema([("row", pa.binary()), ("metric", pa.string()), ("value", pa.float64())])
-
 OF_DAY = """
-SELECT unix_millis(period_start), series, {metrics} FROM task_results
+SELECT unix_millis(period_start), series, {columns} FROM task_results
 WHERE topic = %(topic)s AND day = %(day)s AND task_id = %(task_id)s AND version = %(version)s
   AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
 """
 OF_DAYS = """
-SELECT unix_millis(period_start), series, {accumulators} FROM task_results
+SELECT unix_millis(period_start), series, {columns} FROM task_results
 WHERE topic = %(topic)s AND day >= %(first)s AND day <= %(last)s
-  AND task_id = %(task_id)s AND version = %(version)s AND unix_millis(period_start) = %(start)s
+  AND task_id = %(task_id)s AND version = %(version)s AND unix_millis(period_start) IN ({starts})
 """
+OF_TASK = """
+SELECT unix_millis(period_start), series, {columns} FROM task_results
+WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s
+  AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
+"""
+DAYS_OF_PERIODS = """
+SELECT unix_millis(period_start), min(day), max(day) FROM task_results
+WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s
+  AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
+GROUP BY period_start HAVING min(day) < max(day)
+"""
+#: Periods that are merged from the accumulators of their days at a time.
+PERIODS = 200
+#: All of time, in ms: Hive's time stamps end with the year 9999.
+ALWAYS = range(-(1 << 50), 1 << 50)
+
+
+def within(since: int | None, until: int | None) -> range:
+    """The starts of periods in [since, until), ms; None: without an end."""
+    return range(ALWAYS.start if since is None else since, ALWAYS.stop if until is None else until)
 
 
 def of_day(hive: Hive, topic: str, task: ActiveTask, day: date, starts: range) -> pa.Table:
-    """`SCHEMA` of the day's periods that begin in `starts` (ms): as they stand in `results`."""
-    metrics = task.spec.metrics  # names from the registry, so they may stand in SQL
+    """`OFFLINE_RESULTS` of the day's periods that begin in `starts` (ms): as they stand in Hive."""
+    if not starts:
+        return OFFLINE_RESULTS.empty_table()
     found = hive.query(
-        OF_DAY.format(metrics=", ".join(f"results['{name}']" for name in metrics)),
-        {**_version(topic, task), "day": day.isoformat(), "start": starts.start, "end": starts.stop},
+        OF_DAY.format(columns=_result_columns(task.spec.metrics)),
+        {**_within(topic, task, starts), "day": day.isoformat()},
     ).rows
-    if not found:
-        return SCHEMA.empty_table()
-    begins, series, *values = (list(column) for column in zip(*found, strict=True))
-    names = [dimension.name for dimension in task.spec.dimensions]
-    parts = []
-    for metric, column in zip(metrics, values, strict=True):
-        numbers = pa.array(column, pa.float64())
-        there = numbers.is_valid()
-        keys, periods = (
-            pa.array(series, pa.string()).filter(there),
-            pa.array(begins, pa.int64()).filter(there),
-        )
-        rows = encode_column(task.label, names, keys, metric, periods)
-        parts.append(pa.table([rows, pa.array([metric] * len(rows)), numbers.filter(there)], schema=SCHEMA))
+    return _tabled(task, found)
+
+
+def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]) -> pa.Table:
+    """`OFFLINE_RESULTS` of periods (start in ms: the days, UTC) that have lines on several days.
+
+    Merged from the accumulators of all of them: a quantile of two days is not to be had from those of each.
+    """
+    columns = ", ".join(f"base64(accumulators['{name}'])" for name in _needed(task))
+    parts, starts = [OFFLINE_RESULTS.empty_table()], sorted(periods)
+    for begin in range(0, len(starts), PERIODS):
+        some = starts[begin : begin + PERIODS]
+        days = [day for start in some for day in periods[start]]
+        found = hive.query(
+            OF_DAYS.format(columns=columns, starts=", ".join(map(str, some))),
+            {**_version(topic, task), "first": min(days).isoformat(), "last": max(days).isoformat()},
+        ).rows
+        parts.append(_merged(task, found))
     return pa.concat_tables(parts)
 
 
-def of_days(hive: Hive, topic: str, task: ActiveTask, days: Sequence[date], start_ms: int) -> pa.Table:
-    """`SCHEMA` of one period that lies in several days: merged from the accumulators of all of them."""
-    found = hive.query(
-        OF_DAYS.format(accumulators=", ".join(f"hex(accumulators['{name}'])" for name in COLUMNS)),
-        {
-            **_version(topic, task),
-            "first": min(days).isoformat(),
-            "last": max(days).isoformat(),
-            "start": start_ms,
-        },
-    ).rows
-    if not found:
-        return SCHEMA.empty_table()
-    starts, series, *values = (list(column) for column in zip(*found, strict=True))
-    columns = {
-        "task_id": pa.array([task.task_id] * len(starts), pa.int32()),
-        "version": pa.array([task.version] * len(starts), pa.int32()),
-        "period_start": pa.array(starts, pa.int64()),
-        "key": pa.array(series, pa.string()),
-        **{
-            name: _numbers(column, kind) for (name, kind), column in zip(COLUMNS.items(), values, strict=True)
-        },
+def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
+    """`OFFLINE_RESULTS` of all days that are computed, periods that lie in several of them merged."""
+    within = _within(task.spec.topic, task, starts)
+    shared = {
+        int(start): (date.fromisoformat(first), date.fromisoformat(last))
+        for start, first, last in hive.query(DAYS_OF_PERIODS, within).rows
     }
-    merged = merge(pa.table([columns[name] for name in PARTIALS.names], schema=PARTIALS))
-    table = results(merged, {(task.task_id, task.version): task})
-    return table.select(SCHEMA.names).cast(SCHEMA)
+    rows = hive.query(OF_TASK.format(columns=_result_columns(task.spec.metrics)), within).rows
+    whole = _tabled(task, [row for row in rows if row[0] not in shared])
+    return pa.concat_tables([whole, of_days(hive, task.spec.topic, task, shared)])
+
+
+def _result_columns(metrics: Sequence[str]) -> str:
+    """SQL for each metric's value, text and error; the names are the registry's, so they may stand in SQL."""
+    return ", ".join(f"{kind}['{name}']" for name in metrics for kind in ("results", "texts", "errors"))
 
 
 def _version(topic: str, task: ActiveTask) -> dict[str, Value]:
     return {"topic": topic, "task_id": task.task_id, "version": task.version}
 
 
-def _numbers(column: list[str | None], kind: pa.DataType) -> pa.Array:
-    """8 little-endian bytes in hexadecimal, or None, to numbers."""
-    packed = bytes.fromhex("".join(text or "00" * 8 for text in column))
+def _within(topic: str, task: ActiveTask, starts: range) -> dict[str, Value]:
+    return {**_version(topic, task), "start": starts.start, "end": starts.stop}
+
+
+def _needed(task: ActiveTask) -> list[str]:
+    """The accumulator columns that the task's metrics are computed from."""
+    return [name for each in accumulators(task.spec.metrics) for name in each.columns]
+
+
+def _tabled(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """`OFFLINE_RESULTS` of rows of period start (ms), series, and `_result_columns`."""
+    if not rows:
+        return OFFLINE_RESULTS.empty_table()
+    begins, series, *columns = (list(column) for column in zip(*rows, strict=True))
+    names = [dimension.name for dimension in task.spec.dimensions]
+    keys, periods = pa.array(series, pa.string()), pa.array(begins, pa.int64())
+    parts = []
+    for at, name in enumerate(task.spec.metrics):
+        values, texts, errors = columns[3 * at : 3 * at + 3]
+        table = pa.table(
+            [
+                encode_column(task.label, names, keys, name, periods),
+                pa.array([name] * len(rows)),
+                pa.array(values, pa.float64()),
+                pa.array(texts, pa.string()),
+                pa.array(errors, pa.float64()),
+            ],
+            schema=OFFLINE_RESULTS,
+        )
+        parts.append(table.filter(table.column("value").is_valid()))
+    return pa.concat_tables(parts)
+
+
+def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """`OFFLINE_RESULTS` of rows of period start (ms), series, and the columns `_needed`, in base 64."""
+    if not rows:
+        return OFFLINE_RESULTS.empty_table()
+    begins, series, *values = (list(column) for column in zip(*rows, strict=True))
+    given = dict(zip(_needed(task), values, strict=True))
+    columns = {
+        "task_id": pa.array([task.task_id] * len(rows), pa.int32()),
+        "version": pa.array([task.version] * len(rows), pa.int32()),
+        "period_start": pa.array(begins, pa.int64()),
+        "key": pa.array(series, pa.string()),
+        **{name: _read(given.get(name, [None] * len(rows)), kind) for name, kind in COLUMNS.items()},
+    }
+    merged = merge(pa.table([columns[name] for name in PARTIALS.names], schema=PARTIALS))
+    found = results(merged, {(task.task_id, task.version): task})
+    return found.select(OFFLINE_RESULTS.names).cast(OFFLINE_RESULTS)
+
+
+def _read(column: Sequence[str | None], kind: pa.DataType) -> pa.Array:
+    """Accumulators as Hive has them, in base 64: a sketch's bytes, or 8 little-endian bytes of a number."""
+    stored = [None if text is None else b64decode(text) for text in column]
+    if pa.types.is_binary(kind):
+        return pa.array(stored, kind)
+    packed = b"".join(bytes(8) if each is None else each for each in stored)
     numbers = np.frombuffer(packed, "<i8" if pa.types.is_integer(kind) else "<f8")
-    return pa.array(numbers, mask=np.array([text is None for text in column])).cast(kind)
+    return pa.array(numbers, mask=np.array([each is None for each in stored])).cast(kind)

@@ -6,19 +6,29 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from sluice.quality.agreement import has_error
+from sluice.statistics.cells import value_cells
 from sluice.storage.hbase import FINAL, RESULTS, Cells, HBase
 
 
 def publish(hbase: HBase, frame: pd.DataFrame) -> int:
-    """Write the final cell of each compared result that agrees; how many. Repeating it changes nothing.
+    """Write the final cells of each compared result (rows of `compare.COLUMNS`); how many.
+
+    All of them must agree. Repeating it changes nothing.
+    """
+    return hbase.put(RESULTS, final_cells(frame))
+
+
+def final_cells(frame: pd.DataFrame) -> Iterator[tuple[bytes, Cells]]:
+    """A sketched metric's value comes with its error.
 
     Where both layers have the very same number the online text is taken: of an integer beyond 2^53 it has all
     digits, of which Hive's double keeps the first sixteen.
     """
-
-    def rows() -> Iterator[tuple[bytes, Cells]]:
-        columns = (frame[name] for name in ("row", "online", "offline", "online_text"))
-        for row, online, offline, text in zip(*columns, strict=True):
-            yield row, {FINAL: (text if online == offline else repr(float(offline))).encode()}
-
-    return hbase.put(RESULTS, rows())
+    sketched = frame["metric"].map({name: has_error(name) for name in frame["metric"].unique()})
+    names = ("row", "online", "offline", "online_text", "offline_text", "offline_error")
+    columns = (frame[name] for name in names)
+    for row, online, offline, ours, theirs, error, wide in zip(*columns, sketched, strict=True):
+        number = ours if online == offline else repr(float(offline))
+        text = theirs if isinstance(theirs, str) else number
+        yield row, value_cells(FINAL, text, (error if error > 0 else 0.0) if wide else None)

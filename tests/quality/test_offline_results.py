@@ -1,0 +1,147 @@
+"""Hive's rows as results: of one day as they stand, of several days merged from their accumulators."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sluice.quality.compare import OFFLINE_RESULTS
+from sluice.quality.offline_results import of_day, of_days, of_task, within
+from sluice.settings import Settings
+from sluice.statistics.day_results import result_rows
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.results import results
+from sluice.storage.hive import Hive, Rows
+from sluice.tasks import ActiveTask, TaskSpec
+from tests.statistics.engine_samples import BYTES, line, plan, records, spec
+
+METRICS = ["count", "sum", "avg", "unique", "stddev", "p50", "p95", "top3"]
+NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)
+START = 1431820800000  # 2015-05-17
+
+
+def task(period: str, metrics: list[str] = METRICS) -> TaskSpec:
+    return spec(period=period, metrics=metrics, measure=BYTES)
+
+
+def lines(day: int, number: int) -> list[bytes]:
+    return [
+        line(
+            at=NOON + timedelta(days=day, seconds=n),
+            status="200" if n % 3 else "404",
+            size=str(n * 37 % 1009) if n % 11 else "-",
+        )
+        for n in range(number)
+    ]
+
+
+class Stored(Hive):
+    """Hive as a nightly run would have filled it with each day's lines; answers by the shape of a query."""
+
+    def __init__(self, of: TaskSpec, days: dict[date, list[bytes]]) -> None:
+        super().__init__(Settings(instance="test"))
+        self.task = ActiveTask(1, 1, of)
+        self.queries: list[tuple[str, dict[str, Any]]] = []
+        self.days = {
+            day.isoformat(): result_rows(
+                merge(count(records(some), plan(of)).partials), self.task
+            ).to_pylist()
+            for day, some in days.items()
+        }
+
+    def query(self, sql: str, params: Any = None) -> Rows:
+        self.queries.append((sql, params))
+        first = params.get("day") or params.get("first") or min(self.days)
+        last = params.get("day") or params.get("last") or max(self.days)
+        rows = [
+            (day, round(row["period_start"].timestamp() * 1000), row)
+            for day, some in self.days.items()
+            for row in some
+            if first <= day <= last
+        ]
+        if "start" in params:
+            rows = [(day, ms, row) for day, ms, row in rows if params["start"] <= ms < params["end"]]
+        if "GROUP BY" in sql:
+            shared = {ms: sorted(d for d, start, _ in rows if start == ms) for _, ms, _ in rows}
+            return Rows([], [(ms, days[0], days[-1]) for ms, days in shared.items() if days[0] < days[-1]])
+        if " IN (" in sql:
+            wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
+            rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
+        return Rows([], [(ms, row["series"], *self._columns(sql, row)) for _, ms, row in rows])
+
+    def _columns(self, sql: str, row: dict[str, Any]) -> list[Any]:
+        found = []
+        for column in sql.partition("series, ")[2].partition(" FROM")[0].split(", "):
+            name, key = column.removeprefix("base64(").removesuffix(")").removesuffix("']").split("['")
+            value = dict(row[name]).get(key)
+            encoded = column.startswith("base64(") and value is not None
+            found.append(b64encode(value).decode() if encoded else value)
+        return found
+
+
+def online(of: TaskSpec, some: list[bytes]) -> dict[bytes, dict[str, Any]]:
+    table = results(merge(count(records(some), plan(of)).partials), {(1, 1): ActiveTask(1, 1, of)})
+    return {row["row"]: row for row in table.to_pylist()}
+
+
+def assert_same(found: pa.Table, wanted: dict[bytes, dict[str, Any]]) -> None:
+    assert found.schema == OFFLINE_RESULTS
+    rows = {row["row"]: row for row in found.to_pylist()}
+    assert len(rows) == found.num_rows
+    assert rows.keys() == wanted.keys()
+    for key, row in rows.items():
+        assert row["metric"] == wanted[key]["metric"]
+        assert row["value"] == pytest.approx(wanted[key]["value"], rel=1e-12)
+        assert (row["error"] or 0.0) == (wanted[key]["error"] or 0.0)
+        if row["metric"] == "top3":
+            assert row["text"] == wanted[key]["text"]
+            assert json.loads(row["text"])
+
+
+def test_a_days_results_are_read_as_they_stand() -> None:
+    of, some = task("1h"), lines(0, 200)
+    hive = Stored(of, {date(2015, 5, 17): some})
+    found = of_day(hive, "logs", hive.task, date(2015, 5, 17), range(START, START + 86_400_000))
+    assert_same(found, online(of, some))
+    assert of_day(hive, "logs", hive.task, date(2015, 5, 17), range(0)).num_rows == 0
+    assert len(hive.queries) == 1
+
+
+def test_a_period_of_several_days_is_merged_from_their_accumulators() -> None:
+    of, days = task("7d"), {date(2015, 5, 17 + n): lines(n, 150 + n) for n in range(3)}
+    hive = Stored(of, days)
+    week = (START // 604_800_000) * 604_800_000
+    found = of_days(hive, "logs", hive.task, {week: list(days)})
+    assert_same(found, online(of, [each for some in days.values() for each in some]))
+    assert of_days(hive, "logs", hive.task, {}).num_rows == 0
+
+
+def test_a_whole_task_is_read_with_its_shared_periods_merged() -> None:
+    of, days = task("36h"), {date(2015, 5, 15 + n): lines(n - 2, 40) for n in range(4)}
+    hive = Stored(of, days)
+    assert_same(of_task(hive, hive.task), online(of, [each for some in days.values() for each in some]))
+    assert of_task(hive, hive.task, within(0, 1)).num_rows == 0
+
+
+def test_only_what_the_metrics_need_is_fetched() -> None:
+    of = spec(period="7d")
+    hive = Stored(of, {date(2015, 5, 17): lines(0, 3), date(2015, 5, 18): lines(1, 3)})
+    of_task(hive, hive.task)
+    (merged,) = (sql for sql, _ in hive.queries if "base64" in sql)
+    assert merged.count("base64") == 1
+    assert "accumulators['lines']" in merged
+
+
+def test_days_written_before_there_were_texts_and_errors_are_read() -> None:
+    of = task("1h", ["count", "sum"])
+    hive = Stored(of, {date(2015, 5, 17): lines(0, 9)})
+    for rows in hive.days.values():
+        for row in rows:
+            row["texts"] = row["errors"] = ()
+    assert set(of_task(hive, hive.task).column("error").to_pylist()) == {None}
