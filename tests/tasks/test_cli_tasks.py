@@ -1,25 +1,75 @@
-"""`sluice tasks` as a person meets it."""
+"""`sluice tasks`, `sluice lists` and `sluice topics` as a person meets them."""
 
 from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+import sqlalchemy as sa
+import typer
+from typer.testing import CliRunner
 
-from sluice.cli.tasks import app
+import sluice.cli.lists
+import sluice.cli.tasks
+import sluice.cli.topics
+from sluice.cli.errors import explain
 from sluice.settings import Settings, get_settings
 from sluice.storage.postgres import engine
-from sluice.tasks import parse_tasks
+from sluice.tasks import TopicSpec, parse_tasks
+from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
+from tests.statistics.engine_samples import line
+from tests.tasks.database import sqlite
 
 GOOD = "- {name: %s, topic: cli-tasks, period: 1m, metrics: [count]}\n"
+BY_STATUS = """
+- name: by_status
+  topic: logs
+  period: 1m
+  dimensions: [{name: status, extract: {delimiter: " ", index: 8}, filter: {mode: black, values: ["500"]}}]
+  measure: {delimiter: " ", index: 9}
+  metrics: [count, sum]
+"""
 
 
-def run(*arguments: str, text: str | None = None) -> Result:
-    return CliRunner().invoke(app, arguments, input=text)
+@dataclass(frozen=True)
+class Shown:
+    exit_code: int
+    output: str
+
+
+def run(*arguments: str, text: str | bytes | None = None, app: typer.Typer = sluice.cli.tasks.app) -> Shown:
+    """What the console script does with an error: one line, and its exit code."""
+    result = CliRunner().invoke(app, arguments, input=text)
+    error = result.exception
+    if error is None or isinstance(error, SystemExit):
+        return Shown(result.exit_code, result.output)
+    explained = explain(error)
+    if explained is None:
+        raise error
+    return Shown(explained.code, f"{result.output}sluice: {explained.message}")
+
+
+def lists(*arguments: str, text: str | None = None) -> Shown:
+    return run(*arguments, text=text, app=sluice.cli.lists.app)
+
+
+def topics(*arguments: str, text: str | None = None) -> Shown:
+    return run(*arguments, text=text, app=sluice.cli.topics.app)
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
+    """The commands work on tables in memory."""
+    tables = sqlite()
+    monkeypatch.setattr(sluice.cli.tasks, "_store", lambda: TaskStore(tables))
+    monkeypatch.setattr(sluice.cli.lists, "_store", lambda: ValueLists(tables))
+    monkeypatch.setattr(sluice.cli.topics, "_store", lambda: TopicStore(tables))
+    return tables
 
 
 def test_a_bad_file_is_refused_in_a_line_a_problem(tmp_path: Path) -> None:
@@ -45,6 +95,108 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     assert (result.exit_code, "save it as UTF-8" in result.output) == (2, True)
 
 
+@pytest.mark.parametrize("command", ["show", "delete", "pause", "resume", "history", "test"])
+def test_an_unknown_task_is_usage(database: sa.Engine, command: str) -> None:
+    result = run(command, "nothing")
+    assert result.exit_code == 2
+    assert "task 'nothing': `sluice tasks list` shows what there is" in result.output
+
+
+def test_pause_resume_and_history(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=GOOD % "hits")
+    assert run("pause", "hits").output == "hits: paused (1v1)\n"
+    assert "paused" in run("list").output
+    assert run("resume", "hits").output == "hits: active (1v1)\n"
+    TaskStore(database).set_aside(1, 1, "RuntimeError: \x1b[31mboom")
+    shown = run("list").output
+    assert "failed" in shown
+    assert "RuntimeError: \\x1b[31mboom" in shown
+    actions = json.loads(run("history", "hits", "--format", "json").output)
+    assert [each["action"] for each in actions] == ["created", "paused", "resumed", "failed"]
+
+
+def test_diff_says_what_apply_would_do_by_its_exit_code_too(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=GOOD % "hits")
+    assert run("diff", "-f", "-", text=GOOD % "hits") == Shown(0, "hits: unchanged\n")
+    result = run("diff", "-f", "-", text=(GOOD % "hits").replace("1m", "5m"))
+    assert result.exit_code == 1
+    assert "-  period: 1m\n+  period: 5m" in result.output
+    assert TaskStore(database).get("hits").version == 1
+
+
+def test_a_task_that_is_not_applied_yet_is_tried_on_lines(database: sa.Engine, tmp_path: Path) -> None:
+    file, log = tmp_path / "tasks.yaml", tmp_path / "access.log"
+    file.write_text(BY_STATUS)
+    log.write_bytes(b"\n".join([line(size="17"), line(status="500"), line(size="-"), b"\x1b[31m"]) + b"\n")
+    result = run("test", "-f", str(file), "--lines", str(log))
+    assert result.exit_code == 0
+    assert "by_status: 2 of 4 lines are counted" in result.output
+    assert 'measure       "17"  = 17' in result.output
+    assert 'status        "500"  on the black list: does not pass' in result.output
+    assert 'measure       "-"  missing: counted apart' in result.output
+    assert "not counted   dead letter: no event time" in result.output
+    assert 'counted in    2015-05-17T10:05:00Z to 2015-05-17T10:06:00Z  status="200"' in result.output
+    assert "\x1b" not in result.output
+    assert run("show", "by_status").exit_code == 2  # nothing was made by it
+
+
+def test_a_trial_for_programs(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=BY_STATUS)
+    result = run("test", "by_status", "--lines", "-", "--json", text=line() + b"\n")
+    (found,) = json.loads(result.output)
+    (tried,) = found["lines"]
+    assert (found["task"], tried["counted"], tried["series"]) == ("by_status", True, {"status": "200"})
+    assert (tried["period_start"], tried["measure"]["number"]) == ("2015-05-17T10:05:00Z", 512)
+
+
+def test_a_trial_of_what_apply_would_refuse(database: sa.Engine, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.yaml"
+    file.write_text(BY_STATUS.replace('values: ["500"]', "set: bad"))
+    result = run("test", "-f", str(file), "--lines", "-", text=line())
+    assert (result.exit_code, "there is no list 'bad'" in result.output) == (2, True)
+    assert run("test", "--lines", "-", text=b"").exit_code == 2
+    assert run("test", "by_status", "-f", str(file)).exit_code == 2
+
+
+def test_lists_from_apply_to_delete(database: sa.Engine) -> None:
+    made = lists("apply", "-f", "-", text='good: ["200", "304"]')
+    assert made == Shown(0, "good: created (version 1)\n")
+    run("apply", "-f", "-", text=BY_STATUS.replace('values: ["500"]', "set: good"))
+    changed = lists("apply", "-f", "-", text='good: ["200"]')
+    assert changed.output == "good: changed (version 2)\n  task by_status: changed (1v2)\n"
+    assert lists("show", "good").output == "good:\n- '200'\n"
+    assert json.loads(lists("list", "--format", "json").output)[0]["tasks"] == "by_status"
+    assert (lists("delete", "good", "-y").exit_code, lists("show", "nope").exit_code) == (2, 2)
+    assert "used by by_status" in lists("delete", "good", "-y").output
+    run("delete", "by_status", "-y")
+    assert lists("delete", "good", "-y") == Shown(0, "good: deleted\n")
+
+
+def test_a_file_of_lists_is_refused_as_a_whole(database: sa.Engine) -> None:
+    result = lists("apply", "-f", "-", text="fine: [a]\nBad: [b]\nempty: []\nnumber: [1]\n")
+    assert result.exit_code == 2
+    assert [text for text in ("/Bad: ", "/empty: ", "/number: ") if text in result.output] == [
+        "/Bad: ",
+        "/empty: ",
+        "/number: ",
+    ]
+    assert lists("list", "--format", "json").output == "[]\n"
+    assert lists("apply", "-f", "-", text="[a, b]").exit_code == 2
+
+
+def test_topics_are_described_and_shown_as_they_were_given(database: sa.Engine) -> None:
+    text = "- name: shop\n  format: json\n  time:\n    extract:\n      field: at\n    format: iso8601\n"
+    assert topics("apply", "-f", "-", text=text) == Shown(0, "shop: created\n")
+    assert topics("show", "shop").output == text
+    assert topics("show", "other").output == "- name: other\n  format: combined\n"
+    assert "shop" in topics("list").output
+    refused = topics("apply", "-f", "-", text="- {name: shop, format: xml}\n- {name: _x}")
+    assert refused.exit_code == 2
+    assert "/0/format" in refused.output
+    assert "/1/name" in refused.output
+    assert TopicStore(database).get("shop") != TopicSpec(name="shop")
+
+
 @pytest.mark.stack
 def test_from_apply_to_delete(stack: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_INSTANCE", stack.instance)
@@ -64,5 +216,5 @@ def test_from_apply_to_delete(stack: Settings, monkeypatch: pytest.MonkeyPatch) 
     assert f"{name}: deleted" in run("delete", name, "--yes").output
     for command in ("show", "delete"):
         result = run(command, name)
-        assert (result.exit_code, f"there is no task '{name}'" in result.output) == (1, True)
+        assert (result.exit_code, f"there is no task '{name}'" in result.output) == (2, True)
     get_settings.cache_clear()

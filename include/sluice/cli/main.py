@@ -42,7 +42,11 @@ COMMANDS = {
     "replay": Lazy(
         "sluice.cli.replay", "replay", "Write a log into a front-end's directory as a web server would."
     ),
-    "tasks": Lazy("sluice.cli.tasks", "app", "What is counted: apply, list, show and delete tasks."),
+    "tasks": Lazy(
+        "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
+    ),
+    "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
+    "topics": Lazy("sluice.cli.topics", "app", "What the lines of a topic look like: their format and time."),
     "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(

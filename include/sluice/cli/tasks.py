@@ -4,56 +4,51 @@ from __future__ import annotations
 
 import getpass
 import json
-import sys
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-import yaml
 
+from sluice.cli.backfill import backfill
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice.tasks.store import Task, TaskStore
+    from sluice.tasks import TaskSpec
+    from sluice.tasks.store import TaskStore
 
-NOT_FOUND, REFUSED = 1, 2
+DIFFERS = 1
+SAMPLE = 10
 
-app = typer.Typer(help="What is counted: apply, list, show and delete tasks.", no_args_is_help=True)
+app = typer.Typer(
+    help="What is counted: apply, list, show, try out, pause and delete tasks.", no_args_is_help=True
+)
 
 Name = Annotated[
     str, typer.Argument(metavar="TASK", help="The task's name, as `sluice tasks list` shows it.")
 ]
+File = Annotated[
+    Path, typer.Option("--file", "-f", metavar="FILE", help="A YAML list of tasks; - reads standard input.")
+]
+Style = Annotated[Format, typer.Option("--format", help="How to print.")]
 
 
 @app.command()
-def apply(
-    file: Annotated[
-        Path,
-        typer.Option("--file", "-f", metavar="FILE", help="A YAML list of tasks; - reads standard input."),
-    ],
-) -> None:
+def apply(file: File) -> None:
     """Create the file's tasks, and give those that changed a new version; all of them or none.
 
-    Tasks that the file does not name stay as they are. A change takes effect with the next batch.
+    Tasks that the file does not name stay as they are. A change takes effect with the next batch. A task is
+    written out, or given as one SQL statement.
 
     Example:
       sluice tasks apply -f include/tasks.yaml
     """
-    from sluice.tasks import TasksRefused, parse_tasks
+    from sluice.cli.documents import refusing
 
-    try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text()
-        specs = parse_tasks(text)
-    except OSError as error:
-        raise _fail(f"{file}: {error.strerror}", REFUSED) from None
-    except UnicodeDecodeError as error:
-        raise _fail(
-            f"{file} is not UTF-8 ({error.reason} at byte {error.start}): save it as UTF-8", REFUSED
-        ) from None
-    except TasksRefused as refused:
-        raise _fail(f"{file} is refused, nothing was changed\n{refused}", REFUSED) from None
-    for change in _store().apply(specs, getpass.getuser()):
+    specs = _read(file)
+    with refusing(file):
+        changes = _store().apply(specs, getpass.getuser())
+    for change in changes:
         typer.echo(f"{change.name}: {change.action} ({change.task_id}v{change.version})")
 
 
@@ -62,19 +57,20 @@ def list_(
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic's tasks.")] = None,
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
-    """List the tasks with their versions."""
-    columns = ("id", "task", "topic", "period", "dimensions", "metrics", "state", "since", "by")
+    """List the tasks with their versions, and why a task that failed is not counted."""
+    columns = ("id", "task", "topic", "period", "dimensions", "metrics", "state", "since", "by", "error")
     rows = [
         (
-            f"{task.task_id}v{task.version}",
+            task.label,
             task.name,
             task.topic,
             task.spec.period,
             " ".join(d.name for d in task.spec.dimensions),
             " ".join(task.spec.metrics),
-            "active" if task.enabled else "paused",
+            task.state,
             task.created_at.astimezone(UTC).replace(microsecond=0),
             task.created_by,
+            task.error,
         )
         for task in _store().list(topic)
     ]
@@ -86,14 +82,54 @@ def show(
     name: Name,
     format_: Annotated[str, typer.Option("--format", metavar="yaml|json", help="How to print it.")] = "yaml",
 ) -> None:
-    """Print a task as a file that `apply` takes."""
+    """Print a task as a file that `apply` takes.
+
+    Example:
+      sluice tasks show hits_by_status > hits_by_status.yaml
+    """
+    from sluice.tasks.changes import to_yaml
+
     if format_ not in ("yaml", "json"):
-        raise _fail(f"--format {format_} is not known: use yaml or json", REFUSED)
-    spec = _get(name).spec.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        raise typer.BadParameter(f"{format_} is not known: use yaml or json", param_hint="--format")
+    document = _store().get(name).spec.document()
     if format_ == "json":
-        typer.echo(json.dumps([spec], indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([document], indent=2, ensure_ascii=False))
     else:
-        typer.echo(yaml.safe_dump([spec], sort_keys=False, allow_unicode=True), nl=False)
+        typer.echo(to_yaml([document]), nl=False)
+
+
+@app.command()
+def diff(file: File) -> None:
+    """Show what `apply` would change, and change nothing; exits 1 if it would change anything.
+
+    Example:
+      sluice tasks diff -f include/tasks.yaml
+    """
+    from sluice.cli.documents import refusing
+
+    specs = _read(file)
+    with refusing(file):
+        found = _store().diff(specs)
+    for each in found:
+        typer.echo(f"{each.name}: {each.action}")
+        if each.text:
+            typer.echo(each.text)
+    if any(each.text for each in found):
+        raise typer.Exit(DIFFERS)
+
+
+@app.command()
+def pause(name: Name) -> None:
+    """Count a task no more, from the next batch on; its results stay."""
+    task = _store().pause(name, getpass.getuser())
+    typer.echo(f"{name}: {task.state} ({task.label})")
+
+
+@app.command()
+def resume(name: Name) -> None:
+    """Count a task again that was paused or that failed; the lines in between are not counted by it."""
+    task = _store().resume(name, getpass.getuser())
+    typer.echo(f"{name}: {task.state} ({task.label})")
 
 
 @app.command()
@@ -102,16 +138,57 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Stop counting a task. Its results stay; a new task of that name starts from nothing."""
-    from sluice.tasks.store import UnknownTask
-
-    task = _get(name)
+    task = _store().get(name)
     if not yes:
-        typer.confirm(f"Stop counting {name} ({task.task_id}v{task.version})?", abort=True)
-    try:
-        _store().delete(name, getpass.getuser())
-    except UnknownTask as unknown:  # someone else was faster
-        raise _fail(str(unknown), NOT_FOUND) from None
-    typer.echo(f"{name}: deleted ({task.task_id}v{task.version})")
+        typer.confirm(f"Stop counting {name} ({task.label})?", abort=True)
+    _store().delete(name, getpass.getuser())
+    typer.echo(f"{name}: deleted ({task.label})")
+
+
+@app.command()
+def history(name: Name, style: Style = Format.TABLE) -> None:
+    """Show who changed what and when, also of deleted tasks of that name."""
+    rows = [
+        (f"{e.task_id}v{e.version}", e.action, e.at.astimezone(UTC).replace(microsecond=0), e.by, e.detail)
+        for e in _store().history(name)
+    ]
+    write(("id", "action", "at", "by", "detail"), rows, style)
+
+
+@app.command("test")
+def try_out(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="A task that is there; or give --file.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Tasks that are not applied yet, as for `apply`."),
+    ] = None,
+    lines: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The lines to try it on; - reads standard input.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Without --lines: the topic's newest N lines.")
+    ] = SAMPLE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, for programs.")] = False,
+) -> None:
+    """Try a task on lines: what each dimension and the measure took, what the filters did, why a line is not
+    counted. Nothing is counted by it.
+
+    Examples:
+      sluice tasks test hits_by_status
+      sluice tasks test -f include/tasks.yaml --sample 3
+      tail -n 5 access.log | sluice tasks test bytes_by_path --lines -
+    """
+    from sluice.cli.trials import print_trials
+
+    if (name is None) == (file is None):
+        raise typer.BadParameter("give the name of a task, or --file with tasks that are not applied yet")
+    specs = [_store().get(name).spec] if name else _read(file or Path("-"))
+    print_trials(_store(), specs, file, lines=lines, sample=sample, as_json=as_json)
+
+
+app.command()(backfill)
 
 
 def _store() -> TaskStore:
@@ -122,15 +199,9 @@ def _store() -> TaskStore:
     return TaskStore(engine(get_settings()))
 
 
-def _get(name: str) -> Task:
-    from sluice.tasks.store import UnknownTask
+def _read(file: Path) -> list[TaskSpec]:
+    from sluice.cli.documents import read, refusing
+    from sluice.tasks import parse_tasks
 
-    try:
-        return _store().get(name)
-    except UnknownTask as unknown:
-        raise _fail(str(unknown), NOT_FOUND) from None
-
-
-def _fail(message: str, code: int) -> typer.Exit:
-    typer.echo(f"sluice: {message}", err=True)
-    return typer.Exit(code)
+    with refusing(file):
+        return parse_tasks(read(file))

@@ -66,7 +66,7 @@ class TaskStore:
             return found
 
     def resolved(self, spec: TaskSpec) -> tuple[TaskSpec, TopicSpec]:
-        """A spec as the engine would take it now, and its topic's format; refuses what `apply` would refuse."""
+        """A spec as the engine would take it, and its topic's format; refuses what `apply` would refuse."""
         with self._engine.connect() as connection:
             pins = _check(connection, [spec])
             (task,) = versions.with_lists(connection, [((0, 0), spec, pins[0])])
