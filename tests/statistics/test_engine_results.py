@@ -110,7 +110,7 @@ class Longest(Metric):
 
     name = "top2"
     accumulators = (LINES,)
-    measure = False
+    measure = "none"
     tolerance = 0.0
     sketched = True
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
 
-from sluice.metrics import METRICS
 from sluice.settings import Settings
 from sluice.tasks import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
 
 Number = int | float
-Result = tuple[int, tuple[str, ...], str, Number]  # period start (ms), dimension values, metric, value
+#: A list metric's value: what was counted most, with its counts.
+Ranking = list[list[str | Number]]
+Value = Number | Ranking
+#: Period start (ms), dimension values, metric, value, stated error (0: the value is exact).
+Result = tuple[int, tuple[str, ...], str, Value, float]
 Series = tuple[int, tuple[str, ...]]  # period start in ms since the epoch, dimension values
 
 #: How a metric of all series together comes from those of each.
@@ -27,6 +32,8 @@ OVER_ALL: dict[str, Callable[[Iterable[Number]], Number]] = {
 
 #: A person waits: HBase's answer is not waited for as long as the speed layer waits.
 PATIENCE_SECONDS = 10.0
+#: A shorter stretch of time than this (100 days) is picked out by the region servers.
+FILTERED_MS = 100 * 86_400_000
 
 
 class UnknownVersion(LookupError):
@@ -35,10 +42,11 @@ class UnknownVersion(LookupError):
 
 @dataclass
 class Counted:
-    """A task version's results: for each series the value of each metric that has one."""
+    """A task version's results: for each series the value of each metric that has one, and their errors."""
 
     task: ActiveTask
-    values: dict[Series, dict[str, Number]] = field(default_factory=dict)
+    values: dict[Series, dict[str, Value]] = field(default_factory=dict)
+    errors: dict[Series, dict[str, float]] = field(default_factory=dict)  # those that are not 0
 
     @property
     def dimensions(self) -> list[str]:
@@ -53,18 +61,56 @@ class Counted:
         return ["period", *self.dimensions, *self.metrics]
 
     def rows(self) -> Iterator[list[object]]:
-        """Sorted by period, then by dimension values."""
-        for (start, dims), found in sorted(self.values.items()):
-            when = dt.datetime.fromtimestamp(start / 1000, dt.UTC)
-            yield [when, *dims, *(found.get(m) for m in self.metrics)]
+        """Sorted by period (in the task's time zone), then by dimension values."""
+        for series in sorted(self.values):
+            yield [self._period(series), *series[1], *(self.values[series].get(m) for m in self.metrics)]
+
+    def for_people(self) -> tuple[list[str], Iterator[list[object]]]:
+        """Columns and rows; a value that is not exact is text, with its error."""
+        return self.columns, (
+            [*row[: -len(self.metrics)], *map(_with_error, self.metrics, row[-len(self.metrics) :], errors)]
+            for row, errors in zip(self.rows(), self._errors(), strict=True)
+        )
+
+    def for_programs(self) -> tuple[list[str], Iterator[list[object]]]:
+        """Columns and rows; after each sketched metric its error, 0 where it is exact."""
+        from sluice.metrics import metric
+
+        sketched = [metric(name).sketched for name in self.metrics]
+        names = [[m, f"{m}_error"] if wide else [m] for m, wide in zip(self.metrics, sketched, strict=True)]
+
+        def rows() -> Iterator[list[object]]:
+            for row, errors in zip(self.rows(), self._errors(), strict=True):
+                first, values = row[: -len(self.metrics)], row[-len(self.metrics) :]
+                for value, error, wide in zip(values, errors, sketched, strict=True):
+                    first += [value, None if value is None else error] if wide else [value]
+                yield first
+
+        return ["period", *self.dimensions, *(name for pair in names for name in pair)], rows()
+
+    def _errors(self) -> Iterator[list[float]]:
+        """Of each row, in their order, its metrics' errors."""
+        for series in sorted(self.values):
+            yield [self.errors.get(series, {}).get(name, 0.0) for name in self.metrics]
 
     def over_all(self, metric: str) -> Number | None:
         """The metric over all series together; None where their results do not tell (an average)."""
         found = [v[metric] for v in self.values.values() if metric in v]
-        if metric not in OVER_ALL or not found:
+        numbers = [value for value in found if not isinstance(value, list)]
+        if metric not in OVER_ALL or not numbers:
             return None
-        value = OVER_ALL[metric](found)
+        value = OVER_ALL[metric](numbers)
         return int(value) if float(value).is_integer() else value
+
+    def add(self, result: Result) -> None:
+        start, dims, metric, value, error = result
+        self.values.setdefault((start, dims), {})[metric] = value
+        if error > 0:
+            self.errors.setdefault((start, dims), {})[metric] = error
+
+    def _period(self, series: Series) -> dt.datetime:
+        zone = self.task.spec.timezone
+        return dt.datetime.fromtimestamp(series[0] / 1000, dt.UTC if zone == "UTC" else ZoneInfo(zone))
 
 
 @dataclass(frozen=True)
@@ -73,8 +119,8 @@ class Difference:
 
     series: Series
     metric: str
-    online: Number | None
-    offline: Number | None
+    online: Value | None
+    offline: Value | None
 
 
 def counted(
@@ -90,12 +136,18 @@ def counted(
 
     Raises UnknownTask, UnknownVersion.
     """
+    from sluice.quality.offline_results import within
+
     task = find(settings, name, version)
-    read = _offline(settings, task) if layer == "offline" else _hbase(settings, task, final=layer == "merged")
+    starts = within(since, until)
+    if layer == "offline":
+        read = _offline(settings, task, starts)
+    else:
+        read = _hbase(settings, task, starts, final=layer == "merged")
     answer = Counted(task)
-    for start, dims, metric, value in read:
-        if (since is None or start >= since) and (until is None or start < until):
-            answer.values.setdefault((start, dims), {})[metric] = value
+    for result in read:
+        if result[0] in starts:
+            answer.add(result)
     return answer
 
 
@@ -114,52 +166,95 @@ def find(settings: Settings, name: str, version: int | None = None) -> ActiveTas
     return store.version(task.task_id, version or task.version)
 
 
-def _hbase(settings: Settings, task: ActiveTask, final: bool) -> Iterator[Result]:
+def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> Iterator[Result]:
     """Online values; with `final` the published one where there is one."""
+    from sluice.quality.online_results import ends_near
+    from sluice.statistics.cells import ERROR_OF, stated_error
     from sluice.statistics.rowkey import RowKey, prefix
     from sluice.storage import hbase
 
     store = hbase.HBase.of(settings, patience=PATIENCE_SECONDS)
-    columns = [hbase.ONLINE, *([hbase.FINAL] if final else [])]
-    for row, cells in store.scan(hbase.RESULTS, prefix=prefix(task.label), columns=columns):
+    wanted = [hbase.FINAL, hbase.ONLINE] if final else [hbase.ONLINE]
+    columns = [*wanted, *(ERROR_OF[column] for column in wanted)]
+    near = ends_near(starts) if 0 < len(starts) < FILTERED_MS else None
+    for row, cells in store.scan(hbase.RESULTS, prefix=prefix(task.label), columns=columns, row_filter=near):
+        column = next(column for column in wanted if column in cells)
         key = RowKey.decode(row)
-        text = cells.get(hbase.FINAL) or cells[hbase.ONLINE]
-        yield key.period_start, tuple(value for _, value in key.dimensions), key.metric, _number(text)
+        dims = tuple(value for _, value in key.dimensions)
+        yield key.period_start, dims, key.metric, _value(cells[column]), stated_error(cells, column)
 
 
-def _offline(settings: Settings, task: ActiveTask) -> Iterator[Result]:
-    from sluice.statistics.rowkey import series_values
+def _offline(settings: Settings, task: ActiveTask, starts: range) -> Iterator[Result]:
+    from sluice.quality.offline_results import of_task
+    from sluice.statistics.rowkey import RowKey
     from sluice.storage.hive import Hive
 
-    dimensions = len(task.spec.dimensions)
     with Hive(settings) as hive:
-        answer = hive.query(
-            "SELECT unix_millis(period_start), series, metric, value "
-            "FROM task_results LATERAL VIEW explode(results) r AS metric, value "
-            "WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s "
-            "AND value IS NOT NULL",
-            {"topic": task.spec.topic, "task_id": task.task_id, "version": task.version},
-        )
-    for start, series, metric, value in answer.rows:
-        yield start, tuple(series_values(series, dimensions)), metric, value
+        found = of_task(hive, task, starts)
+    columns = (found.column(name).to_pylist() for name in ("row", "value", "text", "error"))
+    for row, number, text, error in zip(*columns, strict=True):
+        key = RowKey.decode(row)
+        dims = tuple(value for _, value in key.dimensions)
+        value = number if text is None else _value(text.encode())
+        yield key.period_start, dims, key.metric, value, error or 0.0
 
 
-def _number(text: bytes) -> Number:
-    """As the speed layer writes it: an integer without a point, anything else as repr(float)."""
-    return int(text) if text.lstrip(b"-").isdigit() else float(text)
+def _value(text: bytes) -> Value:
+    """As the layers write it: an integer without a point, a list as JSON, anything else as repr(float)."""
+    if text.lstrip(b"-").isdigit():
+        return int(text)
+    if text.startswith(b"["):
+        ranking: Ranking = json.loads(text)
+        return ranking
+    return float(text)
+
+
+def _with_error(metric: str, value: object, error: float) -> object:
+    if value is None or not error:
+        return value
+    # The error of a number of distinct values is relative to it, that of a list is one of its counts.
+    stated = f"{error:.1%}" if metric == "unique" else f"{error:.3g}"
+    number = int(value) if isinstance(value, float) and value.is_integer() else value
+    return f"{json.dumps(number, ensure_ascii=False)} ± {stated}"
 
 
 def differences(online: Counted, offline: Counted) -> Iterator[Difference]:
-    """Each result that is not the same in both layers, or that one of them lacks."""
-    for series in sorted(online.values.keys() | offline.values.keys()):
-        a, b = online.values.get(series, {}), offline.values.get(series, {})
-        for name in sorted(a.keys() | b.keys()):
-            x, y = a.get(name), b.get(name)
-            if x is None or y is None or not _same(x, y, METRICS[name].tolerance):
-                yield Difference(series, name, x, y)
+    """Each result that the layers do not agree on (`quality.agreement`), or that one of them lacks."""
+    import pandas as pd
+
+    from sluice.quality.agreement import judge
+
+    found: list[tuple[Series, str]] = [
+        (series, name)
+        for series in sorted(online.values.keys() | offline.values.keys())
+        for name in sorted({**online.values.get(series, {}), **offline.values.get(series, {})})
+    ]
+    if not found:
+        return
+
+    def sides(side: Counted) -> tuple[list[Value | None], list[float]]:
+        values = [side.values.get(series, {}).get(name) for series, name in found]
+        return values, [side.errors.get(series, {}).get(name, 0.0) for series, name in found]
+
+    (ours, our_errors), (theirs, their_errors) = sides(online), sides(offline)
+    frame = pd.DataFrame(
+        {
+            "metric": [name for _, name in found],
+            "online_text": pd.Series([_text(value) for value in ours], dtype=object),
+            "online_error": our_errors,
+            "offline": [math.nan if v is None or isinstance(v, list) else float(v) for v in theirs],
+            "offline_text": pd.Series(
+                [_text(v) if isinstance(v, list) else None for v in theirs], dtype=object
+            ),
+            "offline_error": their_errors,
+        }
+    )
+    for (series, name), x, y, wrong in zip(found, ours, theirs, judge(frame)["differs"], strict=True):
+        if wrong:
+            yield Difference(series, name, x, y)
 
 
-def _same(x: Number, y: Number, tolerance: float) -> bool:
-    """Whole numbers agree exactly; sums of fractions depend on the order of their terms."""
-    whole = float(x).is_integer() and float(y).is_integer()
-    return float(x) == float(y) or (not whole and math.isclose(x, y, rel_tol=tolerance))
+def _text(value: Value | None) -> str | None:
+    if value is None:
+        return None
+    return json.dumps(value) if isinstance(value, list) else repr(value)

@@ -21,14 +21,19 @@ class Format(StrEnum):
 
 
 def plain(value: Any) -> Any:
-    """A value as it is printed: integral doubles as integers, times in ISO 8601, bytes as text."""
+    """A value as it is printed: integral doubles as integers, times in ISO 8601, bytes as text.
+
+    A time in UTC ends with Z, one in another time zone with its offset.
+    """
     shown = value
     match value:
         case float():
             shown = int(value) if value.is_integer() and abs(value) <= EXACT else value
         case dt.datetime():
-            fraction = f".{value.microsecond // 1000:03d}" if value.microsecond else ""
-            shown = f"{value:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+            whole = value.replace(microsecond=value.microsecond // 1000 * 1000)
+            text = whole.isoformat(timespec="milliseconds" if whole.microsecond else "seconds")
+            utc = value.tzinfo is None or value.tzinfo is dt.UTC
+            shown = f"{text.removesuffix('+00:00')}Z" if utc else text
         case dt.date():
             shown = value.isoformat()
         case bytes():

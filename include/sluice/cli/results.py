@@ -63,6 +63,10 @@ def results(
 ) -> None:
     """Print what a task counted: a row for each period and combination of dimension values.
 
+    A sketched value (unique, quantiles, top-k) that is not exact is shown with its stated error, ±: of unique
+    relative to it, of a quantile in the measure's unit, of top-k in counts. csv and json have the error in a
+    column of its own, <metric>_error. Periods of a task with a time zone are printed in it.
+
     Examples:
       sluice results hits_by_status
       sluice results hits_by_status --from 2015-05-17 --to 2015-05-18 --layer online
@@ -75,7 +79,8 @@ def results(
     answer = counted(
         get_settings(), task, layer.value, version=version, since=moment(since), until=moment(until)
     )
-    write(answer.columns, answer.rows(), style)
+    columns, rows = answer.for_people() if style is Format.TABLE else answer.for_programs()
+    write(columns, rows, style)
 
 
 def sql(
