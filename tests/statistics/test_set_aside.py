@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from sluice.metrics.accumulators import MAX
 from sluice.settings import Limits
 from sluice.statistics.blocks import BlockId, bucket_hash, merge_into_blocks, pack
+from sluice.statistics.day_results import to_partials, to_results
 from sluice.statistics.groups import Ints
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.merge import merge, merge_guarded
@@ -18,7 +20,7 @@ from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import Gathered, PartitionPass
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import SHOWN, Failures, TasksFailed, Version, leaving_out, reason
+from sluice.statistics.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from tests.statistics.engine_samples import BYTES, active, line, plan, records, spec
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
@@ -199,10 +201,39 @@ def test_of_many_buckets_a_few_tell_how_many_series_there_are() -> None:
 
 
 def test_the_limit_is_a_period_not_a_task() -> None:
-    from datetime import UTC, datetime
-
     lines = [line(client=f"c{n}", at=datetime(2015, 5, 17, 10, n % 3, tzinfo=UTC)) for n in range(90)]
     counted = count(records(lines), plan(CLIENTS, limits=Limits(series=30)))
     assert not counted.failed
     assert counted.partials.num_rows == 90
     assert PARTIALS.names == counted.partials.schema.names
+
+
+def test_offline_the_ones_that_fail_are_told_and_the_others_have_results(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    RaisingMetric(monkeypatch, adding=True)
+    tasks = active(MAXIMUM, GOOD)
+    told: Failures = {}
+    batch = records([line(size="666"), line()])
+    partials = list(to_partials(iter([batch]), plan(MAXIMUM, GOOD), aside=told.update))
+    rows = pa.Table.from_batches(to_results(iter(partials), tasks, aside=told.update)).to_pylist()
+    assert told == {(1, 1): "Broken: no devils\\x00here"}
+    assert [(row["task"], dict(row["results"])) for row in rows] == [("good", {"count": 2.0})]
+    with pytest.raises(TasksFailed):  # who cannot go on without a task is not left in ignorance
+        list(to_partials(iter([batch]), plan(MAXIMUM)))
+
+
+def test_offline_too_many_series() -> None:
+    told: Failures = {}
+    partials = list(to_partials(iter([records(clients(30))]), plan(CLIENTS, GOOD)))
+    rows = pa.Table.from_batches(
+        to_results(iter(partials), active(CLIENTS, GOOD), series=29, aside=told.update)
+    )
+    assert set(rows.column("task").to_pylist()) == {"good"}
+    assert "30 series in one period, 29 are allowed" in told[1, 1]
+
+
+def test_what_executors_note_is_put_together() -> None:
+    noted = Noted()
+    assert noted.addInPlace(noted.zero({}), {(1, 1): "a"}) == {(1, 1): "a"}
+    assert noted.addInPlace({(1, 1): "a"}, {(2, 1): "b"}) == {(1, 1): "a", (2, 1): "b"}

@@ -13,6 +13,7 @@ from sluice.statistics.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import KEYS, PARTIALS, RECORDS
+from sluice.statistics.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.tasks.spec import ActiveTask
 
 if TYPE_CHECKING:
@@ -94,10 +95,38 @@ def write_results(
     location: str,
     *,
     backwards: Plan | None = None,
-) -> None:
-    """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions."""
+) -> Failures:
+    """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions.
+
+    A version that fails has no results there, whatever part of them could be computed: where one does, the
+    others are computed again. Returns why.
+    """
+
+    def attempt(left: Mapping[Version, ActiveTask]) -> None:
+        gone = [version for version in versions if version not in left]
+        filled = backwards.without(gone) if backwards is not None else None
+        failures = _write_results(
+            spark, plan.without(gone), list(left.values()), logs, location, backwards=filled
+        )
+        if failures:
+            raise TasksFailed(failures)
+
+    versions = {(task.task_id, task.version): task for task in tasks}
+    return leaving_out(attempt, versions)[2]
+
+
+def _write_results(
+    spark: SparkSession,
+    plan: Plan,
+    tasks: Sequence[ActiveTask],
+    logs: str,
+    location: str,
+    *,
+    backwards: Plan | None,
+) -> Failures:
     from pyspark.sql import functions as F
 
+    failures = spark.sparkContext.accumulator({}, Noted())
     lines = (
         spark.read.schema("kafka_partition int, kafka_offset bigint, line string")
         .parquet(logs)
@@ -108,11 +137,18 @@ def write_results(
         )
     )
     (
-        lines.mapInArrow(partial(to_partials, plan=plan, backwards=backwards), _spark_schema(PARTIALS))
+        lines.mapInArrow(
+            partial(to_partials, plan=plan, backwards=backwards, aside=failures.add), _spark_schema(PARTIALS)
+        )
         .repartition(*KEYS)
-        .mapInArrow(partial(to_results, tasks=tasks), _spark_schema(RESULTS))
-        .write.parquet(location)
+        .mapInArrow(
+            partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add),
+            _spark_schema(RESULTS),
+        )
+        .write.mode("overwrite")
+        .parquet(location)
     )
+    return Failures(failures.value)
 
 
 def mapped(

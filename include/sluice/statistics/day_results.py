@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 from sluice.metrics import COLUMNS, metric
 from sluice.statistics.count_apart import count_apart
 from sluice.statistics.extract import Bools
-from sluice.statistics.merge import merge
+from sluice.statistics.groups import code
+from sluice.statistics.merge import merge_guarded
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
 from sluice.statistics.rowkey import split_keys, unescape_column
 from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
 from sluice.tasks.spec import ActiveTask
 
 #: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.
@@ -42,43 +44,78 @@ RESULTS = pa.schema(
 
 
 def to_partials(
-    batches: Iterator[pa.RecordBatch], plan: Plan, backwards: Plan | None = None
+    batches: Iterator[pa.RecordBatch],
+    plan: Plan,
+    backwards: Plan | None = None,
+    aside: Aside = refuse,
 ) -> Iterator[pa.RecordBatch]:
     """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together.
 
-    `backwards`: versions with the offsets that they were filled backwards for.
+    `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
+    that fail; what there is of them then must not be used.
     """
-    yield from _merged(table for batch in batches for table in _counted(batch, plan, backwards))
+    counted = (table for batch in batches for table in _counted(batch, plan, backwards, aside))
+    yield from merge_all(counted, aside).to_batches()
 
 
-def _counted(batch: pa.RecordBatch, plan: Plan, backwards: Plan | None) -> Iterator[pa.Table]:
-    yield count(batch, plan).partials
+def _counted(batch: pa.RecordBatch, plan: Plan, backwards: Plan | None, aside: Aside) -> Iterator[pa.Table]:
+    counted = count(batch, plan)
+    if counted.failed:
+        aside(counted.failed)
+    yield counted.partials
     if backwards is not None:
-        yield count_apart(batch, backwards)[0]
+        partials, failed = count_apart(batch, backwards)
+        if failed:
+            aside(failed)
+        yield partials
 
 
-def to_results(batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask]) -> Iterator[pa.RecordBatch]:
-    """PARTIALS, all of a series and period together, to RESULTS."""
-    merged = merge_all(pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches)
+def to_results(
+    batches: Iterator[pa.RecordBatch],
+    tasks: Sequence[ActiveTask],
+    series: int | None = None,
+    aside: Aside = refuse,
+) -> Iterator[pa.RecordBatch]:
+    """PARTIALS, all of a series and period together, to RESULTS.
+
+    `aside` is told of versions that fail, or have more than `series` series in a period here alone.
+    """
+    merged = merge_all((pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches), aside)
     for task in tasks:
         own = pc.and_(
             pc.equal(merged.column("task_id"), task.task_id), pc.equal(merged.column("version"), task.version)
         )
-        rows = merged.filter(own)
-        for begin in range(0, rows.num_rows, MAP_ROWS):
-            yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
+        try:
+            yield from _task_rows(merged.filter(own), task, series)
+        except CAUGHT as error:
+            aside({(task.task_id, task.version): reason(error)})
 
 
-def merge_all(tables: Iterator[pa.Table]) -> pa.Table:
+def _task_rows(rows: pa.Table, task: ActiveTask, series: int | None) -> Iterator[pa.RecordBatch]:
+    if series is not None and rows.num_rows > series:
+        periods, _ = code(rows.column("period_start").combine_chunks())
+        series_a_period(periods.codes, series)
+    for begin in range(0, rows.num_rows, MAP_ROWS):
+        yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
+
+
+def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
     """PARTIALS merged to one row a series and period; holds so much more than that at a time (MERGE_...)."""
+
+    def merge(parts: list[pa.Table]) -> pa.Table:
+        merged, failures = merge_guarded(pa.concat_tables(parts))
+        if failures:
+            aside(failures)
+        return merged
+
     kept, waiting, rows, size = PARTIALS.empty_table(), [], 0, 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
         size += table.nbytes
         if rows >= max(MERGE_ROWS, kept.num_rows) or size >= max(MERGE_BYTES, kept.nbytes):
-            kept, waiting, rows, size = merge(pa.concat_tables([kept, *waiting])), [], 0, 0
-    return merge(pa.concat_tables([kept, *waiting]))
+            kept, waiting, rows, size = merge([kept, *waiting]), [], 0, 0
+    return merge([kept, *waiting])
 
 
 def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
@@ -118,10 +155,6 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
         ],
         schema=RESULTS,
     )
-
-
-def _merged(tables: Iterator[pa.Table]) -> Iterator[pa.RecordBatch]:
-    yield from merge_all(tables).to_batches()
 
 
 def _maps(kind: pa.MapType, columns: Mapping[str, pa.Array], size: int) -> pa.Array:

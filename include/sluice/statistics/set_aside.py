@@ -58,6 +58,25 @@ class TasksFailed(Exception):
         super().__init__(names)
 
 
+#: Takes note of versions that failed.
+Aside = Callable[[Failures], object]
+
+
+def refuse(failures: Failures) -> None:
+    """An `Aside` for who cannot go on without a task. Raises TasksFailed."""
+    raise TasksFailed(failures)
+
+
+class Noted:
+    """How a Spark accumulator puts together what the executors note (a repeated task notes it again)."""
+
+    def zero(self, value: Failures) -> Failures:
+        return {}
+
+    def addInPlace(self, one: Failures, other: Failures) -> Failures:
+        return {**one, **other}
+
+
 def reason(error: BaseException) -> str:
     """An error in one text that PostgreSQL can hold (it refuses NUL)."""
     words = str(error).strip() or "no message"
