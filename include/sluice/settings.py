@@ -95,6 +95,12 @@ class Limits(BaseModel):
     series: int = Field(100_000, gt=0)  # of a task version in one period; beyond, the task is set aside
 
 
+class Retention(BaseModel):
+    """How long results are kept after the last line of their day arrived."""
+
+    days: int = Field(400, ge=1)
+
+
 class _Yaml(PydanticBaseSettingsSource):
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         return None, field_name, False
@@ -129,6 +135,7 @@ class Settings(BaseSettings):
     speed: Speed = Speed()
     archive: Archive = Archive()
     limits: Limits = Limits()
+    retention: Retention = Retention()
 
     @classmethod
     def settings_customise_sources(

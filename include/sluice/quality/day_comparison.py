@@ -55,12 +55,12 @@ class DayComparison:
 
 
 def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
-    """Compare every version that ever counted lines of the topic."""
-    versions = task_versions(book.engine, day.topic)
+    """Compare every version that ever counted lines of the topic; none of a day that retention dropped."""
+    versions = task_versions(book.engine, day.topic, day.day)
     found: list[Comparison] = []
     waiting = 0
     with Hive(settings) as hive, HBase.of(settings) as hbase:
-        for task in versions.tasks:
+        for task in () if versions.dropped else versions.tasks:
             touching = Periods.of(day.day, task.spec.span)
             settled = _settled(book, touching.crossing, day.day)
             comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
@@ -100,6 +100,8 @@ def _settled(book: Days, periods: Sequence[Period], own: date) -> tuple[Period, 
 
 
 def _stands(book: Days, day: date) -> bool:
+    if book.dropped(day):
+        return False
     computed = book.get(day)
     if computed is None:
         return not book.online(day).lines

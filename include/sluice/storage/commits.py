@@ -239,7 +239,8 @@ class CommitLog:
         )
         self._write_blocks(connection, commit)
         self._write_ranges(connection, commit)
-        self._upsert(connection, schema.ledger, [asdict(row) for row in commit.ledger])
+        files = [{**asdict(row), "last_seen": commit.committed_at} for row in commit.ledger]
+        self._upsert(connection, schema.ledger, files)
         if commit.days:
             statement = insert(schema.event_days)
             mine, new = schema.event_days.c, statement.excluded

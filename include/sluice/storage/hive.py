@@ -103,6 +103,14 @@ class Hive:
         self.query(f"ALTER TABLE {target} ADD IF NOT EXISTS {partition} LOCATION %(location)s", values)
         self.query(f"ALTER TABLE {target} {partition} SET LOCATION %(location)s", values)
 
+    def drop_partition(self, table: str, topic: str, day: date) -> None:
+        """Forget a table's partition of that topic and day, if there is one; its files stay."""
+        target = f"{self.settings.hive.database}.{table}"
+        partition = "PARTITION (topic = %(topic)s, day = %(day)s)"
+        self.query(
+            f"ALTER TABLE {target} DROP IF EXISTS {partition}", {"topic": topic, "day": day.isoformat()}
+        )
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:

@@ -1,0 +1,27 @@
+"""### Retention
+Drops the results whose day's last line arrived more than `retention.days` ago (setting, 400): in HBase, their
+state, and their partitions of `task_results`; with them old commits, dead letters and files of the ledger.
+The archive and the table `logs` stay. The rule in full: docs/runbook.md, "Retention".
+
+A run may be repeated, cleared or missed: the next one drops what is left.
+"""
+
+from __future__ import annotations
+
+from airflow.sdk import DAG, CronTriggerTimetable
+
+from sluice_airflow.defaults import BATCH, START, TAG
+from sluice_airflow.retention import Retention
+
+with DAG(
+    "retention",
+    description="Drop what is older than it is kept",
+    doc_md=__doc__,
+    schedule=CronTriggerTimetable("0 4 * * *", timezone="UTC"),
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=BATCH,
+    tags=[TAG, "batch"],
+):
+    Retention(task_id="drop")

@@ -1,0 +1,206 @@
+"""Retention: results are dropped `retention.days` after the last line of their day arrived.
+
+    The rule. It goes by arrival, so a log of 1995 that came today is kept as long as one of today. A day of
+    event time (UTC) expires, as a whole, once all of its lines were counted by commits older than
+    `retention.days`. A line that comes late for a day that was not dropped yet keeps the day.
+
+Of an expired day are dropped: the online and final results in HBase, the state that they were made from (the
+speed layer's and that of backfills), the partition of `task_results`. A period that lies in several days goes
+with the last of them. The day is noted as dropped for good: it is not reconciled any more, and not filled
+backwards. A line that comes for it after all is counted from nothing, so its result shows what came since.
+
+Also dropped, by the same age: commits (the newest stays, and their sums), dead letters, and from the ledger
+the files whose last line is so old: such a file must not be sent again, for its lines would count anew. Never
+dropped: the archive in HDFS and Hive's `logs`, which are lines and no results, and the tasks.
+
+HBase's own TTL is not used. It knows cells and no days: a late line would touch some results of an old day
+and not others, which expire alone, and a block of state could expire under a pointer in PostgreSQL.
+
+Everything may be repeated, and a run that died is: what is left to drop is found anew each time. Results go
+before the state that names them, pointers before the blocks, so nothing points to what is not there; dying
+between the two leaves columns that nobody reads. A batch that was about to use a block that goes fails, and
+starts again without it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+
+from sluice.settings import Settings
+from sluice.statistics.backfilled import portions as backfill_portions
+from sluice.statistics.blocks import BlockId, unpack
+from sluice.statistics.rowkey import encode_column
+from sluice.statistics.state import portions
+from sluice.storage.backfills import BackfillPointer, Backfills
+from sluice.storage.commits import CommitLog, Pointer, column_seq
+from sluice.storage.days import Days
+from sluice.storage.hbase import RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.hive import Hive
+from sluice.storage.postgres import engine
+from sluice.storage.retention import Floor, RetentionBook, days_of, expired_days, topics
+from sluice.tasks.spec import ActiveTask
+from sluice.tasks.store import TaskStore
+
+log = logging.getLogger(__name__)
+
+#: Periods whose pointers are asked for at a time.
+PERIODS = 1_000
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """What a run dropped of one topic."""
+
+    topic: str
+    days: list[date]  # that were not dropped before
+    results: int
+    blocks: int
+    partitions: int
+    commits: int
+    dead_letters: int
+    files: int
+
+    def __str__(self) -> str:
+        days = f"{len(self.days)} days" + (f" ({self.days[0]} to {self.days[-1]})" if self.days else "")
+        return (
+            f"{self.topic}: {days}, {self.results} results, {self.blocks} blocks, "
+            f"{self.partitions} partitions, {self.commits} commits, {self.dead_letters} dead letters, {self.files} files of the ledger"
+        )
+
+
+def run(settings: Settings, now: datetime | None = None) -> list[Dropped]:
+    """Drop what is beyond retention, of every topic."""
+    before = (now or datetime.now(UTC)) - timedelta(days=settings.retention.days)
+    found = []
+    with HBase.of(settings) as hbase:
+        for topic in topics(engine(settings)):
+            found.append(_Topic(settings, topic, hbase).drop(before))
+            log.info("%s", found[-1])
+    return found
+
+
+class _Topic:
+    """One topic's retention."""
+
+    def __init__(self, settings: Settings, topic: str, hbase: HBase) -> None:
+        self._settings = settings
+        self._topic = topic
+        self._hbase = hbase
+        self._book = RetentionBook(engine(settings), topic)
+        self._days = Days(engine(settings), topic)
+        self._log = CommitLog(engine(settings), topic)
+        self._backfills = Backfills(engine(settings))
+        self._tasks = TaskStore(engine(settings))
+
+    def drop(self, before: datetime) -> Dropped:
+        floor = self._book.floor(before)
+        days: list[date] = []
+        results = blocks = partitions = commits = 0
+        if floor is not None:
+            days, results, blocks, partitions = self._drop_days(floor)
+            commits = self._book.prune_commits(floor)
+        return Dropped(
+            topic=self._topic,
+            days=days,
+            results=results,
+            blocks=blocks,
+            partitions=partitions,
+            commits=commits,
+            dead_letters=self._book.prune_dead_letters(before),
+            files=self._book.prune_ledger(before),
+        )
+
+    def _drop_days(self, floor: Floor) -> tuple[list[date], int, int, int]:
+        lines = self._book.last_lines()
+        expired = expired_days(lines, floor.end)
+        kept = {each.day for each in lines} - expired
+        new = [day for day in sorted(expired - self._book.dropped()) if self._mark(day)]
+        results = blocks = 0
+        for task_id, version in self._book.versions():
+            task = self._tasks.version(task_id, version)
+            starts = [
+                start
+                for start in self._book.periods(task_id, version)
+                if gone(start, task.spec.span.end(start), kept)
+            ]
+            for begin in range(0, len(starts), PERIODS):
+                some = self._drop_periods(task, starts[begin : begin + PERIODS])
+                results, blocks = results + some[0], blocks + some[1]
+        return new, results, blocks, self._drop_partitions(expired)
+
+    def _mark(self, day: date) -> bool:
+        with self._days.locked(day):  # not while it is computed or compared
+            return bool(self._book.mark_dropped([day]))
+
+    def _drop_periods(self, task: ActiveTask, starts: Sequence[int]) -> tuple[int, int]:
+        """Drop these periods of a version; how many results and blocks."""
+        periods = [(task.task_id, task.version, start) for start in starts]
+        results = blocks = 0
+        for some in portions(self._log.pointers(periods)):
+            found = self._hbase.get(STATE, [each.row.encode() for each in some], [STATE_FAMILY])
+            there = {each: found.get(each.row.encode(), {}) for each in some}
+            data = {BlockId.parse(p.row): cells[p.column] for p, cells in there.items() if p.column in cells}
+            results += self._drop_results(task, unpack(data))
+            self._book.forget_blocks(some, [])
+            blocks += self._hbase.delete(STATE, stale_columns(there))
+        for part in backfill_portions(self._backfills.pointers(periods)):
+            for rows in self._filled(part):
+                results += self._drop_results(task, rows)
+            self._book.forget_blocks([], part)
+            blocks += self._hbase.delete(STATE, [(p.row.encode(), [p.column.encode()]) for p in part])
+        return results, blocks
+
+    def _filled(self, pointers: Sequence[BackfillPointer]) -> Iterator[pa.Table]:
+        """The rows of these blocks; one that is gone is one whose deletion was cut short."""
+        found = self._hbase.get(STATE, [each.row.encode() for each in pointers], [STATE_FAMILY])
+        for each in pointers:
+            if (data := found.get(each.row.encode(), {}).get(each.column.encode())) is not None:
+                yield unpack({BlockId.of(each.period, each.layout, each.bucket): data})
+
+    def _drop_results(self, task: ActiveTask, series: pa.Table) -> int:
+        rows = result_rows(task, series)
+        return self._hbase.delete(RESULTS, ((row, [RESULT_FAMILY]) for row in rows))
+
+    def _drop_partitions(self, expired: Collection[date]) -> int:
+        """Drop the partitions of `task_results` that are still there."""
+        settings, store = self._settings, HdfsStore.of(self._settings)
+        base = f"{settings.hdfs.warehouse}/{settings.hive.database}.db/task_results/topic={self._topic}"
+        there = {f"day={day}": day for day in expired}
+        found = [there[each.name] for each in store.list(base) if each.name in there]
+        if found:
+            with Hive(settings) as hive:
+                for day in found:
+                    hive.drop_partition("task_results", self._topic, day)
+                    store.delete(f"{base}/day={day}", recursive=True)
+        return len(found)
+
+
+def gone(start: int, end: int, kept: Collection[date]) -> bool:
+    """Whether a period, [start, end) in ms, lies in no day that is kept."""
+    return not any(day in kept for day in days_of(start, end))
+
+
+def result_rows(task: ActiveTask, series: pa.Table) -> Iterator[bytes]:
+    """The rows in `results` of these series (PARTIALS), of every metric of the task."""
+    if not series.num_rows:
+        return
+    table = series.combine_chunks()
+    keys, starts = (table.column(name).chunk(0) for name in ("key", "period_start"))
+    names = [dimension.name for dimension in task.spec.dimensions]
+    for metric in task.spec.metrics:
+        yield from encode_column(task.label, names, keys, metric, starts).to_pylist()
+
+
+def stale_columns(found: dict[Pointer, dict[bytes, bytes]]) -> list[tuple[bytes, list[bytes]]]:
+    """For each row its block's column, and those before it that were never committed."""
+    return [
+        (pointer.row.encode(), [name for name in cells if column_seq(name) <= pointer.seq])
+        for pointer, cells in found.items()
+        if cells
+    ]

@@ -1,0 +1,180 @@
+"""What retention deletes in PostgreSQL, a transaction each, and how it knows what is old enough.
+
+The rule goes by arrival. The *floor* is how far the speed layer had come when retention began: everything
+below it arrived earlier. A day of event time is *expired* once all of its lines are below the floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import insert
+
+from sluice.storage import schema
+from sluice.storage.backfills import BackfillPointer, next_revision
+from sluice.storage.commits import ROWS_A_STATEMENT, Pointer
+
+COUNTS = ("records", "doubled", "counted", "dead")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The newest commit that is older than retention: offsets below its end have expired."""
+
+    seq: int
+    end: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class LastLine:
+    """The last offset of a partition that held a line of that day."""
+
+    day: date
+    partition: int
+    last_offset: int
+
+
+def expired_days(lines: Iterable[LastLine], end: Mapping[str, int]) -> set[date]:
+    """The days of which all lines are below these offsets."""
+    days: dict[date, bool] = {}
+    for each in lines:
+        below = each.last_offset < end.get(str(each.partition), 0)
+        days[each.day] = days.get(each.day, True) and below
+    return {day for day, below in days.items() if below}
+
+
+def days_of(start_ms: int, end_ms: int) -> list[date]:
+    """The days (UTC) that a period, [start, end) in ms since the epoch, lies in."""
+    first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (start_ms, end_ms - 1))
+    return [first + timedelta(days=n) for n in range((last - first).days + 1)]
+
+
+class RetentionBook:
+    """One topic's rows."""
+
+    def __init__(self, engine: sa.Engine, topic: str) -> None:
+        self.engine = engine
+        self.topic = topic
+
+    def floor(self, before: datetime) -> Floor | None:
+        """The newest commit that was made before then; None if there is none, and nothing has expired."""
+        c = schema.commits.c
+        query = sa.select(c.seq, c.end).where(c.topic == self.topic, c.committed_at < before)
+        for row in self._rows(query.order_by(c.seq.desc()).limit(1)):
+            return Floor(row.seq, dict(row.end))
+        return None
+
+    def last_lines(self) -> list[LastLine]:
+        t = schema.event_days.c
+        query = sa.select(t.day, t.partition, t.last_offset).where(t.topic == self.topic)
+        return [LastLine(row.day, row.partition, row.last_offset) for row in self._rows(query)]
+
+    def versions(self) -> list[tuple[int, int]]:
+        """The task versions that have state."""
+        found: set[tuple[int, int]] = set()
+        for t in (schema.state_blocks.c, schema.backfill_blocks.c):
+            query = sa.select(t.task_id, t.version).distinct().where(t.topic == self.topic)
+            found |= {(row.task_id, row.version) for row in self._rows(query)}
+        return sorted(found)
+
+    def periods(self, task_id: int, version: int) -> list[int]:
+        """The starts of the periods that a version has state of, in order."""
+        found: set[int] = set()
+        for t in (schema.state_blocks.c, schema.backfill_blocks.c):
+            query = sa.select(t.period_start).distinct()
+            same = (t.topic == self.topic, t.task_id == task_id, t.version == version)
+            found |= {row.period_start for row in self._rows(query.where(*same))}
+        return sorted(found)
+
+    def mark_dropped(self, days: Collection[date]) -> list[date]:
+        """Take these days out of both layers' comparison, for good; those that were not yet, in order."""
+        if not days:
+            return []
+        t = schema.dropped_days
+        rows = [{"topic": self.topic, "day": day} for day in sorted(days)]
+        statement = insert(t).on_conflict_do_nothing().returning(t.c.day)
+        with self.engine.begin() as connection:
+            return sorted(connection.execute(statement.values(rows)).scalars())
+
+    def dropped(self) -> set[date]:
+        t = schema.dropped_days.c
+        return {row.day for row in self._rows(sa.select(t.day).where(t.topic == self.topic))}
+
+    def forget_blocks(self, speed: Sequence[Pointer], filled: Sequence[BackfillPointer]) -> None:
+        """Delete these pointers, each only if it is still the one that was seen; one transaction."""
+        state, backfill = schema.state_blocks, schema.backfill_blocks
+        with self.engine.begin() as connection:
+            for begin in range(0, len(speed), ROWS_A_STATEMENT):
+                keys = [(each.row, each.seq) for each in speed[begin : begin + ROWS_A_STATEMENT]]
+                same = sa.tuple_(state.c.row, state.c.seq).in_(keys)
+                connection.execute(sa.delete(state).where(state.c.topic == self.topic, same))
+            for begin in range(0, len(filled), ROWS_A_STATEMENT):
+                names = [(each.row, each.column) for each in filled[begin : begin + ROWS_A_STATEMENT]]
+                connection.execute(
+                    sa.delete(backfill).where(sa.tuple_(backfill.c.row, backfill.c.column).in_(names))
+                )
+            if filled:
+                next_revision(connection, self.topic)
+
+    def prune_commits(self, floor: Floor) -> int:
+        """Delete the commits before the floor, but what the book of days refers to; their sums are kept."""
+        c, days = schema.commits, schema.days.c
+        referred = sa.select(days.tasks_seq).where(days.topic == self.topic)
+        projected = sa.select(schema.projections.c.seq).where(schema.projections.c.topic == self.topic)
+        old = (
+            c.c.topic == self.topic,
+            c.c.seq < floor.seq,
+            c.c.seq <= sa.func.coalesce(projected.scalar_subquery(), 0),
+            c.c.seq.not_in(referred),
+        )
+        with self.engine.begin() as connection:
+            gone = connection.execute(sa.delete(c).where(*old).returning(c.c.counts)).scalars().all()
+            sums = {name: sum(int(counts.get(name, 0)) for counts in gone) for name in COUNTS}
+            if gone:
+                self._add(connection, {**sums, "seq": floor.seq})
+        return len(gone)
+
+    def prune_dead_letters(self, before: datetime) -> int:
+        t = schema.dead_letters
+        with self.engine.begin() as connection:
+            gone = connection.execute(
+                sa.delete(t).where(t.c.topic == self.topic, t.c.arrived_at < before)
+            ).rowcount
+            if gone:
+                self._add(connection, {"dead_letters": gone})
+        return gone
+
+    def prune_ledger(self, before: datetime) -> int:
+        """Forget the files whose last line was counted before then."""
+        t = schema.ledger
+        with self.engine.begin() as connection:
+            gone = connection.execute(
+                sa.delete(t).where(t.c.topic == self.topic, t.c.last_seen < before)
+            ).rowcount
+            if gone:
+                self._add(connection, {"files": gone})
+        return gone
+
+    def _add(self, connection: sa.Connection, counts: Mapping[str, int]) -> None:
+        """Add to the sums of what was deleted; `seq` is replaced."""
+        t = schema.pruned
+        names = [column.name for column in t.c if column.name != "topic"]
+        statement = insert(t).values(topic=self.topic, **{name: counts.get(name, 0) for name in names})
+        new = statement.excluded
+        sums: dict[str, Any] = {name: t.c[name] + new[name] for name in names}
+        sums["seq"] = sa.func.greatest(t.c.seq, new.seq)
+        connection.execute(statement.on_conflict_do_update(index_elements=["topic"], set_=sums))
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        with self.engine.connect() as connection:
+            return connection.execute(query).all()
+
+
+def topics(engine: sa.Engine) -> list[str]:
+    """Every topic that was ever counted."""
+    with engine.connect() as connection:
+        return sorted(connection.execute(sa.select(schema.commits.c.topic).distinct()).scalars())

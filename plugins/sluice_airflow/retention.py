@@ -1,0 +1,24 @@
+"""Dropping what is beyond retention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from sluice_airflow.connections import settings
+
+
+class Retention(BaseOperator):
+    """Drop the results, the state and the books that are beyond `retention.days`, of every topic.
+
+    Returns a line a topic. A run may be repeated, and one that died is followed by one that drops the rest.
+    """
+
+    def execute(self, context: Any) -> list[str]:
+        from sluice.statistics import retention
+
+        said = [str(dropped) for dropped in retention.run(settings())]
+        for line in said:
+            self.log.info("dropped of %s", line)
+        return said
