@@ -1,0 +1,73 @@
+"""Run benches, or make docs/performance.md of what they found: ``python -m tests.bench --help``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tests.bench.outcome import Outcome
+
+#: In the order of `make bench`: those that need the stack last.
+BENCHES = ("tasks", "sketches", "offline", "kernels", "hbase", "end_to_end")
+STACK = ("hbase", "end_to_end")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    if options.names == ["page"]:
+        from tests.bench.page import write
+
+        write()
+        return 0
+    if options.instance:
+        os.environ["SLUICE_INSTANCE"] = options.instance
+    if len(options.names) == 1:
+        return one(options.names[0], options.quick)
+    # Each in a process of its own: a Spark session and its memory end with the bench that used them.
+    command = [sys.executable, "-m", "tests.bench", *(["--quick"] if options.quick else [])]
+    failed = [
+        name
+        for name in (options.names or BENCHES)
+        if subprocess.run([*command, name], check=False).returncode
+    ]
+    if failed:
+        sys.stderr.write(f"bars that fail: {', '.join(failed)}\n")
+    return 1 if failed else 0
+
+
+def one(name: str, quick: bool) -> int:
+    """Run one bench in this process; 1 if one of its bars fails."""
+    outcome: Outcome = importlib.import_module(f"tests.bench.{name}").run(quick=quick)
+    path = outcome.write()
+    sys.stdout.write(f"{outcome.text()}\n{path}\n\n")
+    return 0 if outcome.holds else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description="Benchmarks: prints every bar, writes var/bench/*.json, exits 1 where a bar fails.",
+    )
+    made.add_argument(
+        "names",
+        nargs="*",
+        metavar="BENCH",
+        choices=[*BENCHES, "page", []],
+        help=f"{', '.join(BENCHES)}; none: all of them, the last two on a running stack. "
+        "page: write docs/performance.md and its plots from what was measured last",
+    )
+    made.add_argument("--quick", action="store_true", help="less of everything; kept in var/bench/quick")
+    made.add_argument(
+        "--instance",
+        metavar="NAME",
+        help="the stack for hbase and end_to_end; default: bench, brought up if need be",
+    )
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""docs/performance.md and its plots, from var/bench/measured: ``python -m tests.bench page``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sluice.settings import ROOT
+from tests.bench.outcome import FOLDER, Bar, Outcome, Table, cell, number
+from tests.bench.plots import plot
+
+PAGE = ROOT / "docs" / "performance.md"
+IMAGES = ROOT / "docs" / "images"
+
+HEADER = """# Performance
+
+Made by `python -m tests.bench page` from what the benches wrote into `var/bench`; not edited by hand.
+`make bench` runs all of them and exits with 1 where a bar fails; `python -m tests.bench NAME` runs one,
+`--quick` with less of everything. A figure that compares is a ratio within one run: the contenders are first
+shown to compute the same, then they take turns, and the median of the rounds counts.
+"""
+BAR_COLUMNS = ("bar", "figure", "limit", "holds")
+
+
+def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> None:
+    """Write the page and the plots of every bench that was measured. Raises SystemExit if none was."""
+    from tests.bench.__main__ import BENCHES
+
+    kept = [folder / "measured" / f"{name}.json" for name in BENCHES]
+    outcomes = [Outcome.read(path) for path in kept if path.exists()]
+    if not outcomes:
+        raise SystemExit(f"nothing was measured yet in {folder}: run `make bench`")
+    page.write_text(render(outcomes))
+    for outcome in outcomes:
+        for path, curve in zip(plots(outcome), outcome.curves, strict=True):
+            plot(curve, images / path)
+    sys.stdout.write(f"{page}: {', '.join(outcome.bench for outcome in outcomes)}\n")
+
+
+def render(outcomes: Sequence[Outcome]) -> str:
+    """The page."""
+    return "\n".join([HEADER, *(_section(outcome) for outcome in outcomes)])
+
+
+def plots(outcome: Outcome) -> list[str]:
+    """The file names of its plots."""
+    return [
+        f"bench-{outcome.bench}{f'-{n}' if n else ''}.svg".replace("_", "-")
+        for n in range(len(outcome.curves))
+    ]
+
+
+def bars(page: str) -> dict[str, list[Bar]]:
+    """The bars that a page shows, by bench: what `render` wrote, read back."""
+    found: dict[str, list[Bar]] = {}
+    for section in re.split(r"(?m)^## ", page)[1:]:
+        name = section.split("\n", 1)[0]
+        rows = section.split("| " + " | ".join(BAR_COLUMNS) + " |\n", 1)[1].split("\n\n", 1)[0]
+        for row in rows.splitlines()[1:]:
+            bar, figure, limit, holds = (part.strip() for part in row.strip("|").split("|"))
+            words = re.fullmatch(r"at (least|most) (\S+) ?(.*)", limit)
+            if words is None:
+                raise ValueError(f"{row!r} is no row of bars: expected a limit such as 'at least 10 x'")
+            value = float(figure.split(" ")[0].replace(",", ""))
+            made = Bar(bar, value, float(words[2].replace(",", "")), words[1], words[3])  # type: ignore[arg-type]
+            if made.holds != (holds == "yes"):
+                raise ValueError(f"{row!r}: the figure and the limit say otherwise")
+            found.setdefault(name, []).append(made)
+    return found
+
+
+def _section(outcome: Outcome) -> str:
+    parts = [
+        f"## {outcome.bench}",
+        outcome.what,
+        f"`python -m tests.bench {outcome.bench}`{' `--quick`' if outcome.quick else ''}, {outcome.at} UTC, "
+        f"{outcome.machine}.",
+        _markdown(
+            Table(
+                "",
+                BAR_COLUMNS,
+                [
+                    [
+                        bar.bar,
+                        f"{number(bar.figure)} {bar.unit}".rstrip(),
+                        f"at {bar.at} {number(bar.limit)} {bar.unit}".rstrip(),
+                        "yes" if bar.holds else "**no**",
+                    ]
+                    for bar in outcome.bars
+                ],
+            )
+        ),
+    ]
+    for table in outcome.tables:
+        parts += [f"### {table.title}", _markdown(table)]
+    parts += [
+        f"![{curve.title}](images/{path})" for path, curve in zip(plots(outcome), outcome.curves, strict=True)
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(table: Table) -> str:
+    rows = [
+        list(table.columns),
+        ["---"] * len(table.columns),
+        *([cell(c) for c in row] for row in table.rows),
+    ]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

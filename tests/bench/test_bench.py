@@ -1,0 +1,176 @@
+"""The benches' own arithmetic, and that docs/performance.md is a page that the generator writes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sluice.settings import ROOT, Limits
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan
+from tests.bench import contenders, page, tasks, workload
+from tests.bench.__main__ import BENCHES, main, parser
+from tests.bench.outcome import Bar, Curve, Outcome, Table, number
+from tests.bench.timing import interleaved, ratio
+from tests.statistics.engine_samples import by_hand, records
+
+
+def sample(figure: float = 12.5) -> Outcome:
+    return Outcome(
+        bench="tasks",
+        what="What was measured.",
+        bars=[Bar("64 tasks", figure, 10.0), Bar("results a second", 41_234.0, 40_000.0, unit="/s")],
+        tables=[Table("Rates", ["tasks", "sluice"], [["1", 1234.5], ["256", None]])],
+        curves=[Curve("Rates", "tasks", "lines a second", {"sluice": [[1.0, 4.0], [2.0, 3.0]]})],
+        machine="2 cores",
+        at="2026-11-21T12:00+00:00",
+    )
+
+
+def test_a_bar_holds_on_its_side_of_the_limit() -> None:
+    assert Bar("", 10.0, 10.0).holds
+    assert not Bar("", 9.99, 10.0).holds
+    assert Bar("", 5.0, 5.0, "most").holds
+    assert not Bar("", 5.1, 5.0, "most").holds
+    assert not Bar("", math.nan, 5.0, "most").holds
+    assert not Bar("", math.nan, 5.0).holds
+
+
+def test_the_file_of_a_bench_is_a_list_of_bars(tmp_path: Path) -> None:
+    path = sample(9.0).write(tmp_path)
+    bars = json.loads(path.read_text())
+    assert [(b["bar"], b["figure"], b["limit"], b["holds"]) for b in bars] == [
+        ("64 tasks", 9.0, 10.0, False),
+        ("results a second", 41_234.0, 40_000.0, True),
+    ]
+    assert Outcome.read(tmp_path / "measured" / "tasks.json") == sample(9.0)
+
+
+def test_rounds_are_interleaved_and_their_ratios_have_a_median() -> None:
+    order: list[str] = []
+    ways = {name: (lambda name=name: order.append(name)) for name in "ab"}
+    times = interleaved(ways, rounds=2, warm=1)
+    assert sorted(order) == ["a"] * 3 + ["b"] * 3
+    assert order[2:] == ["a", "b", "b", "a"]
+    assert [len(seconds) for seconds in times.values()] == [2, 2]
+    assert ratio({"slow": [4.0, 9.0, 8.0], "fast": [1.0, 3.0, 8.0]}, "slow", "fast") == 3.0
+
+
+def test_no_two_tasks_have_a_dimension_set_or_a_filter_in_common() -> None:
+    specs = workload.tasks(256)
+    assert len({frozenset(d.extract.index for d in s.dimensions) for s in specs}) == 256
+    assert len({s.where for s in specs}) == 256
+    assert workload.tasks(4) == specs[:4]
+    assert len({s.measure for s in specs[:8]}) == 8
+
+
+def test_the_engine_counts_the_made_lines_as_plain_python_does() -> None:
+    lines = workload.lines(500, seconds=120)
+    specs = workload.tasks(8)
+    batch = records(lines.to_pylist())
+    plan = Plan.of(workload.active(specs), Limits())
+    rows = contenders.engine_rows(count(batch, plan).partials).to_pylist()
+    found: dict[int, dict[tuple[int, str], tuple[float, ...]]] = {n: {} for n in range(8)}
+    for row in rows:
+        found[row["task"]][row["start"], row["key"]] = (row["lines"], row["sum"])
+    for n, spec in enumerate(specs):
+        wanted = by_hand(lines.to_pylist(), spec)
+        assert found[n].keys() == {(start, "_".join(values)) for start, values in wanted}
+        for (start, values), metrics in wanted.items():
+            lines_, total = found[n][start, "_".join(values)]
+            assert lines_ == metrics["count"]
+            assert total == pytest.approx(metrics.get("sum"))
+
+
+def test_lines_are_made_once(tmp_path: Path) -> None:
+    first = workload.log(1_001, 60, tmp_path)
+    times = {path: path.stat().st_mtime_ns for path in first.iterdir()}
+    assert workload.log(1_001, 60, tmp_path) == first
+    assert {path: path.stat().st_mtime_ns for path in first.iterdir()} == times
+    table = pq.read_table(first, partitioning=None)
+    assert table.num_rows == 1_001
+
+
+def test_ways_that_disagree_are_not_timed() -> None:
+    rows = {
+        "task": [0],
+        "start": [0],
+        "key": ["a"],
+        "lines": [1],
+        "measured": [1],
+        "min": [1.0],
+        "max": [1.0],
+    }
+    right, wrong = pa.table(rows | {"sum": [1.0]}), pa.table(rows | {"sum": [1.1]})
+    assert contenders.check_equal("a", right, right) == 1
+    with pytest.raises(contenders.Disagree, match="column sum"):
+        contenders.check_equal("b", right, wrong)
+    with pytest.raises(contenders.Disagree, match="2 results, expected 1"):
+        contenders.check_equal("b", right, pa.concat_tables([right, right]))
+
+
+def test_the_bars_of_tasks() -> None:
+    seconds = {1: (1.0, 0.9, 2.0), 4: (1.3, 3.0, 5.0), 16: (2.5, 9.0, 20.0), 64: (7.3, 80.0, 99.0)}
+    measured = {n: {"sluice": [a], "explode": [b], "union": [c]} for n, (a, b, c) in seconds.items()} | {
+        256: {"sluice": [26.5]}
+    }
+    found = {bar.bar: bar for bar in tasks.outcome(measured, 2_000_000, 10, quick=False).bars}
+    many, one, *costs = found.values()
+    assert (round(many.figure, 2), many.holds) == (10.96, True)
+    assert (one.figure, one.holds) == (0.9, True)
+    assert all(cost.holds for cost in costs)
+
+
+def test_a_page_can_be_read_back() -> None:
+    text = page.render([sample()])
+    assert page.bars(text)["tasks"] == [
+        Bar("64 tasks", 12.5, 10.0),
+        Bar("results a second", 41_234.0, 40_000.0, unit="/s"),
+    ]
+    with pytest.raises(ValueError, match="say otherwise"):
+        page.bars(text.replace("12.5 x", "9.5 x"))
+
+
+def test_the_page_and_its_plots_are_written(tmp_path: Path) -> None:
+    sample().write(tmp_path)
+    page.write(tmp_path, tmp_path / "page.md", tmp_path / "images")
+    assert "(images/bench-tasks.svg)" in (tmp_path / "page.md").read_text()
+    assert (tmp_path / "images" / "bench-tasks.svg").read_text().startswith("<?xml")
+    with pytest.raises(SystemExit, match="make bench"):
+        page.write(tmp_path / "nowhere", tmp_path / "page.md", tmp_path / "images")
+
+
+@pytest.mark.skipif(not page.PAGE.exists(), reason="nothing was measured yet")
+def test_the_performance_page_is_of_this_generator() -> None:
+    text = page.PAGE.read_text()
+    assert text.startswith(page.HEADER)
+    shown = page.bars(text)
+    assert set(shown) <= set(BENCHES)
+    for image in re.findall(r"\((images/[^)]+)\)", text):
+        assert (ROOT / "docs" / image).exists()
+    for name in shown:
+        assert f"`python -m tests.bench {name}`" in text
+
+
+def test_the_command_knows_its_benches(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parser().parse_args([]).names == []
+    assert parser().parse_args(["tasks", "--quick"]).names == ["tasks"]
+    with pytest.raises(SystemExit):
+        main(["nothing"])
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
+
+
+def test_numbers_for_people() -> None:
+    assert [number(x) for x in (1234.6, 12.345, 0.01234, 7, math.nan)] == [
+        "1,235",
+        "12.3",
+        "0.0123",
+        "7",
+        "not measured",
+    ]

@@ -1,0 +1,40 @@
+"""Interleaved rounds: what is compared runs turn by turn, in another order each round."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+Way = Callable[[], object]
+Times = Mapping[str, Sequence[float]]
+
+
+def interleaved(
+    ways: Mapping[str, Way], rounds: int, label: str = "", warm: int = 0
+) -> dict[str, list[float]]:
+    """Seconds of wall clock of each way in each round, after `warm` rounds that are not kept."""
+    names = list(ways)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(-warm, rounds):
+        at = turn % len(names)
+        for name in names[at:] + names[:at]:
+            gc.collect()
+            begin = time.perf_counter()
+            ways[name]()
+            seconds = time.perf_counter() - begin
+            sys.stderr.write(f"  {label} {name}: {seconds:.2f} s{' (warm-up)' if turn < 0 else ''}\n")
+            if turn >= 0:
+                times[name].append(seconds)
+    return times
+
+
+def ratio(times: Times, slower: str, faster: str) -> float:
+    """How many times faster `faster` is: the median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(times[slower], times[faster], strict=True))
+
+
+def median(times: Times, name: str) -> float:
+    return statistics.median(times[name])
