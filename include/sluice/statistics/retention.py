@@ -70,7 +70,8 @@ class Dropped:
         days = f"{len(self.days)} days" + (f" ({self.days[0]} to {self.days[-1]})" if self.days else "")
         return (
             f"{self.topic}: {days}, {self.results} results, {self.blocks} blocks, "
-            f"{self.partitions} partitions, {self.commits} commits, {self.dead_letters} dead letters, {self.files} files of the ledger"
+            f"{self.partitions} partitions, {self.commits} commits, {self.dead_letters} dead letters, "
+            f"{self.files} files of the ledger"
         )
 
 
