@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "dags").glob("*.py"))
 FOR_EVER = {"collection", "speed_layer", "archive"}
-ALL = FOR_EVER | {"nightly_batch", "reconcile"}
+ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill"}
 
 
 def problems(dag: Any) -> list[str]:
@@ -98,6 +98,21 @@ def test_schedules(bag: Any) -> None:
     assert batch._conn_id == "spark_default"
     assert [asset.name for asset in batch.outlets] == ["results"]
     assert list(bag.dags["reconcile"].timetable.asset_condition.objects) == batch.outlets
+
+
+def test_backfills_run_when_they_are_asked_for_and_one_at_a_time(bag: Any) -> None:
+    dag = bag.dags["task_backfill"]
+    assert type(dag.timetable).__name__ == "NullTimetable"
+    assert dag.max_active_runs == 1  # each is a Spark application of its own
+    (fill,) = dag.tasks
+    assert fill._conn_id == "spark_default"
+    assert fill.outlets == []  # results of a day are the nightly batch's to announce
+
+
+def test_retention_runs_every_night_after_the_batch(bag: Any) -> None:
+    dag = bag.dags["retention"]
+    assert dag.timetable.expression == "0 4 * * *"
+    assert dag.max_active_runs == 1
 
 
 def test_collection_is_supervised_whatever_became_of_the_deployment(bag: Any) -> None:
