@@ -2,7 +2,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.cli.report import MetricTotal, Report, TaskReport
+from sluice.cli.report import MetricTotal, Report, TaskReport, short
+from sluice.quality.agreement import how
 from sluice.quality.audit import Hops
 
 HOPS = Hops(
@@ -11,7 +12,7 @@ HOPS = Hops(
 )  # fmt: skip
 TASK = TaskReport(
     name="hits_by_status", version=1, series=3, results=7, online_total=9, offline_total=9, differing=0,
-    metrics=[MetricTotal("count", 7, 9, 9, 0)], examples=[],
+    metrics=[MetricTotal("count", 7, 9, 9, 0, "equal")], examples=[],
 )  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def test_the_document_has_every_hop_every_task_and_the_verdict(tmp_path: Path) -
     assert found["peak_memory_bytes"] == 5 << 30
     assert found["tasks"][0]["name"] == "hits_by_status"
     assert found["tasks"][0]["metrics"] == [
-        {"metric": "count", "results": 7, "online": 9, "offline": 9, "differing": 0}
+        {"metric": "count", "results": 7, "online": 9, "offline": 9, "differing": 0, "rule": "equal"}
     ]
 
 
@@ -58,3 +59,24 @@ def test_the_table_names_what_differs_and_what_failed() -> None:
     assert "DIFFERS: hits_by_status count of 200 at 0: online 2, offline 3" in text
     assert "FAILED: reconcile r1: failed" in text
     assert "hits_by_status" in text
+
+
+def test_a_task_that_was_set_aside_does_not_agree() -> None:
+    found = report(task=replace(TASK, error="ValueError: no"))
+    assert not found.agrees
+    assert found.document()["problems"] == ["task hits_by_status was set aside: ValueError: no"]
+    assert "FAILED: task hits_by_status was set aside: ValueError: no" in found.text()
+
+
+def test_the_table_says_how_many_tasks_agree_and_by_which_rule() -> None:
+    assert "1 of 1 tasks agree" in report().text()
+    assert "0 of 1 tasks agree" in report(task=replace(TASK, differing=1)).text()
+    assert [how(name) for name in ("count", "sum", "unique", "p95", "top10")] == [
+        "equal", "fractions to 1e-09", "equal", "within stated errors", "within stated errors",
+    ]  # fmt: skip
+
+
+def test_a_long_list_is_shown_by_its_beginning() -> None:
+    assert short([["/a", 3]]) == '[["/a", 3]]'
+    assert short([["/" + "x" * 500, 3]]).endswith("xxx...")
+    assert short(None) == "null"

@@ -29,6 +29,9 @@ TOPIC = "logs"
 #: Taken when no log is named and it lies beside the checkout.
 SAMPLE = Path("..", "shared", "data", "apache_combined_10k.log.gz")
 GENERATED_LINES = 10_000
+#: What the demo counts: between them they use every metric, extraction and filter.
+EXAMPLES = Path("include", "examples")
+TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
 
 FOR_EVER = ("collection", "speed_layer", "archive")
 DEPLOY_SECONDS = 240.0
@@ -55,10 +58,11 @@ def demo(
 ) -> None:
     """Run the whole platform on one log and prove that its counts agree.
 
-    Makes the instance `demo` anew (what it held before is deleted), starts every daemon, lets Airflow deploy
-    Flume, the speed layer and the archiver, writes the log into two front-ends as web servers would, waits
-    until every byte of it was counted, lets Airflow compute and reconcile each of its days, and ends with a
-    table and the same in var/demo/report.json. The platform stays up; `sluice down` stops it.
+    Makes the instance `demo` anew (what it held before is deleted), starts every daemon, applies the tasks of
+    include/examples, lets Airflow deploy Flume, the speed layer and the archiver, writes the log into two
+    front-ends as web servers would, waits until every byte of it was counted, lets Airflow compute and
+    reconcile each of its days, and ends with a table and the same in var/demo/report.json. The platform stays
+    up; `sluice down` stops it.
 
     Examples:
       sluice demo                           a sample log, or a generated one
@@ -117,6 +121,8 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         clear(settings, say)
     with phases.phase("start the stack") as say:
         settings = start(settings, say)
+    with phases.phase("apply the tasks") as say:
+        apply_tasks(settings, say)
     airflow = Airflow(settings)
     with phases.phase("deploy") as say:
         deploy(settings, airflow, say)
@@ -130,7 +136,8 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         hops = whole_audit(settings)
         from sluice.storage.postgres import engine
 
-        tasks = [compare_task(settings, task.name) for task in TaskStore(engine(settings)).list(TOPIC)]
+        found = TaskStore(engine(settings)).list(TOPIC)
+        tasks = [compare_task(settings, task.name, task.error) for task in found]
         say(f"{sum(t.results for t in tasks):,} results")
     return Report(
         hops=hops,
@@ -165,6 +172,25 @@ def start(settings: Settings, say: Say) -> Settings:
     get_settings.cache_clear()
     say("all daemons are healthy")
     return get_settings()
+
+
+def apply_tasks(settings: Settings, say: Say) -> None:
+    """The example tasks, with the value lists that they need, in place of those that a new platform has."""
+    from sluice.storage.postgres import engine
+    from sluice.tasks import parse_tasks
+    from sluice.tasks.lists import ValueLists, parse_lists
+    from sluice.tasks.store import TaskStore
+
+    directory, user = settings.root / EXAMPLES, "sluice demo"
+    lists = parse_lists((directory / LISTS).read_text())
+    specs = parse_tasks((directory / TASKS).read_text())
+    ValueLists(engine(settings)).apply_all(lists, user)
+    store = TaskStore(engine(settings))
+    store.apply(specs, user)
+    for name in {task.name for task in store.list()} - {spec.name for spec in specs}:
+        store.delete(name, user)
+    metrics = {name for spec in specs for name in spec.metrics}
+    say(f"{len(specs)} tasks, {len(metrics)} metrics, {len(lists)} value lists")
 
 
 def deploy(settings: Settings, airflow: Airflow, say: Say) -> None:
@@ -339,7 +365,8 @@ def closing(settings: Settings, report: Report, path: Path) -> str:
         f"report     {path.relative_to(settings.root)}",
         f"{sum(report.seconds.values()):.0f} s, at most {report.peak_memory_bytes / MIB:,.0f} MiB of memory "
         "(PSS of all processes)",
-        "The platform stays up: try `sluice results hits_by_status`; `sluice down` stops it.",
-        "AGREES: online and offline counts are the same." if report.agrees else "DOES NOT AGREE: see above.",
+        f"The platform stays up: try `sluice results {report.tasks[0].name if report.tasks else 'TASK'}`; "
+        "`sluice down` stops it.",
+        "AGREES: online and offline results are the same." if report.agrees else "DOES NOT AGREE: see above.",
     ]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cli.audit import hop_table, notes
-from sluice.cli.counted import Number, counted, differences
+from sluice.cli.counted import Number, Value, counted, differences
 from sluice.cli.format import table
 from sluice.quality.audit import Hops
 from sluice.settings import Settings
@@ -17,17 +17,20 @@ from sluice.settings import Settings
 MIB = 1 << 20
 #: So many differing results are named; the number tells the rest.
 SHOWN = 10
+#: So much is shown of a value that is a list.
+LONGEST = 120
 
 
 @dataclass(frozen=True)
 class MetricTotal:
-    """One metric of a task over all its series together (None for an average), in both layers."""
+    """One metric of a task over all its series together, in both layers; None for an average and the like."""
 
     metric: str
     results: int
     online: Number | None
     offline: Number | None
     differing: int
+    rule: str  # by which two results agree
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,11 @@ class TaskReport:
     differing: int
     metrics: list[MetricTotal]
     examples: list[str]
+    error: str | None = None  # why the task was set aside
+
+    @property
+    def agrees(self) -> bool:
+        return not self.differing and self.error is None
 
 
 @dataclass
@@ -58,11 +66,11 @@ class Report:
 
     def __post_init__(self) -> None:
         whole = self.hops.ok and not self.hops.in_flight and not self.failures
-        self.agrees = whole and bool(self.tasks) and not any(t.differing for t in self.tasks)
+        self.agrees = whole and bool(self.tasks) and all(task.agrees for task in self.tasks)
 
     def document(self) -> dict[str, Any]:
         """What report.json holds; `problems` is there only if there are any."""
-        problems = [*self.hops.in_flight, *self.hops.disagreements, *self.failures]
+        problems = [*self.hops.in_flight, *self.hops.disagreements, *self.failures, *self.set_aside]
         return {
             **self.hops.counts(),
             "tasks": [asdict(t) for t in self.tasks],
@@ -74,25 +82,36 @@ class Report:
             "login": dict(self.login),
         }
 
+    @property
+    def set_aside(self) -> list[str]:
+        return [f"task {task.name} was set aside: {task.error}" for task in self.tasks if task.error]
+
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(self.document(), indent=1) + "\n")
 
     def text(self) -> str:
         tasks = [
-            [t.name, t.series, m.metric, m.results, m.online, m.offline, m.differing]
+            [t.name, t.series, m.metric, m.results, m.online, m.offline, m.rule, m.differing]
             for t in self.tasks
             for m in t.metrics
         ]
-        columns = ["task", "series", "metric", "results", "online_total", "offline_total", "differing"]
-        lines = [hop_table(self.hops), table(columns, tasks)]
+        totals = ["results", "online_total", "offline_total", "agree if", "differing"]
+        lines = [hop_table(self.hops), table(["task", "series", "metric", *totals], tasks)]
+        agreeing = sum(task.agrees for task in self.tasks)
+        lines += [f"{agreeing} of {len(self.tasks)} tasks agree in every result\n"]
         lines += [f"DIFFERS: {example}\n" for t in self.tasks for example in t.examples]
         lines += [f"{note}\n" for note in notes(self.hops)]
-        lines += [f"FAILED: {failure}\n" for failure in self.failures]
+        lines += [f"FAILED: {failure}\n" for failure in [*self.failures, *self.set_aside]]
         return "\n".join(lines[:2]) + "\n" + "".join(lines[2:])
 
 
-def compare_task(settings: Settings, name: str) -> TaskReport:
-    """Hold every online result of a task (as the speed layer left it) against the offline one."""
+def compare_task(settings: Settings, name: str, error: str | None = None) -> TaskReport:
+    """Hold every online result of a task (as the speed layer left it) against the offline one.
+
+    `error`: why the task was set aside, if it was.
+    """
+    from sluice.quality.agreement import how
+
     online, offline = counted(settings, name, "online"), counted(settings, name, "offline")
     wrong = list(differences(online, offline))
     metrics = [
@@ -102,12 +121,13 @@ def compare_task(settings: Settings, name: str) -> TaskReport:
             online=online.over_all(m),
             offline=offline.over_all(m),
             differing=sum(d.metric == m for d in wrong),
+            rule=how(m),
         )
         for m in online.metrics
     ]
     examples = [
         f"{name} {d.metric} of {'/'.join(d.series[1]) or 'all'} at {d.series[0]}: "
-        f"online {d.online}, offline {d.offline}"
+        f"online {short(d.online)}, offline {short(d.offline)}"
         for d in wrong[:SHOWN]
     ]
     return TaskReport(
@@ -120,4 +140,11 @@ def compare_task(settings: Settings, name: str) -> TaskReport:
         differing=len(wrong),
         metrics=metrics,
         examples=examples,
+        error=error,
     )
+
+
+def short(value: Value | None) -> str:
+    """A value in one line: of a list its beginning."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

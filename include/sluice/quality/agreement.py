@@ -84,6 +84,14 @@ def has_error(name: str) -> bool:
         return False
 
 
+def how(name: str) -> str:
+    """The rule by which two results of the metric agree, in a few words."""
+    rule = _rule(name)
+    if rule.interval or rule.size:
+        return "within stated errors"
+    return f"fractions to {rule.tolerance:g}" if rule.tolerance else "equal"
+
+
 def ranking(text: object) -> Ranking | None:
     """A top-k result's text as stored, read; None for what is none."""
     try:
