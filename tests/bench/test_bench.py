@@ -14,7 +14,7 @@ import pytest
 from sluice.settings import ROOT, Limits
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
-from tests.bench import contenders, page, tasks, workload
+from tests.bench import contenders, kernels, page, tasks, workload
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
 from tests.bench.timing import interleaved, ratio
@@ -174,3 +174,11 @@ def test_numbers_for_people() -> None:
         "7",
         "not measured",
     ]
+
+
+@pytest.mark.parametrize("way", kernels.WAYS)
+def test_every_way_of_the_pass_counts_the_same(way: str) -> None:
+    specs = workload.tasks(16)
+    batch = records(workload.lines(3_000, seconds=120).to_pylist())
+    found = kernels.WAYS[way](batch, specs)
+    assert contenders.check_equal(way, kernels.sluice(batch, specs), found) > 1_000
