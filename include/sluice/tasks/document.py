@@ -6,12 +6,13 @@ from collections.abc import Hashable
 from typing import Annotated, Any
 
 import yaml
-from pydantic import StringConstraints, ValidationError
+from pydantic import AfterValidator, StringConstraints, ValidationError
 
 from sluice.tasks.model import Model, Name
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.spec import MAX_SQL, TaskSpec
+from sluice.tasks.zones import check_zone
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.
 MAX_DOCUMENT = 1 << 20
@@ -77,7 +78,7 @@ class _SqlTask(Model):
 
     name: Name
     sql: Annotated[str, StringConstraints(max_length=MAX_SQL)]
-    timezone: str = UTC
+    timezone: Annotated[str, AfterValidator(check_zone)] = UTC
 
 
 def _spec(document: Any, pointer: str) -> TaskSpec:

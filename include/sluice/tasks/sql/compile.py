@@ -24,7 +24,7 @@ from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
 from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec, measured
 from sluice.tasks.sql.conditions import Conditions
-from sluice.tasks.sql.statement import SqlRefused, Statement
+from sluice.tasks.sql.statement import TOO_DEEP, SqlRefused, Statement
 from sluice.tasks.sql.values import FORMS, LINE, Values, unparen
 from sluice.tasks.topic import TopicSpec
 
@@ -47,7 +47,10 @@ def compile_sql(name: str, text: str, timezone: str = UTC, topic: TopicSpec | No
 
     With `topic`, fields that its format does not name are refused here; without, by `check_task` later.
     """
-    return _Compiler(Statement(text), timezone, topic).task(name)
+    try:
+        return _Compiler(Statement(text), timezone, topic).task(name)
+    except RecursionError:
+        raise SqlRefused("the text", 0, text, TOO_DEEP) from None
 
 
 class _Compiler:

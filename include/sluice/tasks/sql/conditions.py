@@ -57,10 +57,11 @@ class Conditions:
 
     def _filter(self, node: exp.Expression, negated: bool) -> tuple[Extract, Filter]:
         named: dict[str, object]
+        negated ^= bool(node.args.get("negate"))  # sqlglot's NOT LIKE
         if isinstance(node, (exp.EQ, exp.NEQ)):
             self._statement.only(node, "this", "expression")
             column, value = unparen(node.this), unparen(node.expression)
-            if isinstance(column, exp.Literal):
+            if isinstance(column, exp.Literal) and not isinstance(value, exp.Literal):
                 column, value = value, column
             negated ^= isinstance(node, exp.NEQ)
             named = {"values": (self._value(value),)}
@@ -70,12 +71,12 @@ class Conditions:
             self._statement.only(node, "this", "expressions", "field", "query")
             column, named = node.this, self._in(node)
         elif isinstance(node, (exp.Like, exp.ILike)):
-            self._statement.only(node, "this", "expression")
+            self._statement.only(node, "this", "expression", "negate")
             self._not_quantified(node.expression)
             column = node.this
             named = _like(self._values.text(node.expression, "the pattern"), isinstance(node, exp.ILike))
         elif isinstance(node, exp.RegexpLike):
-            self._statement.only(node, "this", "expression")
+            self._statement.only(node, "this", "expression", "negate")
             column, named = node.this, {"regex": self._values.text(node.expression, "the pattern")}
         elif isinstance(node, exp.Anonymous):
             column, named = self._call(node)

@@ -23,6 +23,9 @@ Made = TypeVar("Made", bound=BaseModel)
 _KEYWORDS = {w: kind for w, kind in tokens.Tokenizer.KEYWORDS.items() if w not in ("SET", "UNIQUE")}
 
 
+TOO_DEEP = "it is nested too deep: a few brackets are enough, and x IN ('a', 'b') stands for many OR"
+
+
 class SqlRefused(ValueError):
     """A text that is no task: the word it fails at, where that stands, and why."""
 
@@ -81,9 +84,11 @@ class Statement:
         for part, value in node.args.items():
             if not value or part in allowed:
                 continue
-            word, reason = REASONS.get(part, (part.upper().strip("_"), "this does not compile to a task"))
-            nodes = value if isinstance(value, list) else [value]
-            raise self.refused(word, reason, nodes[0] if isinstance(nodes[0], exp.Expression) else None)
+            first = value[0] if isinstance(value, list) else value
+            at = first if isinstance(first, exp.Expression) else None
+            kind = "fetch" if isinstance(at, exp.Fetch) else part  # FETCH stands where LIMIT does
+            word, reason = REASONS.get(kind, (part.upper().strip("_"), "this does not compile to a task"))
+            raise self.refused(word, reason, at)
 
     def make(self, kind: type[Made], node: exp.Expression, **fields: Any) -> Made:
         """A part of the spec; what its own rules refuse is refused at `node`."""
@@ -102,7 +107,8 @@ class Statement:
         places = [t.start for t in self.tokens if self.text[t.start : t.end + 1].upper() == word.upper()]
         start = None if node is None else self._start(node)
         if not places:  # it is more, or less, than a token
-            return max(self.text.upper().find(word.upper()), 0) if start is None else start
+            found = self.text.upper().find(word.upper())
+            return found if found >= 0 else start or 0
         if start is None:
             return places[0]
         return max((p for p in places if p <= start), default=places[0])
@@ -149,8 +155,7 @@ class Statement:
             word = self.text[token.start : token.end + 1]
             raise SqlRefused(word, token.start, self.text, "this is no SQL that is understood here") from None
         except RecursionError:
-            reason = "it is nested too deep: a task needs no more than a few brackets"
-            raise SqlRefused("the text", 0, self.text, reason) from None
+            raise SqlRefused("the text", 0, self.text, TOO_DEEP) from None
         except Exception as error:
             # The parser is fed by whoever may write tasks; a fault of it is their refusal, not our crash.
             reason = f"this is no SQL that is understood here ({type(error).__name__})"
