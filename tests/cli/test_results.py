@@ -16,7 +16,7 @@ from sluice.cli.counted import UnknownVersion, counted
 from sluice.cli.results import BadMoment, moment
 from sluice.settings import Settings
 from sluice.statistics.rowkey import RowKey
-from sluice.storage.hbase import FINAL, ONLINE, RESULTS, HBase
+from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks import TaskSpec
 from sluice.tasks.store import Task, TaskStore, UnknownTask
@@ -94,6 +94,50 @@ def test_results_print_as_csv_that_awk_can_add_up(stack: Settings, task: Task) -
         ["2015-05-17T00:00:00Z", "a_b", "1"],
         ["2015-05-17T00:01:00Z", "200", "3"],
     ]
+
+
+@pytest.fixture
+def sketched(stack: Settings) -> Iterator[Task]:
+    """A task of days in Berlin, with a list and a quantile as both layers have written them."""
+    name = f"cli-{uuid.uuid4().hex[:8]}"
+    spec = TaskSpec.model_validate(
+        {
+            "name": name,
+            "topic": name,
+            "period": "1d",
+            "timezone": "Europe/Berlin",
+            "measure": {"delimiter": " ", "index": 9},
+            "metrics": ["p95", "top2"],
+        }
+    )
+    store = TaskStore(engine(stack))
+    store.apply([spec], "test")
+    found = store.get(name)
+    rows = {
+        "p95": {ONLINE: b"10.5", ONLINE_ERROR: b"0.25", FINAL: b"10.0", FINAL_ERROR: b"0.5"},
+        "top2": {ONLINE: b'[["512", 9]]', ONLINE_ERROR: b"0.0"},
+    }
+    keys = {m: RowKey(found.task_id, 1, (), m, DAY - 2 * 60 * MINUTE).encode() for m in rows}
+    HBase.of(stack).put(RESULTS, [(keys[m], cells) for m, cells in rows.items()])
+    yield found
+    HBase.of(stack).delete(RESULTS, [(key, ["r"]) for key in keys.values()])
+    store.delete(name, "test")
+
+
+@pytest.mark.stack
+def test_stated_errors_come_with_the_value_that_they_belong_to(stack: Settings, sketched: Task) -> None:
+    series = (DAY - 2 * 60 * MINUTE, ())
+    online, merged = (counted(stack, sketched.name, layer) for layer in ("online", "merged"))
+    assert (online.values, online.errors) == (
+        {series: {"p95": 10.5, "top2": [["512", 9]]}},
+        {series: {"p95": 0.25}},
+    )
+    assert (merged.values[series]["p95"], merged.errors) == (10.0, {series: {"p95": 0.5}})
+    shown = sluice(stack, "results", sketched.name)
+    assert "2015-05-17T00:00:00+02:00" in shown.stdout
+    assert "10 ± 0.5" in shown.stdout
+    (row,) = json.loads(sluice(stack, "results", sketched.name, "--format", "json").stdout)
+    assert (row["p95_error"], row["top2"], row["top2_error"]) == (0.5, [["512", 9]], 0)
 
 
 @pytest.mark.stack

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import secrets
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from sluice.settings import Settings
 from sluice.stack.environment import own_environment
 from sluice.statistics.rowkey import RowKey
 from sluice.storage.days import Day, Days
-from sluice.storage.hbase import FINAL, ONLINE, RESULTS, HBase
+from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import TaskSpec
@@ -226,6 +227,50 @@ def _plant_and_find_differences(topic: Topic) -> None:
     topic.put(changed, "1")
     topic.put(removed, kept)
     topic.delete(added)
+
+
+def test_sketched_results_agree_within_what_they_state(topic: Topic) -> None:
+    chance = random.Random(17)  # noqa: S311
+    metrics = ["count", "unique", "stddev", "p50", "p99", "top10"]
+    name = topic.topic
+    topic.apply(
+        task(name, "hours", "1h", measure=SIZE, metrics=metrics),
+        # Its day begins at 22:00 UTC: each of its periods has lines of two days of the batch layer.
+        task(
+            name, "days", "1d", timezone="Europe/Berlin", measure={**SIZE, "type": "text"}, metrics=["top3"]
+        ),
+    )
+    for batch in range(4):
+        sizes = [str(int(chance.expovariate(0.0001))) for _ in range(1000)]
+        times = [f"17/May/2015:{chance.choice((10, 23))}:05:{n % 60:02}" for n in range(1000)]
+        some = [line(time, size=size) for time, size in zip(times, sizes, strict=True)]
+        topic.both(lines(*some, file=f"{batch}.log"), batch % 2)
+    topic.both(lines(line("18/May/2015:12:00:00", size="7"), file="next.log"), 0)
+
+    for day in (DAY, date(2015, 5, 18)):
+        topic.nightly(day)
+    first, second = topic.reconcile(), topic.reconcile(date(2015, 5, 18))
+    assert (first.outcome, second.outcome) == ("agrees", "agrees"), (first.message, second.message)
+
+    finals = _finals(topic)
+    assert {row.metric for row in finals} == {*metrics, "top3"}
+    quantiles = [row for row in finals if row.metric == "p99" and float(finals[row][ONLINE_ERROR]) > 0]
+    assert len(quantiles) == 2  # 10:00 and 23:00
+    assert all(float(finals[row][FINAL_ERROR]) > 0 for row in quantiles)
+    assert all(ONLINE_ERROR not in cells for row, cells in finals.items() if row.metric == "count")
+    (shared,) = (row for row in finals if row.metric == "top3" and row.period_start == 1431900000000)
+    assert sum(count for _, count in json.loads(finals[shared][FINAL])) > 0
+
+    planted = quantiles[0]
+    text = finals[planted][ONLINE].decode()
+    error = float(finals[planted][ONLINE_ERROR]) + float(finals[planted][FINAL_ERROR])
+    topic.put(planted, repr(float(finals[planted][FINAL]) + 1.01 * error))
+    outcome = topic.reconcile()
+    assert (outcome.outcome, outcome.differing) == ("differs", 1)
+    assert outcome.differences[0].metric == "p99"
+    assert "±" in str(outcome.differences[0])
+    topic.put(planted, text)
+    assert topic.reconcile().outcome == "agrees"
 
 
 def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(topic: Topic) -> None:
