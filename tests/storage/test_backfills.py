@@ -1,0 +1,254 @@
+"""The book of backfills and what it does to the book of days, on SQLite: no daemon is needed for it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.statistics.plan import Range
+from sluice.statistics.task_versions import task_versions
+from sluice.storage import schema
+from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
+from sluice.storage.days import Days
+from sluice.storage.retention import Floor, LastLine, RetentionBook, days_of, expired_days
+from sluice.tasks.store import TaskStore
+from tests.statistics.engine_samples import spec
+from tests.tasks.database import sqlite
+
+DAY = date(2015, 5, 17)
+NEXT = DAY + timedelta(days=1)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def database() -> sa.Engine:
+    engine = sqlite()
+    with engine.connect() as connection:
+        raw: Any = connection.connection.driver_connection
+        for name in ("pg_advisory_lock", "pg_advisory_unlock"):
+            raw.create_function(name, 1, lambda key: 1)
+        raw.create_function("hashtextextended", 2, lambda text, seed: 1)
+        raw.create_function("greatest", 2, max)
+    TaskStore(engine).apply([spec()], "test")
+    return engine
+
+
+@pytest.fixture
+def book(database: sa.Engine) -> Backfills:
+    return Backfills(database, patience=0)
+
+
+def pointer(bucket: int, day: date = DAY, column: str = "s:1", start: int = 0) -> BackfillPointer:
+    return BackfillPointer(f"b1v1/{day}/{start}/2/{bucket}", 1, 1, day, start, 2, bucket, column, 100)
+
+
+def ask(book: Backfills, first: date = DAY, last: date = NEXT) -> Any:
+    return book.request(1, 1, topic="logs", first_day=first, last_day=last, user="ann")
+
+
+def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = NOW) -> None:
+    row = {
+        "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
+        "start": {"0": start}, "end": {"0": end}, "tasks": [], "blocks": [],
+        "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
+    }  # fmt: skip
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits).values(**row))
+
+
+def open_range(database: sa.Engine, seq: int, start: int) -> None:
+    row = {"task_id": 1, "version": 1, "first_seq": seq, "topic": "logs", "start": {"0": start}}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.task_ranges).values(**row))
+
+
+def compute(database: sa.Engine, day: date = DAY, backfills: int = 0, seq: int = 1) -> None:
+    Days(database, "logs").set_computed(
+        day, cut={"0": 100}, run_id="r", tasks_seq=seq, raw_lines=1, lines=1, backfills=backfills
+    )
+
+
+def test_a_request_is_written_down_and_in_the_tasks_history(book: Backfills) -> None:
+    asked = ask(book)
+    assert (asked.label, asked.state, asked.days, asked.ended) == ("1v1", "requested", [DAY, NEXT], False)
+    assert book.get(asked.id) == asked
+    with book.engine.connect() as connection:
+        change = connection.execute(sa.select(schema.task_changes).order_by(schema.task_changes.c.id.desc()))
+        row = change.first()
+    assert row is not None
+    assert (row.action, row.by, row.detail) == ("backfilled", "ann", "2015-05-17 to 2015-05-18")
+    book.set_run(asked.id, "manual__1")
+    book.set_running(asked.id)
+    book.set_done_days(asked.id, 1)
+    book.set_failed(asked.id, "HBase is away")
+    failed = book.get(asked.id)
+    assert (failed.state, failed.done_days, failed.message) == ("failed", 1, "HBase is away")
+    assert failed.finished_at is not None
+    book.set_running(asked.id)
+    assert (book.get(asked.id).message, book.get(asked.id).finished_at) == (None, None)
+    book.set_finished(asked.id)
+    assert book.get(asked.id).ended
+    assert [each.id for each in book.of_version(1, 1)] == [asked.id]
+    with pytest.raises(UnknownBackfill, match="there is no backfill 99"):
+        book.get(99)
+
+
+def test_a_days_blocks_are_replaced_as_a_whole_and_the_revision_tells(book: Backfills) -> None:
+    asked = ask(book)
+    assert book.revision("logs") == 0
+    with book.filling(asked) as filling:
+        filling.replace(DAY, [pointer(0), pointer(1)], 10)
+        filling.replace(NEXT, [pointer(0, NEXT)], 5)
+        assert book.revision("logs") == 2
+        assert {each.row for each in book.pointers([(1, 1, 0)])} == {
+            "b1v1/2015-05-17/0/2/0", "b1v1/2015-05-17/0/2/1", "b1v1/2015-05-18/0/2/0",
+        }  # fmt: skip
+        filling.replace(DAY, [pointer(1, column="s:2")], 10)
+        filling.set_projected(DAY)
+        filling.hold()
+    assert [each.column for each in book.pointers_of(1, 1, DAY)] == ["s:2"]
+    assert [(each.day, each.lines, each.revision, each.projected) for each in book.filled("logs")] == [
+        (DAY, 10, 4, True), (NEXT, 5, 2, False),
+    ]  # fmt: skip
+    assert book.filled("logs", NEXT)[0].backfill_id == asked.id
+    assert book.filled("other") == []
+
+
+def test_a_backfill_owns_what_is_below_the_first_commit_whatever_came_later(
+    book: Backfills, database: sa.Engine
+) -> None:
+    assert book.boundary(1, 1) is None
+    open_range(database, 5, 40)
+    open_range(database, 9, 70)  # paused, and resumed
+    assert book.boundary(1, 1) == {"0": 40}
+
+
+def test_a_day_is_computed_again_when_it_was_filled_and_not_before_it_is_projected(
+    book: Backfills, database: sa.Engine
+) -> None:
+    commit(database, 1, 0, 100)
+    open_range(database, 1, 40)
+    days = Days(database, "logs")
+    compute(database)
+    assert days.marked() == []
+    with book.filling(ask(book)) as filling:
+        filling.replace(DAY, [pointer(0)], 10)
+        # The online results change one by one now: not to be compared, whatever was computed.
+        assert days.marked() == [DAY]
+        found = task_versions(database, "logs", DAY)
+        assert (found.filled, found.backfills) == ({}, 1)
+        compute(database, backfills=found.backfills)
+        entry = days.get(DAY)
+        assert entry is not None
+        assert days.superseded(entry) == "task version 1v1 was filled backwards after it was computed"
+        filling.set_projected(DAY)
+    assert days.marked() == [DAY]
+    found = task_versions(database, "logs", DAY)
+    assert found.filled == {(1, 1): [Range.of({}, {"0": 40})]}
+    assert found.ranges == {(1, 1): [Range.of({"0": 40})]}
+    assert task_versions(database, "logs", NEXT).filled == {}
+    assert task_versions(database, "logs").filled == {}
+    compute(database, backfills=found.backfills)
+    compute(database, NEXT)  # nothing was filled there
+    assert days.marked() == []
+
+
+def test_the_floor_is_the_newest_commit_that_is_old_enough(database: sa.Engine) -> None:
+    book = RetentionBook(database, "logs")
+    assert book.floor(NOW) is None
+    for seq in (1, 2, 3):
+        commit(database, seq, seq * 10, seq * 10 + 10, NOW - timedelta(days=10 - seq))
+    assert book.floor(NOW - timedelta(days=9)) is None
+    assert book.floor(NOW - timedelta(days=7, hours=12)) == Floor(2, {"0": 30})
+    assert RetentionBook(database, "other").floor(NOW) is None
+
+
+def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
+    from sluice.quality.audit import _book_commits, _book_pruned, _Booked
+
+    for seq in range(1, 8):
+        commit(database, seq, seq * 10, seq * 10 + 10)
+    compute(database, seq=3)  # the book of days needs this one
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.projections).values(topic="logs", seq=5))
+    book = RetentionBook(database, "logs")
+    for pruned in (4, 0):  # 1, 2, 4 and 5: beyond, the results are not all in HBase
+        assert book.prune_commits(Floor(7, {"0": 80})) == pruned
+        with database.connect() as connection:
+            left = connection.execute(sa.select(schema.commits.c.seq)).scalars().all()
+            booked = _Booked()
+            _book_commits(connection, "logs", booked)
+            _book_pruned(connection, "logs", booked)
+        assert sorted(left) == [3, 6, 7]
+        assert (booked.records, booked.doubled, booked.counted, booked.dead) == (70, 7, 49, 14)
+
+
+def test_dropped_days_are_marked_once_and_have_no_results(database: sa.Engine) -> None:
+    commit(database, 1, 0, 100)
+    open_range(database, 1, 0)
+    book = RetentionBook(database, "logs")
+    assert book.mark_dropped([NEXT, DAY]) == [DAY, NEXT]
+    assert book.mark_dropped([DAY]) == []
+    assert book.mark_dropped([]) == []
+    assert book.dropped() == {DAY, NEXT}
+    assert Days(database, "logs").dropped(DAY)
+    assert not Days(database, "other").dropped(DAY)
+    found = task_versions(database, "logs", DAY)
+    assert found.dropped
+    assert list(found.ranges) == [(1, 1)]  # they still say which lines were dead letters
+
+
+def test_a_pointer_that_a_late_line_replaced_is_not_forgotten(database: sa.Engine, book: Backfills) -> None:
+    from sluice.storage.commits import Pointer
+
+    seen = [Pointer(f"1v1/{n}/1/0", 1, 1, n, 1, 0, 5, "t", 9) for n in (0, 1)]
+    with database.begin() as connection:
+        for each in seen:
+            connection.execute(sa.insert(schema.state_blocks).values(topic="logs", **vars(each)))
+        moved = sa.update(schema.state_blocks).where(schema.state_blocks.c.row == seen[1].row)
+        connection.execute(moved.values(seq=6))
+    with book.filling(ask(book)) as filling:
+        filling.replace(DAY, [pointer(0), pointer(1)], 1)
+    retention = RetentionBook(database, "logs")
+    assert retention.versions() == [(1, 1)]
+    assert retention.periods(1, 1) == [0, 1]
+    before = book.revision("logs")
+    retention.forget_blocks(seen, [pointer(0), pointer(1, column="s:9")])
+    with database.connect() as connection:
+        assert connection.execute(sa.select(schema.state_blocks.c.row)).scalars().all() == [seen[1].row]
+    assert [each.bucket for each in book.pointers_of(1, 1, DAY)] == [1]
+    assert book.revision("logs") == before + 1  # the speed layer keeps pointers in memory
+
+
+def test_dead_letters_and_files_go_by_their_own_age(database: sa.Engine) -> None:
+    with database.begin() as connection:
+        for n, at in enumerate((NOW - timedelta(days=3), NOW)):
+            letter = {"partition": 0, "offset": n, "reason": "r", "bytes": 1, "line": b"", "arrived_at": at}
+            connection.execute(sa.insert(schema.dead_letters).values(topic="logs", **letter))
+            file = {"host": "web1", "src_file": f"f{n}", "starts": b"", "ends": b"", "last_seen": at}
+            connection.execute(sa.insert(schema.ledger).values(topic="logs", **file))
+    book = RetentionBook(database, "logs")
+    before = NOW - timedelta(days=1)
+    assert (book.prune_dead_letters(before), book.prune_ledger(before)) == (1, 1)
+    assert (book.prune_dead_letters(before), book.prune_ledger(before)) == (0, 0)
+    with database.connect() as connection:
+        row = connection.execute(sa.select(schema.pruned)).one()
+    assert (row.dead_letters, row.files, row.records) == (1, 1, 0)
+
+
+def test_a_day_expires_with_its_last_line_of_all_partitions() -> None:
+    lines = [LastLine(DAY, 0, 9), LastLine(DAY, 1, 4), LastLine(NEXT, 0, 10), LastLine(NEXT, 1, 0)]
+    assert expired_days(lines, {"0": 10, "1": 5}) == {DAY}
+    assert expired_days(lines, {"0": 11, "1": 5}) == {DAY, NEXT}
+    assert expired_days(lines, {"0": 11}) == set()
+    assert expired_days([], {"0": 11}) == set()
+
+
+def test_a_period_lies_in_the_days_that_it_covers() -> None:
+    day = 86_400_000
+    assert days_of(0, day) == [date(1970, 1, 1)]
+    assert days_of(day - 1, day + 1) == [date(1970, 1, 1), date(1970, 1, 2)]
+    assert days_of(-day, 2 * day) == [date(1969, 12, 31), date(1970, 1, 1), date(1970, 1, 2)]
