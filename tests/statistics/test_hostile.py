@@ -95,7 +95,8 @@ def test_garbage_in_every_format(topic_format: str) -> None:
     }[topic_format]
     garbage = [
         b"", b"\x00", b"\xff" * 100, b"{" * 10_000, b'{"at":' * 10_000, b";" * 10_000, b'"' * 10_000,
-        b"[" * 10_000, b'{"at": {"at": 1}, "client": "c"}', b'{"at": "2015-05-17T10:05:03Z"', good[:-2] * 2, b" " * 10_000,
+        b"[" * 10_000, b'{"at": {"at": 1}, "client": "c"}',
+        b'{"at": "2015-05-17T10:05:03Z"', good[:-2] * 2, b" " * 10_000,
     ]  # fmt: skip
     found = series([good, *garbage, good], task, topic)
     assert found["c",] >= 2
