@@ -81,12 +81,12 @@ def run(settings: Settings, now: datetime | None = None) -> list[Dropped]:
     found = []
     with HBase.of(settings) as hbase:
         for topic in topics(engine(settings)):
-            found.append(_Topic(settings, topic, hbase).drop(before))
+            found.append(TopicRetention(settings, topic, hbase).drop(before))
             log.info("%s", found[-1])
     return found
 
 
-class _Topic:
+class TopicRetention:
     """One topic's retention."""
 
     def __init__(self, settings: Settings, topic: str, hbase: HBase) -> None:
