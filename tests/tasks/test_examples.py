@@ -1,0 +1,64 @@
+"""The tasks that the demo counts use everything a task can say."""
+
+from __future__ import annotations
+
+import itertools
+
+import yaml
+
+from sluice.metrics import METRICS
+from sluice.settings import ROOT
+from sluice.tasks import TopicSpec, check_task, parse_documents, parse_tasks
+from sluice.tasks.lists import parse_lists
+
+FOLDER = ROOT / "include" / "examples"
+TASKS = parse_tasks((FOLDER / "twelve_tasks.yaml").read_text())
+LISTS = parse_lists((FOLDER / "lists.yaml").read_text())
+CONDITIONS = [(c.extract, c.filter) for t in TASKS for c in t.where]
+DIMENSIONS = [(d.extract, d.filter) for t in TASKS for d in t.dimensions]
+
+
+def test_there_are_twelve_and_each_fits_its_topic() -> None:
+    assert len(TASKS) == 12
+    assert [check_task(task, TopicSpec(name=task.topic)) for task in TASKS] == [[]] * 12
+
+
+def test_they_use_every_metric() -> None:
+    used = {name for task in TASKS for name in task.metrics}
+    assert used >= {"count", "sum", "avg", "min", "max", "missing", "stddev", "unique"}
+    assert used >= METRICS.keys()  # also those that are added to the registry later
+    assert used >= {"p50", "p95", "p99", "p99.9", "top5", "top10"}
+
+
+def test_they_use_every_extraction() -> None:
+    measures = [task.measure.extract for task in TASKS if task.measure]
+    extracts = [*(e for e, _ in [*CONDITIONS, *DIMENSIONS]), *measures]
+    ways = {(e.delimiter is not None, e.field is not None, e.regex is not None) for e in extracts}
+    delimiter, field, regex = (True, False, False), (False, True, False), (False, False, True)
+    assert ways == {delimiter, field, regex, (True, False, True), (False, True, True)}
+    assert {task.measure.type for task in TASKS if task.measure} == {"number", "text"}
+
+
+def test_they_use_every_filter() -> None:
+    used = {
+        (f.mode, kind)
+        for _, f in [*CONDITIONS, *DIMENSIONS]
+        if f is not None
+        for kind in ("values", "regex", "set")
+        if getattr(f, kind) is not None
+    }
+    assert used == set(itertools.product(("white", "black"), ("values", "regex", "set")))
+    assert {name for task in TASKS for name in task.sets} == LISTS.keys()
+    assert all(not task.with_sets(LISTS).sets for task in TASKS)
+
+
+def test_they_use_sql_and_time_zones() -> None:
+    assert sum(task.sql is not None for task in TASKS) >= 3
+    assert {task.timezone for task in TASKS} >= {"UTC", "Europe/Berlin", "Asia/Kathmandu"}
+    assert {task.period for task in TASKS} >= {"1m", "1d", "7d"}
+
+
+def test_each_is_its_own_document() -> None:
+    assert parse_documents([task.document() for task in TASKS]) == TASKS
+    text = yaml.safe_dump([task.document() for task in TASKS], sort_keys=False)
+    assert parse_tasks(text) == TASKS
