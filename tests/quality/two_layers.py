@@ -53,7 +53,8 @@ class TwoLayers:
         """Leave nothing of the topic behind."""
         with self.database.begin() as connection:
             ids = sa.select(schema.tasks.c.id).where(schema.tasks.c.topic == self.topic)
-            connection.execute(sa.delete(schema.task_versions).where(schema.task_versions.c.task_id.in_(ids)))
+            for table in (schema.task_versions, schema.task_changes):
+                connection.execute(sa.delete(table).where(table.c.task_id.in_(ids)))
             for table in schema.metadata.tables.values():
                 if "topic" in table.c:
                     connection.execute(sa.delete(table).where(table.c.topic == self.topic))

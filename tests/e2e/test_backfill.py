@@ -1,0 +1,106 @@
+"""A task that is new to the running platform, filled backwards by the command line through Airflow."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+
+import pytest
+
+from sluice.stack.airflow_api import Airflow
+from sluice.storage.backfills import Backfills
+from sluice.storage.days import Days
+from sluice.storage.postgres import engine
+from sluice.tasks import parse_documents
+from sluice.tasks.store import TaskStore
+from tests.e2e.running import TOPIC, Platform, access_lines, expected, wait_until
+
+pytestmark = pytest.mark.e2e
+
+DAY = dt.date(2025, 8, 1)
+TASK = "born_late"
+SECONDS = 600.0
+NIGHT_SECONDS = 900.0
+
+
+def sluice(platform: Platform, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sluice.cli.main", "--instance", platform.settings.instance, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def statuses(platform: Platform) -> None:
+    """A task that counts as `hits_by_status` does, from now on."""
+    spec = {
+        "name": TASK,
+        "topic": TOPIC,
+        "period": "1m",
+        "dimensions": [{"name": "status", "extract": {"delimiter": " ", "index": 8}}],
+        "metrics": ["count"],
+    }
+    TaskStore(engine(platform.settings)).apply(parse_documents([spec]), "test")
+
+
+def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform) -> None:
+    platform.write(DAY, access_lines(DAY, 800))
+    platform.settle()
+    statuses(platform)
+    store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
+    task = store.get(TASK)
+    # No line comes: the speed layer takes the task up all the same.
+    wait_until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "no first commit")
+    assert platform.counted(TASK, DAY, "online").values == {}
+
+    filled = sluice(platform, "tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))
+    assert filled.returncode == 0, filled.stderr
+    assert "finished: 1 of 1 days" in filled.stdout
+    assert platform.counted(TASK, DAY, "online").values == expected(platform.written[DAY])["hits_by_status"]
+
+    # Lines of the same minutes, by another front-end: they join what was filled.
+    platform.write(DAY, access_lines(DAY, 200, seed=1), host="web2")
+    platform.settle()
+    whole = expected(platform.written[DAY])["hits_by_status"]
+    assert platform.counted(TASK, DAY, "online").values == whole
+
+    with Airflow(platform.settings) as airflow:
+        runs = airflow.wait_backfill(airflow.backfill("nightly_batch", DAY, DAY), NIGHT_SECONDS)
+        assert {run.state for run in runs} == {"success"}
+        reconciled = airflow.wait_downstream("reconcile", runs, NIGHT_SECONDS)
+    assert {run.state for run in reconciled} == {"success"}
+    assert platform.counted(TASK, DAY, "offline").values == whole
+    assert DAY not in Days(engine(platform.settings), TOPIC).marked()
+    history = sluice(platform, "tasks", "history", TASK)
+    assert "backfilled" in history.stdout
+
+
+@pytest.mark.parametrize("point", ["backfill_blocks", "backfill_replaced"])
+def test_a_backfill_that_is_killed_is_finished_by_airflows_next_try(platform: Platform, point: str) -> None:
+    statuses(platform)
+    armed = platform.arm(point)
+    filled = sluice(platform, "tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))
+    platform.wait_fired(armed)
+    assert filled.returncode == 0, filled.stderr
+    whole = expected(platform.written[DAY])["hits_by_status"]
+    assert platform.counted(TASK, DAY, "online").values == whole
+
+
+def test_what_cannot_be_filled_is_refused(platform: Platform) -> None:
+    unknown = sluice(platform, "tasks", "backfill", "nosuch", "--from", str(DAY), "--to", str(DAY))
+    assert unknown.returncode == 2
+    backwards = sluice(platform, "tasks", "backfill", TASK, "--from", "2025-08-02", "--to", "2025-08-01")
+    assert backwards.returncode == 2
+    assert "name the earlier day first" in backwards.stderr
+    with Airflow(platform.settings) as airflow:
+        run = airflow.trigger("task_backfill", {"backfill": 999_999_999})
+        assert [each.state for each in airflow.wait_runs("task_backfill", [run], SECONDS)] == ["failed"]
+        assert "there is no backfill 999999999" in airflow.task_log("task_backfill", run, "backfill")
+
+
+def test_retention_leaves_what_is_young_alone(platform: Platform) -> None:
+    before = platform.counted(TASK, DAY, "online").values
+    with Airflow(platform.settings) as airflow:
+        run = airflow.trigger("retention")
+        assert [each.state for each in airflow.wait_runs("retention", [run], SECONDS)] == ["success"]
+        assert f"dropped of {TOPIC}: 0 days, 0 results" in airflow.task_log("retention", run, "drop")
+    assert platform.counted(TASK, DAY, "online").values == before
+    platform.settle()
