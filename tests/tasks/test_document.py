@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
-from sluice.metrics import METRICS
 from sluice.settings import ROOT
-from sluice.tasks import TasksRefused, parse_tasks
+from sluice.tasks import TasksRefused, TopicSpec, parse_tasks
 
 TASK = "- {name: a, topic: logs, period: 1m, metrics: [count]}\n"
 
@@ -46,7 +46,15 @@ def test_a_value_too_long_to_show_is_cut() -> None:
     assert len(str(error.value)) < 300
 
 
-def test_the_example_of_the_docs_is_a_task() -> None:
+def examples_of_the_docs() -> list[str]:
     text = (ROOT / "docs" / "tasks.md").read_text()
-    (example,) = parse_tasks(text.partition("```yaml\n")[2].partition("```")[0])
-    assert set(example.metrics) == set(METRICS)
+    return [block.partition("```")[0] for block in text.split("```yaml\n")[1:]]
+
+
+def test_the_examples_of_the_docs_are_tasks_and_topics() -> None:
+    first, second, topics = examples_of_the_docs()
+    (task,) = parse_tasks(first)
+    assert set(task.metrics) == {"count", "sum", "avg", "min", "max", "missing"}
+    assert [TopicSpec.model_validate(each).name for each in yaml.safe_load(topics)] == ["shop", "proxy"]
+    (by_sql,) = parse_tasks(second)
+    assert by_sql.metrics == ("count", "p95")

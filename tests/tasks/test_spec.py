@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from sluice.tasks import ActiveTask, TaskSpec, TasksRefused, parse_documents
+from sluice.tasks.extract import Extract, Filter
+from sluice.tasks.period import Period
 from tests.statistics.engine_samples import BYTES, spec
 
 
@@ -128,6 +130,36 @@ def test_a_task_that_cannot_work_is_refused(fields: dict[str, Any], says: str) -
 )
 def test_periods(text: str, ms: int) -> None:
     assert spec(period=text).period_ms == ms
+
+
+def test_the_values_of_lists_take_the_place_of_their_names() -> None:
+    named = {"mode": "black", "set": "offices"}
+    dimension = {"name": "d", "extract": BYTES, "filter": named}
+    task = spec(where=[{"extract": BYTES, "filter": {"mode": "white", "set": "eu"}}], dimensions=[dimension])
+    assert task.sets == {"eu", "offices"}
+    found = task.with_sets({"eu": ("a",), "offices": ("b", "c")})
+    assert found.sets == frozenset()
+    assert (found.where[0].filter.values, found.where[0].filter.mode) == (("a",), "white")
+    assert found.dimensions[0].filter == Filter(mode="black", values=("b", "c"))
+    assert spec().with_sets({}) == spec()
+
+
+def test_a_measure_may_be_a_text() -> None:
+    task = spec(measure={"field": "agent", "regex": "^[^/]*", "type": "text"}, metrics=["missing"])
+    assert task.measure is not None
+    assert task.measure.type == "text"
+    assert task.measure.extract == Extract(field="agent", regex="^[^/]*")
+
+
+def test_a_day_of_a_time_zone() -> None:
+    assert spec(period="1d", timezone="Europe/Berlin").span == Period(86400, "Europe/Berlin")
+    assert spec().span == Period(60)
+
+
+def test_a_document_says_nothing_superfluous() -> None:
+    task = spec(timezone="UTC", where=[])
+    assert list(task.document()) == ["name", "topic", "period", "dimensions", "metrics"]
+    assert parse_documents([task.document()]) == [task]
 
 
 def test_every_problem_is_told_at_once() -> None:
