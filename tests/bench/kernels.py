@@ -35,12 +35,12 @@ ENGINE = "sluice"
 MANY, LIMIT = 64, 1.0
 
 WHAT = """\
-The same pass over {lines:,} lines inside `mapInArrow`, Spark `local[2]`, one thread a worker, N tasks
-that all differ: the lines cut into fields, filtered, grouped by period and series, counted, summed,
-minima and maxima, partial aggregates thrown away. `sluice` is the engine (pyarrow cuts, dictionaries
-and numpy do the rest), `pyarrow` its kernels and `group_by`, `polars` a lazy query a task collected
-together, `duckdb` an SQL query a task over the registered Arrow table. All four get the engine's time
-stamps. Their partial aggregates were shown to be the same."""
+The same pass over {lines:,} lines inside `mapInArrow`, Spark `local[2]`, one thread a worker, N
+tasks that all differ: the lines cut into fields, filtered, grouped by period and series, counted,
+summed, minima and maxima, partial aggregates thrown away. `sluice` is the engine (pyarrow cuts,
+dictionaries and numpy do the rest), `pyarrow` its kernels and `group_by`, `polars` a lazy query a
+task collected together, `duckdb` an SQL query a task over the registered Arrow table. All four get
+the engine's time stamps. Their partial aggregates were shown to be the same."""
 
 #: One batch's lines and their time to a table of ROWS, for each task.
 Way = Callable[[pa.RecordBatch, Sequence[TaskSpec]], pa.Table]

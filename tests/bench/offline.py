@@ -31,10 +31,11 @@ RESULTS = (
 )
 
 WHAT = """\
-One day of {lines:,} unique lines as they stand in `logs` (Parquet), {tasks} tasks that all differ, with
-count, sum, average, minimum, maximum and the number of missing measures, written to Parquet; Spark
-`local[2]`. `sluice` is the nightly run's own job (results and accumulators), `explode` and `union` are
-Spark SQL (results only). On {checked:,} lines all three were shown to give the same results."""
+One day of {lines:,} unique lines as they stand in `logs` (Parquet), {tasks} tasks that all differ,
+with count, sum, average, minimum, maximum and the number of missing measures, written to Parquet;
+Spark `local[2]`. `sluice` is the nightly run's own job (results and accumulators), `explode` and
+`union` are Spark SQL (results only). On {checked:,} lines all three were shown to give the same
+results."""
 
 
 def run(quick: bool = False) -> Outcome:

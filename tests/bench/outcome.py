@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ class Bar:
     def as_json(self) -> dict[str, Any]:
         return {
             "bar": self.bar,
-            "figure": round(self.figure, 4),
+            "figure": round(self.figure, 4) if math.isfinite(self.figure) else None,
             "limit": self.limit,
             "holds": self.holds,
             "at": self.at,

@@ -27,12 +27,13 @@ MANY, MANY_LIMIT, ONE_LIMIT = 64, 10.0, 0.85
 FLAT = 1.15
 
 WHAT = """\
-N tasks over one stream of {lines:,} lines (150 bytes, Parquet files), Spark `local[2]`. No two tasks
-have the same dimension set or the same filter; measures and periods rotate. All compute count, sum,
-average, minimum, maximum and the number of missing measures. `sluice` is the engine as the speed layer
-calls it: partial aggregates of each partition inside `mapInArrow`, merged in the driver (doubles are
-not looked for). `explode` cuts each line once, makes a row for each task that it passes, and groups
-once; `union` has one groupBy a task. All three were shown to give the same results at N = {checked}."""
+N tasks over one stream of {lines:,} lines (150 bytes, Parquet files), Spark `local[2]`. No two
+tasks have the same dimension set or the same filter; measures and periods rotate. All compute
+count, sum, average, minimum, maximum and the number of missing measures. `sluice` is the engine as
+the speed layer calls it: partial aggregates of each partition inside `mapInArrow`, merged in the
+driver (doubles are not looked for). `explode` cuts each line once, makes a row for each task that
+it passes, and groups once; `union` has one groupBy a task. All three were shown to give the same
+results at N = {checked}."""
 
 
 def run(quick: bool = False) -> Outcome:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sluice.settings import ROOT, Limits
+from sluice.settings import ROOT, Limits, Settings
+from sluice.statistics.blocks import merge_into_blocks
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
-from tests.bench import contenders, kernels, page, tasks, workload
+from tests.bench import contenders, end_to_end, hbase, kernels, page, pressure, tasks, workload
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
+from tests.bench.pressure import Seen
 from tests.bench.timing import interleaved, ratio
 from tests.statistics.engine_samples import by_hand, records
 
@@ -182,3 +185,43 @@ def test_every_way_of_the_pass_counts_the_same(way: str) -> None:
     batch = records(workload.lines(3_000, seconds=120).to_pylist())
     found = kernels.WAYS[way](batch, specs)
     assert contenders.check_equal(way, kernels.sluice(batch, specs), found) > 1_000
+
+
+def seen(at: float, lag: int, memory: int = 100) -> Seen:
+    return Seen(at, 1_000, 1_000 - lag, lag, memory, memory, 300, 1)
+
+
+def test_the_lag_of_a_rate_that_is_held_has_no_slope() -> None:
+    sawtooth = [seen(float(n), 500 + 100 * (n % 2)) for n in range(100)]
+    assert abs(end_to_end.slope(sawtooth)) < 1
+    assert end_to_end.slope([seen(float(n), 50 * n) for n in range(10)]) == pytest.approx(50)
+
+
+def test_the_bars_of_the_whole_platform() -> None:
+    hold = [seen(float(n), 500, 100 + n // 50) for n in range(60)]
+    found = end_to_end.Found(12_000.0, hold, [1.0] * 98 + [4.0, math.inf], 0.4, 60.0, 15_000.0)
+    bars = {bar.bar: bar for bar in end_to_end.outcome(found, "", quick=True).bars}
+    assert [bar.holds for bar in bars.values()] == [True, True, True, False, True, True, True, True]
+    assert bars["freshness at half that rate, 99th percentile"].figure == math.inf
+
+
+def test_the_writer_keeps_a_rate_in_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(instance="bench", home=tmp_path)
+    monkeypatch.setattr(pressure, "TEMPLATES", 1_000)
+    with pressure.Writer(settings) as writer:
+        writer.rate = 2_000.0
+        time.sleep(0.5)
+        writer.rate = 0.0
+    writer.probe("probe-1")
+    lines = b"".join(path.read_bytes() for path in tmp_path.rglob("*.log")).splitlines()
+    assert len(lines) == writer.written
+    assert 300 < writer.written < 2_000
+    counted = count(records(lines), Plan.of(workload.active(workload.tasks(1)), Limits()))
+    assert counted.reason.null_count == len(lines)  # every line has its time
+
+
+def test_the_state_that_hbase_gets_touches_every_bucket() -> None:
+    partials, layouts = hbase.wide_batches(tasks=2)
+    first = merge_into_blocks(partials[0], layouts, lambda blocks: {})
+    assert len(first.blocks) == 2 * hbase.PERIODS * hbase.BUCKETS
+    assert max(map(len, first.blocks.values())) < hbase.BLOCK_LIMIT

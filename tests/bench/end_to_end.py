@@ -1,0 +1,297 @@
+"""The whole platform: the rate that it holds, how fresh results are, what a batch and an overload cost."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.settings import Settings
+from sluice.stack import jobs
+from sluice.statistics.rowkey import RowKey
+from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.postgres import engine
+from sluice.tasks import TaskSpec
+from sluice.tasks.period import parse_period
+from sluice.tasks.store import TaskStore
+from tests.bench import stack, workload
+from tests.bench.outcome import Bar, Cell, Curve, Outcome, Table
+from tests.bench.pressure import PROBE, TOPIC, Seen, Watch, Writer, writing
+
+NAME = "end_to_end"
+TASKS = 16  # the probe among them
+PREFIX = "bench_"
+OVERLOAD_RATE = 60_000.0
+#: Lines a second of 150 bytes that two cores are expected to hold with everything else running beside it.
+RATE_LIMIT = 10_000.0
+P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 5.0, 15.0, 0.6, 1.05
+# A lag that grows by less than this share of the rate is noise of batches that begin and end.
+GROWTH = 0.01
+STEP = 0.85  # the next rate to try, when one was not held
+START_SECONDS, DRAIN_SECONDS = 240.0, 900.0
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long each part takes, in seconds."""
+
+    overload: float = 60.0
+    trial: float = 60.0
+    hold: float = 600.0
+    fresh: float = 300.0
+    empty: float = 60.0
+
+
+QUICK = Times(overload=20.0, trial=20.0, hold=45.0, fresh=30.0, empty=20.0)
+
+WHAT = """\
+Instance `{instance}` with all its daemons on this machine, {tasks} tasks active. Lines of 150 bytes
+with the present time are appended to the front-ends' log files and go through Flume, Kafka and the
+speed layer to HBase; the archiver and Airflow run beside it. *Overload*: {overload:,.0f} lines a
+second for {overload_seconds:.0f} s, then none until all are counted. *Hold*: from the throughput
+under overload downwards, the first rate at which the lag (lines written and not counted) does not
+grow for {hold:.0f} s. *Freshness* at half that rate: from the end of the write of a single line
+until its result is read from HBase, {probes} times. *Empty batch*: one line every two seconds, the
+newest batch's laps together. Memory is the sum of PSS over all processes of the instance, last
+third of the hold against the second."""
+
+
+def run(quick: bool = False) -> Outcome:
+    times = QUICK if quick else Times()
+    with stack.running() as settings, tasks_applied(settings) as active, writing(settings) as (writer, watch):
+        empty = empty_batches(writer, watch, times.empty)
+        throughput, caught_up = overload(writer, watch, times.overload)
+        rate, hold = highest_rate(writer, watch, throughput, times)
+        drained(writer, watch)
+        fresh = freshness(settings, writer, watch, rate / 2, times.fresh)
+        drained(writer, watch)
+        instance = settings.instance
+    what = WHAT.format(
+        instance=instance, tasks=active, overload=OVERLOAD_RATE, overload_seconds=times.overload,
+        hold=times.hold, probes=len(fresh),
+    )  # fmt: skip
+    return outcome(Found(rate, hold, fresh, empty, caught_up, throughput), what, quick)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Everything that was measured."""
+
+    rate: float
+    hold: Sequence[Seen]
+    fresh: Sequence[float]
+    empty: float
+    caught_up: float
+    throughput: float
+
+
+def outcome(found: Found, what: str, quick: bool) -> Outcome:
+    rate, hold, fresh = found.rate, found.hold, found.fresh
+    whole, speed = (growth(hold, of) for of in ("memory", "speed_memory"))
+    bars = [
+        Bar("lines a second held with lag not growing", rate, RATE_LIMIT, unit="/s"),
+        Bar("growth of the lag at that rate, share of the rate", slope(hold) / rate, GROWTH, "most", ""),
+        Bar("freshness at half that rate, median", percentile(fresh, 50), P50_LIMIT, "most", "s"),
+        Bar("freshness at half that rate, 99th percentile", percentile(fresh, 99), P99_LIMIT, "most", "s"),
+        Bar("fixed cost of an almost empty batch", found.empty, EMPTY_LIMIT, "most", "s"),
+        Bar("memory of the instance, last third against second", whole, MEMORY_LIMIT, "most"),
+        Bar("memory of the speed layer, last third against second", speed, MEMORY_LIMIT, "most"),
+        Bar("time to catch up after an overload", found.caught_up, DRAIN_SECONDS, "most", "s"),
+    ]
+    rows: list[list[Cell]] = [
+        ["throughput under overload, lines/s", found.throughput],
+        ["lag during the hold, median, lines", statistics.median(s.lag for s in hold)],
+        ["lag during the hold, largest, lines", max(s.lag for s in hold)],
+        ["memory of the instance, GB", statistics.median(s.memory for s in hold) / 1e9],
+        ["memory of the speed layer, GB", statistics.median(s.speed_memory for s in hold) / 1e9],
+        ["freshness, 90th percentile, s", percentile(fresh, 90)],
+        ["freshness, largest, s", max(fresh, default=float("nan"))],
+    ]
+    begin = hold[0].at
+    curves = [
+        Curve(
+            f"Lag at {rate:,.0f} lines a second",
+            "seconds",
+            "lines",
+            {"lag": [[s.at - begin for s in hold], [float(s.lag) for s in hold]]},
+            log_x=False,
+            log_y=False,
+        )
+    ]
+    return Outcome(NAME, what, bars, [Table("Figures", ["figure", "value"], rows)], curves, quick)
+
+
+# The tasks
+
+
+@contextmanager
+def tasks_applied(settings: Settings) -> Iterator[int]:
+    """The bench's tasks, active in the speed layer; deleted at the end. How many tasks are active in all."""
+    store = TaskStore(engine(settings))
+    specs = [spec.model_copy(update={"name": PREFIX + spec.name}) for spec in workload.tasks(TASKS - 1)]
+    store.apply([*specs, probe_task()], "bench")
+    wanted = {f"{task.task_id}v{task.version}" for task in store.active(TOPIC)}
+    try:
+        wait_for(settings, wanted)
+        yield len(wanted)
+    finally:
+        for task in store.list(TOPIC):
+            if task.name.startswith(PREFIX):
+                store.delete(task.name, "bench")
+
+
+def probe_task() -> TaskSpec:
+    """Counts the probes, a series each."""
+    return TaskSpec.model_validate(
+        {
+            "name": PREFIX + "probe",
+            "topic": TOPIC,
+            "period": "60s",
+            "dimensions": [
+                {
+                    "name": "client",
+                    "extract": {"delimiter": " ", "index": 0},
+                    "filter": {"mode": "white", "regex": f"^{PROBE}"},
+                }
+            ],
+            "metrics": ["count"],
+        }
+    )
+
+
+def wait_for(settings: Settings, labels: set[str]) -> None:
+    """Until the speed layer counts these task versions; a line now and then lets batches happen."""
+    deadline = time.monotonic() + START_SECONDS
+    writer = Writer(settings)
+    while time.monotonic() < deadline:
+        topics = jobs.progress(settings, "speed_layer").get("topics", {})
+        if labels <= set(topics.get(TOPIC, {}).get("tasks", ())):
+            return
+        writer.probe(f"{PROBE}start")
+        time.sleep(2.0)
+    raise TimeoutError(
+        f"the speed layer of {settings.instance} does not count {sorted(labels)} after "
+        f"{START_SECONDS:.0f} s; see `sluice status`"
+    )
+
+
+# The parts
+
+
+def empty_batches(writer: Writer, watch: Watch, seconds: float) -> float:
+    """Seconds that a batch of one line takes: the median of the batches' laps."""
+    until, costs = time.monotonic() + seconds, {}
+    while time.monotonic() < until:
+        writer.probe(f"{PROBE}lone")
+        time.sleep(2.0)
+        seen = watch.look()
+        costs[seen.seq] = seen.batch_ms / 1000
+    return statistics.median(list(costs.values())[1:] or costs.values())
+
+
+def overload(writer: Writer, watch: Watch, seconds: float) -> tuple[float, float]:
+    """Lines counted a second while far more are written; seconds until all are counted, afterwards."""
+    writer.rate = OVERLOAD_RATE
+    found = watch.during(seconds)
+    writer.rate = 0.0
+    half = found[len(found) // 2 :]
+    throughput = (half[-1].counted - half[0].counted) / (half[-1].at - half[0].at)
+    begin = time.monotonic()
+    drained(writer, watch)
+    stack.say(f"{NAME}: {throughput:,.0f} lines/s under overload")
+    return throughput, time.monotonic() - begin
+
+
+def drained(writer: Writer, watch: Watch) -> None:
+    """Stop writing and wait until every line is counted."""
+    writer.rate = 0.0
+    if watch.until(lambda seen: seen.lag <= 0, DRAIN_SECONDS) is None:
+        raise TimeoutError(f"{watch.seen[-1].lag:,} lines are not counted after {DRAIN_SECONDS:.0f} s")
+
+
+def highest_rate(writer: Writer, watch: Watch, throughput: float, times: Times) -> tuple[float, list[Seen]]:
+    """The highest rate tried that was held, and what was seen while it was."""
+    rate = throughput
+    while rate > throughput / 10:
+        for seconds in (times.trial, times.hold):
+            drained(writer, watch)
+            writer.rate = rate
+            watch.during(min(15.0, seconds / 3))  # until the first lines come through
+            found = watch.during(seconds)
+            growing = slope(found) / rate
+            stack.say(f"{NAME}: {rate:,.0f} lines/s for {seconds:.0f} s: lag grows by {growing:.2%} of it")
+            # A minute is too short to tell a slow growth from noise; the long hold is not.
+            if growing > (GROWTH if seconds == times.hold else 5 * GROWTH):
+                break
+        else:
+            return rate, found
+        rate *= STEP
+    raise RuntimeError(f"no rate down to a tenth of {throughput:,.0f} lines/s was held: see `sluice status`")
+
+
+def freshness(settings: Settings, writer: Writer, watch: Watch, rate: float, seconds: float) -> list[float]:
+    """Seconds from each probe's write until its result is readable."""
+    spec = next(t for t in TaskStore(engine(settings)).active(TOPIC) if t.spec.name == PREFIX + "probe")
+    period = parse_period(spec.spec.period) * 1000
+    waiting: dict[bytes, float] = {}
+    found: list[float] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        with HBase.of(settings) as store:
+            while not stop.is_set():
+                rows = list(waiting)
+                there = store.get(RESULTS, rows, [ONLINE]) if rows else {}
+                now = time.time()
+                for row in there:
+                    found.append(now - waiting.pop(row))
+                time.sleep(0.05)
+
+    reader = threading.Thread(target=read, name="reader", daemon=True)
+    reader.start()
+    writer.rate = rate
+    try:
+        until, number = time.monotonic() + seconds, 0
+        while time.monotonic() < until:
+            name = f"{PROBE}{time.time_ns()}"
+            begin, event_ms = writer.probe(name)
+            start = event_ms // period * period
+            key = RowKey(spec.task_id, spec.version, (("client", name),), "count", start)
+            waiting[key.encode()] = begin
+            number += 1
+            if number % 10 == 0:
+                watch.look()
+            time.sleep(0.5)
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while waiting and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        stop.set()
+        reader.join()
+    return found + [float("inf")] * len(waiting)  # never readable: as late as can be
+
+
+# Arithmetic
+
+
+def slope(seen: Sequence[Seen]) -> float:
+    """Lines a second by which the lag grows: a straight line through all that was seen."""
+    return float(np.polyfit([s.at for s in seen], [s.lag for s in seen], 1)[0])
+
+
+def growth(seen: Sequence[Seen], of: str) -> float:
+    """The median of the last third over that of the second."""
+    third = max(1, len(seen) // 3)
+    values = [getattr(s, of) for s in seen]
+    before = statistics.median(values[third : 2 * third] or values)
+    return statistics.median(values[-third:]) / before if before else float("nan")
+
+
+def percentile(values: Sequence[float], p: float) -> float:
+    """The smallest value that p % do not exceed."""
+    return float(np.percentile(values, p, method="higher")) if values else float("nan")

@@ -1,0 +1,215 @@
+"""Lines written into front-ends' log files at a rate, and what becomes of them, seen from outside."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.collection import inventory
+from sluice.collection.pattern import Pattern
+from sluice.settings import Settings
+from sluice.stack import jobs
+from sluice.stack.memory import Family, proportional_bytes
+from tests.bench import workload
+
+TOPIC = "logs"
+PORTIONS_A_SECOND = 10
+TEMPLATES = 200_000
+STAMP = "%d/%b/%Y:%H:%M:%S +0000"
+#: What each front-end's line of a probe begins with.
+PROBE = "probe-"
+STILL_SECONDS, SETTLE_SECONDS = 8.0, 600.0
+
+
+class Writer:
+    """Writes made lines with the present time into all front-ends in turn; `rate` may change at any time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.rate = 0.0
+        self.written = 0
+        self._patterns = [
+            Pattern.parse(front_end.files[0], settings.home)
+            for front_end in inventory.load(settings).front_ends
+        ]
+        made = workload.lines(TEMPLATES, 1)
+        parts = pc.split_pattern_regex(made.cast(pa.string()), r"\[[^\]]*\]")
+        self._before = pc.list_element(parts, 0)
+        self._after = pc.binary_join_element_wise(pc.list_element(parts, 1), "", "\n")
+        self._at = 0
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def probe(self, name: str) -> tuple[float, int]:
+        """Write one line of client `name`: when that was done, and its event time in ms."""
+        now = datetime.now(UTC)
+        line = f'{name} - - [{now.strftime(STAMP)}] "GET / HTTP/1.1" 200 1 probe\n'
+        self._append(0, line.encode(), now)
+        with self._lock:
+            self.written += 1
+        return time.time(), int(now.timestamp()) * 1000
+
+    def _run(self) -> None:
+        owed, last, turn = 0.0, time.monotonic(), 0
+        while not self._stop.wait(1 / PORTIONS_A_SECOND):
+            now = time.monotonic()
+            owed += self.rate * (now - last)  # a delay is made up for
+            last = now
+            count = min(int(owed), TEMPLATES)
+            if count:
+                self._portion(count, turn)
+                owed -= count
+                turn += 1
+
+    def _portion(self, count: int, turn: int) -> None:
+        if self._at + count > TEMPLATES:
+            self._at = 0
+        now = datetime.now(UTC)
+        lines = pc.binary_join_element_wise(
+            self._before.slice(self._at, count),
+            f"[{now.strftime(STAMP)}]",
+            self._after.slice(self._at, count),
+            "",
+        )
+        self._at += count
+        _, _, data = lines.buffers()
+        self._append(turn % len(self._patterns), data, now)
+        with self._lock:
+            self.written += count
+
+    def _append(self, front_end: int, data: Any, now: datetime) -> None:
+        path: Path = self._patterns[front_end].path(now.date())
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as out:
+            view = memoryview(data)
+            while view:
+                view = view[out.write(view) :]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One look at the platform."""
+
+    at: float  # seconds since the watch began
+    written: int
+    counted: int
+    lag: int  # lines that are written and not counted yet
+    memory: int  # bytes, of all processes of the instance
+    speed_memory: int  # of the speed layer and its workers
+    batch_ms: int  # the newest batch's laps together
+    seq: int
+
+
+class Restarted(RuntimeError):
+    """The speed layer that was measured is not the one that runs."""
+
+
+@dataclass
+class Watch:
+    """Looks at the platform every second while it runs."""
+
+    settings: Settings
+    writer: Writer
+    seen: list[Seen] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._family = Family(self.settings)
+        self._began = time.monotonic()
+        first = self.progress()
+        self.before = self._records(first)
+        self.pid, self.token = first.get("pid"), self._topic(first).get("token")
+
+    def progress(self) -> dict[str, Any]:
+        return jobs.progress(self.settings, "speed_layer")
+
+    def look(self) -> Seen:
+        """The present, kept in `seen`. Raises Restarted."""
+        progress = self.progress()
+        topic = self._topic(progress)
+        if progress.get("pid") != self.pid or topic.get("token") != self.token:
+            raise Restarted(
+                f"the speed layer of {self.settings.instance} was restarted: {topic.get('errors')}"
+            )
+        counted = self._records(progress) - self.before
+        memory = {pid: proportional_bytes(pid) for pid in self._family.pids() - {os.getpid()}}
+        seen = Seen(
+            at=time.monotonic() - self._began,
+            written=self.writer.written,
+            counted=counted,
+            lag=self.writer.written - counted,
+            memory=sum(memory.values()),
+            speed_memory=sum(size for pid, size in memory.items() if pid in self._speed(set(memory))),
+            batch_ms=sum(topic.get("durations", {}).values()),
+            seq=topic.get("seq", 0),
+        )
+        self.seen.append(seen)
+        return seen
+
+    def during(self, seconds: float, every: float = 1.0) -> list[Seen]:
+        """Look at it for so long."""
+        until, found = time.monotonic() + seconds, []
+        while time.monotonic() < until:
+            found.append(self.look())
+            time.sleep(every)
+        return found
+
+    def until(self, condition: Callable[[Seen], bool], timeout: float) -> Seen | None:
+        """Look until it holds; None if it does not within the time."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            seen = self.look()
+            if condition(seen):
+                return seen
+            time.sleep(0.5)
+        return None
+
+    def _speed(self, pids: set[int]) -> set[int]:
+        import psutil
+
+        try:
+            root = psutil.Process(self.pid)
+            return {root.pid, *(child.pid for child in root.children(recursive=True))} & pids
+        except psutil.Error:
+            return set()
+
+    @staticmethod
+    def _topic(progress: dict[str, Any]) -> dict[str, Any]:
+        return dict(progress.get("topics", {}).get(TOPIC, {}))
+
+    def _records(self, progress: dict[str, Any]) -> int:
+        topic = self._topic(progress)
+        return int(topic.get("records", 0)) - int(topic.get("doubled", 0))
+
+
+@contextmanager
+def writing(settings: Settings) -> Iterator[tuple[Writer, Watch]]:
+    """A writer, and a watch that begins when nothing is on its way any more."""
+    with Writer(settings) as writer:
+        watch = Watch(settings, writer)
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(STILL_SECONDS)
+            again = Watch(settings, writer)
+            if again.before == watch.before:
+                yield writer, again
+                return
+            watch = again
+        raise TimeoutError(f"lines still come after {SETTLE_SECONDS:.0f} s, which are not this bench's")

@@ -1,0 +1,48 @@
+"""The running stack for the benches that need it: the instance that runs, or `bench`, brought up for them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sluice.settings import Settings, current_instance, get_settings
+from sluice.stack import bringup, entry, shutdown, supervisor
+from sluice.stack.catalogue import DAEMONS
+from sluice.stack.environment import environment
+
+INSTANCE = "bench"
+
+
+@contextmanager
+def running() -> Iterator[Settings]:
+    """Settings of the instance that SLUICE_INSTANCE names, else of the current one if it runs, else `bench`.
+
+    One that does not run is brought up, and stopped at the end; its data stays.
+    """
+    before = dict(os.environ)
+    named = os.environ.get("SLUICE_INSTANCE")
+    name = named or current_instance()
+    if not named and not supervisor.running(Settings(instance=name)):
+        name = INSTANCE
+    os.environ["SLUICE_INSTANCE"] = name
+    settings = Settings()
+    ours = not supervisor.running(settings)
+    say(f"instance {name}" + (", brought up for this" if ours else ", which runs"))
+    if ours or any(entry.check(settings, daemon) for daemon in DAEMONS):
+        bringup.up(settings, say)
+    get_settings.cache_clear()
+    os.environ.update(environment(get_settings()))
+    try:
+        yield get_settings()
+    finally:
+        if ours:
+            shutdown.down(settings, say)
+        os.environ.clear()
+        os.environ.update(before)
+        get_settings.cache_clear()
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"  {text}\n")
