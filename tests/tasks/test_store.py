@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
+import sluice.tasks.store
 from sluice.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.tasks import TasksRefused
 from sluice.tasks.store import TaskStore, UnknownTask
 from tests.statistics.engine_samples import BYTES, spec
 
@@ -81,8 +83,19 @@ def test_all_or_nothing(store: TaskStore, topic: str, name: str) -> None:
     # PostgreSQL holds no NUL in a text; a filter that names one cannot be stored.
     white = {"mode": "white", "values": ["\x00"]}
     bad = spec(name=f"{name}x", topic=topic, dimensions=[{"name": "d", "extract": BYTES, "filter": white}])
-    with pytest.raises(SQLAlchemyError):
+    with pytest.raises(TasksRefused, match="/1/dimensions: it holds a NUL"):
         store.apply([good, bad], "ann")
+    assert store.list(topic) == []
+
+
+def test_what_fails_half_way_leaves_nothing(
+    store: TaskStore, topic: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The second of two with one name collides in the database itself, after the first was written.
+    monkeypatch.setattr(sluice.tasks.store, "_find", lambda connection, name: None)
+    good = spec(name=name, topic=topic)
+    with pytest.raises(SQLAlchemyError):
+        store.apply([good, good], "ann")
     assert store.list(topic) == []
 
 

@@ -246,12 +246,16 @@ class Airflow:
             raise AirflowError(f"{method} {response.url}", response)
         return response.json() if response.content else None
 
-    def _log_in(self) -> None:
+    def token(self) -> str:
+        """Log in; what proves it, in the header `Authorization: Bearer ...`."""
         login = {"username": self._user, "password": self._password}
         response = self._http.post("/auth/token", json=login)
         if response.is_error:
             raise AirflowError(f"log in as {self._user}", response)
-        self._http.headers["Authorization"] = f"Bearer {response.json()['access_token']}"
+        return str(response.json()["access_token"])
+
+    def _log_in(self) -> None:
+        self._http.headers["Authorization"] = f"Bearer {self.token()}"
 
 
 def _run(fields: Mapping[str, Any]) -> Run:

@@ -177,6 +177,8 @@ def _wrong(values: object) -> str | None:
             return f'{value!r} is no text: put it in quotes, e.g. "{value}"'
         if "\0" in value:
             return f"{value!r} holds a NUL, which cannot be stored: leave it out"
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            return f"{value!r} holds half a surrogate pair, which is no text: leave it out"
     return None
 
 

@@ -8,8 +8,9 @@ range of offsets.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -231,11 +232,19 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
     for number, spec in enumerate(specs):
         own, missing = pins_of(connection, spec)
         pins.append(own)
-        found = [*missing, *check_task(spec, topic_spec(connection, spec.topic))]
+        found = [*missing, *check_task(spec, topic_spec(connection, spec.topic)), *_unstorable(spec)]
         problems += [Problem(f"/{number}{problem.pointer}", problem.message) for problem in found]
     if problems:
         raise TasksRefused(problems)
     return pins
+
+
+def _unstorable(spec: TaskSpec) -> Iterator[Problem]:
+    """PostgreSQL holds no NUL in a text."""
+    document = spec.document()
+    for key in sorted(document):
+        if "\\u0000" in json.dumps(document[key]):
+            yield Problem(f"/{key}", "it holds a NUL, which cannot be stored: leave it out")
 
 
 __all__ = ["Change", "Diff", "HistoryEntry", "Task", "TaskStore", "UnknownTask"]

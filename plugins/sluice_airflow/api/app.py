@@ -1,0 +1,56 @@
+"""The FastAPI application, as it is mounted below /sluice in Airflow's API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from pydantic.json_schema import models_json_schema
+
+from sluice.settings import get_settings
+from sluice.tasks import TaskSpec, TopicSpec
+from sluice_airflow.api import errors, lists, tasks, topics
+from sluice_airflow.api.guard import Guard
+from sluice_airflow.api.models import Problems
+from sluice_airflow.api.security import Reader
+
+PREFIX = "/api/v1"
+
+
+def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> FastAPI:
+    """A new application; its OpenAPI document is for logged-in users too.
+
+    own: the address under which people know the server.
+    """
+    app = FastAPI(
+        title="Sluice",
+        version=version("sluice"),
+        description="What is counted: tasks, value lists and topics.",
+        openapi_url=None,  # asks for no login
+        servers=[{"url": "/sluice"}],
+        responses={422: {"model": Problems, "description": "The body is refused, with every problem found."}},
+    )
+    api = APIRouter(prefix=PREFIX)
+    for part in (tasks, lists, topics):
+        api.include_router(part.router)
+
+    @api.get("/openapi.json", include_in_schema=False)
+    def openapi(user: Reader) -> dict[str, Any]:
+        return document(app)
+
+    app.include_router(api)
+    errors.install(app)
+    app.add_middleware(Guard, own=own)
+    return app
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with the schemas of what is taken apart by hand."""
+    made = app.openapi()
+    _, schemas = models_json_schema(
+        [(TaskSpec, "validation"), (TopicSpec, "validation")], ref_template="#/components/schemas/{model}"
+    )
+    made["components"]["schemas"] |= schemas["$defs"]
+    return made

@@ -1,0 +1,78 @@
+"""Errors as answers: a body that is refused with a JSON pointer to each problem, the rest with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from kafka.errors import KafkaError
+from sqlalchemy.exc import OperationalError
+
+from sluice.tasks import Problem, TasksRefused
+from sluice.tasks.lists import ListInUse, UnknownList
+from sluice.tasks.store import UnknownTask
+from sluice.tasks.topics import TopicInUse
+from sluice.transmission.topics import TopicMissing
+
+NOT_FOUND, CONFLICT, UNPROCESSABLE, UNAVAILABLE = 404, 409, 422, 503
+_STATUS: dict[type[Exception], int] = {
+    UnknownTask: NOT_FOUND,
+    UnknownList: NOT_FOUND,
+    TopicMissing: NOT_FOUND,
+    ListInUse: CONFLICT,
+    TopicInUse: CONFLICT,
+}
+_AWAY: dict[type[Exception], str] = {
+    OperationalError: "PostgreSQL does not answer",
+    KafkaError: "Kafka does not answer",
+}
+
+
+def install(app: FastAPI) -> None:
+    """Let the app answer with these."""
+    app.add_exception_handler(TasksRefused, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    for kind in _STATUS:
+        app.add_exception_handler(kind, _told)
+    for kind in _AWAY:
+        app.add_exception_handler(kind, _away)
+
+
+def problems(found: Iterable[Problem]) -> JSONResponse:
+    listed = [{"pointer": each.pointer, "message": each.message} for each in found]
+    return JSONResponse({"problems": listed}, UNPROCESSABLE)
+
+
+def below(refused: TasksRefused, prefix: str) -> TasksRefused:
+    """The same problems with pointers into what stood at `prefix`: a list of one task, say, at /0."""
+    return TasksRefused(Problem(p.pointer.removeprefix(prefix), p.message) for p in refused.problems)
+
+
+async def _refused(request: Request, error: TasksRefused) -> JSONResponse:
+    return problems(error.problems)
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    """FastAPI's findings; of those in the body, the place in it."""
+    found = []
+    for each in error.errors():
+        if each["type"] == "json_invalid":
+            found.append(Problem("", f"not JSON: {each['ctx']['error']} at character {each['loc'][-1]}"))
+            continue
+        where, *path = each["loc"]
+        pointer = "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
+        message = each["msg"][0].lower() + each["msg"][1:]
+        found.append(Problem(pointer, message if where == "body" else f"{where} {path[-1]}: {message}"))
+    return problems(found)
+
+
+async def _told(request: Request, error: Exception) -> JSONResponse:
+    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
+    return JSONResponse({"detail": str(error)}, status)
+
+
+async def _away(request: Request, error: Exception) -> JSONResponse:
+    said = next(said for kind, said in _AWAY.items() if isinstance(error, kind))
+    return JSONResponse({"detail": f"{said}: see `sluice status`"}, UNAVAILABLE)

@@ -1,0 +1,93 @@
+"""What is refused before anybody looks at it: other sites' pages, and bodies too large or no JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+#: The same bound as for a file of tasks.
+MAX_BODY = 1 << 20
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;|$)", re.IGNORECASE)
+_PORTS = {"http": 80, "https": 443}
+
+
+class Guard:
+    """ASGI middleware. A browser names the page that asks in `Origin`: only this site's own may change
+    anything, for the browser sends the login's cookie with every page's requests. Programs send no `Origin`.
+
+    own: the address that people use, where a proxy stands before the server.
+    """
+
+    def __init__(self, app: Any, own: Callable[[], str]) -> None:
+        self._app, self._own = app, own
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http" or scope["method"] in _SAFE:
+            await self._app(scope, receive, send)
+            return
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        origin = headers.get(b"origin")
+        if origin is not None and not self._same(origin, scope, headers.get(b"host", "")):
+            await _refuse(send, 403, f"origin {origin!r} may not do this: use the pages of this server")
+            return
+        length = headers.get(b"content-length", "0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            await _refuse(send, 413, f"the body is over {MAX_BODY} bytes: send less at once")
+            return
+        body = await _whole(receive)
+        if body is None:
+            await _refuse(send, 413, f"the body is over {MAX_BODY} bytes: send less at once")
+            return
+        if body and not _JSON.match(headers.get(b"content-type", "")):
+            await _refuse(send, 415, "the body must be JSON, with the header Content-Type: application/json")
+            return
+
+        async def replay() -> Any:
+            nonlocal body
+            if body is None:
+                return await receive()
+            sent, body = body, None
+            return {"type": "http.request", "body": sent, "more_body": False}
+
+        await self._app(scope, replay, send)
+
+    def _same(self, origin: str, scope: Any, host: str) -> bool:
+        allowed = {_place(f"{scope.get('scheme', 'http')}://{host}"), _place(self._own())}
+        place = _place(origin)
+        return place is not None and place in allowed
+
+
+def _place(url: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port; None where there are none, as for the origin "null"."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname and port else None
+
+
+async def _whole(receive: Any) -> bytes | None:
+    """The request's body, or None if it is too large (a chunked one does not say its length before)."""
+    pieces, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":  # the client is gone
+            return b""
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
+        if size > MAX_BODY:
+            return None
+        if not message.get("more_body", False):
+            return b"".join(pieces)
+
+
+async def _refuse(send: Any, status: int, detail: str) -> None:
+    body = json.dumps({"detail": detail}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,139 @@
+"""The JSON that the API answers with; what it takes is `sluice.tasks.TaskSpec` and its like."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from sluice.tasks import TopicSpec
+from sluice.tasks.store import Task
+from sluice.tasks.topics import Topic
+from sluice.tasks.trial import MAX_LINES
+
+
+class TaskOut(BaseModel):
+    """A task as it stands."""
+
+    id: int
+    version: int
+    name: str
+    topic: str
+    state: Literal["active", "paused", "failed"]
+    error: str | None = Field(description="Why a failed task is not counted.")
+    failed_at: datetime | None
+    since: datetime = Field(description="When this version was made.")
+    by: str
+    lists: dict[str, int] = Field(description="The value lists that it uses, and their versions.")
+    task: dict[str, Any] = Field(description="The task as it was given: what PUT takes.")
+
+    @classmethod
+    def of(cls, task: Task) -> TaskOut:
+        return cls(
+            id=task.task_id,
+            version=task.version,
+            name=task.name,
+            topic=task.topic,
+            state=task.state,
+            error=task.error,
+            failed_at=task.failed_at,
+            since=task.created_at,
+            by=task.created_by,
+            lists=dict(task.sets),
+            task=task.spec.document(),
+        )
+
+
+class ChangeOut(BaseModel):
+    """What applying one task did."""
+
+    name: str
+    action: Literal["created", "changed", "unchanged"]
+    id: int = Field(validation_alias="task_id")
+    version: int
+
+
+class DiffOut(BaseModel):
+    """What applying one task would do."""
+
+    name: str
+    action: Literal["created", "changed", "unchanged"]
+    fields: tuple[str, ...]
+    diff: str = Field(validation_alias="text", description="A unified diff of the task's YAML.")
+
+
+class HistoryOut(BaseModel):
+    """One thing that happened to a task."""
+
+    id: int = Field(validation_alias="task_id")
+    version: int
+    action: str
+    at: datetime
+    by: str
+    detail: str
+
+
+class TrialIn(BaseModel):
+    """The lines to try a task on: given ones, else the newest of its topic."""
+
+    lines: list[str] | None = Field(None, max_length=MAX_LINES)
+    sample: int = Field(10, ge=1, le=MAX_LINES)
+
+
+class NewTrialIn(TrialIn):
+    """The same for a task that is not applied."""
+
+    task: dict[str, Any]
+
+
+class ListIn(BaseModel):
+    """A value list's values."""
+
+    values: Any = Field(description="A list of texts.", json_schema_extra={"type": "array"})
+
+
+class ListOut(BaseModel):
+    """A value list as it stands."""
+
+    name: str
+    version: int
+    values: tuple[str, ...]
+    since: datetime = Field(validation_alias="created_at")
+    by: str = Field(validation_alias="created_by")
+    tasks: tuple[str, ...] = Field(description="The tasks that use it.")
+
+
+class ListChangeOut(BaseModel):
+    """What applying one list did, to itself and to the tasks that use it."""
+
+    name: str
+    action: Literal["created", "changed", "unchanged"]
+    version: int
+    tasks: tuple[ChangeOut, ...]
+
+
+class TopicOut(BaseModel):
+    """What a topic's lines look like; `by` is null where nobody described it."""
+
+    topic: TopicSpec
+    tasks: int
+    since: datetime | None
+    by: str | None
+
+    @classmethod
+    def of(cls, topic: Topic) -> TopicOut:
+        return cls(topic=topic.spec, tasks=topic.tasks, since=topic.created_at, by=topic.created_by)
+
+
+class ProblemOut(BaseModel):
+    """One thing that is wrong with a request's body."""
+
+    pointer: str = Field(description="A JSON pointer into the body.")
+    message: str
+
+
+class Problems(BaseModel):
+    """Why a body is refused."""
+
+    problems: list[ProblemOut]

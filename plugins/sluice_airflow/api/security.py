@@ -1,0 +1,41 @@
+"""Who may do what: Airflow says who asks, and the rights are those on its DAGs.
+
+Reading needs the right to read DAGs, writing the right to edit them: in Airflow's simple auth manager the
+roles viewer and up, and user and up. The lines of the live topic hold personal data, so a trial on them needs
+the right to write.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.core_api.security import GetUserDep
+from fastapi import Depends, HTTPException, status
+
+
+def may(method: Literal["GET", "PUT"], user: BaseUser) -> bool:
+    """Whether the user may read (GET) or edit (PUT) all DAGs."""
+    return get_auth_manager().is_authorized_dag(method=method, user=user)
+
+
+def reader(user: GetUserDep) -> BaseUser:
+    """The logged-in user, who may read."""
+    if not may("GET", user):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "you may not read DAGs, so not Sluice's tasks either")
+    return user
+
+
+def writer(user: GetUserDep) -> BaseUser:
+    """The logged-in user, who may write."""
+    if not may("PUT", user):
+        raise HTTPException(
+            status.HTTP_403_FORBIDDEN,
+            "you may not edit DAGs, so you may not do this: ask for a role that may, e.g. user",
+        )
+    return user
+
+
+Reader = Annotated[BaseUser, Depends(reader)]
+Writer = Annotated[BaseUser, Depends(writer)]

@@ -1,0 +1,39 @@
+"""Where the API's answers come from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import sqlalchemy as sa
+from fastapi import Depends
+
+from sluice.settings import get_settings
+from sluice.storage.postgres import engine
+from sluice.tasks.lists import ValueLists
+from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
+
+
+def database() -> sa.Engine:
+    """The instance's database."""
+    return engine(get_settings())
+
+
+Database = Annotated[sa.Engine, Depends(database)]
+
+
+def task_store(database: Database) -> TaskStore:
+    return TaskStore(database)
+
+
+def value_lists(database: Database) -> ValueLists:
+    return ValueLists(database)
+
+
+def topic_store(database: Database) -> TopicStore:
+    return TopicStore(database)
+
+
+Tasks = Annotated[TaskStore, Depends(task_store)]
+Lists = Annotated[ValueLists, Depends(value_lists)]
+Topics = Annotated[TopicStore, Depends(topic_store)]

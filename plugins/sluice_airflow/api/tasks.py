@@ -1,0 +1,140 @@
+"""Tasks: what is counted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from fastapi import APIRouter, Body, HTTPException, Response, status
+
+from sluice.settings import get_settings
+from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
+from sluice.tasks.store import TaskStore
+from sluice.tasks.trial import LineTrial, trial
+from sluice.transmission.sample import sample
+from sluice_airflow.api.errors import below
+from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn
+from sluice_airflow.api.security import Reader, Writer, may
+from sluice_airflow.api.stores import Tasks
+
+router = APIRouter(tags=["tasks"])
+
+_TASK = {"$ref": "#/components/schemas/TaskSpec"}
+Document = Annotated[
+    Any, Body(description="A task, written out or as {name, sql, timezone}.", json_schema_extra=_TASK)
+]
+Documents = Annotated[
+    Any, Body(description="A list of tasks.", json_schema_extra={"type": "array", "items": _TASK})
+]
+
+
+@router.get("/tasks")
+def list_tasks(user: Reader, tasks: Tasks, topic: str | None = None) -> list[TaskOut]:
+    """The tasks there are, by name."""
+    return [TaskOut.of(task) for task in tasks.list(topic)]
+
+
+@router.post("/tasks")
+def apply_tasks(user: Writer, tasks: Tasks, documents: Documents) -> list[ChangeOut]:
+    """Create what is new, give a new version to what changed, all or nothing; tasks not named stay."""
+    changes = tasks.apply(_specs(documents), user.get_name())
+    return [ChangeOut.model_validate(asdict(change)) for change in changes]
+
+
+@router.post("/diff")
+def diff_tasks(user: Reader, tasks: Tasks, documents: Documents) -> list[DiffOut]:
+    """What applying these tasks would do; nothing is changed."""
+    return [DiffOut.model_validate(asdict(found)) for found in tasks.diff(_specs(documents))]
+
+
+@router.post("/test")
+def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> list[LineTrial]:
+    """Try a task that is not applied on lines: what each part of it took, and why a line is not counted."""
+    try:
+        (spec,) = parse_documents([wanted.task])
+    except TasksRefused as refused:
+        raise _at_task(below(refused, "/0")) from None
+    try:
+        return _trial(tasks, spec, wanted, user)
+    except TasksRefused as refused:
+        raise _at_task(refused) from None
+
+
+@router.post("/tasks/{name}:pause")
+def pause_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
+    """Count the task no more, from the next batch on."""
+    return TaskOut.of(tasks.pause(name, user.get_name()))
+
+
+@router.post("/tasks/{name}:resume")
+def resume_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
+    """Count a paused or failed task again, from the next batch on."""
+    return TaskOut.of(tasks.resume(name, user.get_name()))
+
+
+@router.get("/tasks/{name}/history")
+def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
+    """Who changed what and when, also of deleted tasks of that name."""
+    return [HistoryOut.model_validate(asdict(entry)) for entry in tasks.history(name)]
+
+
+@router.post("/tasks/{name}/test")
+def test_task(name: str, user: Reader, tasks: Tasks, wanted: TrialIn) -> list[LineTrial]:
+    """Try a task on lines."""
+    return _trial(tasks, tasks.get(name).spec, wanted, user)
+
+
+@router.get("/tasks/{name}")
+def get_task(name: str, user: Reader, tasks: Tasks) -> TaskOut:
+    """One task."""
+    return TaskOut.of(tasks.get(name))
+
+
+@router.put("/tasks/{name}", responses={status.HTTP_201_CREATED: {"model": TaskOut}})
+def put_task(name: str, user: Writer, tasks: Tasks, document: Document, response: Response) -> TaskOut:
+    """Create the task, or give it a new version if it changed. The body may leave out its name."""
+    if isinstance(document, dict):
+        document = {"name": name, **document}
+    try:
+        (spec,) = parse_documents([document])
+        if spec.name != name:
+            raise TasksRefused([Problem("/0/name", f"{spec.name!r}: the address says {name!r}")])
+        (change,) = tasks.apply([spec], user.get_name())
+    except TasksRefused as refused:
+        raise below(refused, "/0") from None
+    response.status_code = status.HTTP_201_CREATED if change.action == "created" else status.HTTP_200_OK
+    return TaskOut.of(tasks.get(name))
+
+
+@router.delete("/tasks/{name}")
+def delete_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
+    """Stop counting the task; its results stay. The answer is the task as it was."""
+    return TaskOut.of(tasks.delete(name, user.get_name()))
+
+
+def _specs(documents: Any) -> list[TaskSpec]:
+    if not isinstance(documents, list) or not documents:
+        raise TasksRefused([Problem("", "a list of tasks is expected: [{...}, ...]")])
+    return parse_documents(documents)
+
+
+def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) -> list[LineTrial]:
+    try:
+        resolved, topic = tasks.resolved(spec)
+    except TasksRefused as refused:
+        raise below(refused, "/0") from None
+    if wanted.lines is None:
+        if not may("PUT", user):
+            raise HTTPException(
+                status.HTTP_403_FORBIDDEN, "you may not edit DAGs, so not see live lines either: send lines"
+            )
+        lines = sample(get_settings(), spec.topic, wanted.sample)
+    else:
+        # JSON can write half a surrogate pair: the engine then sees bytes that are no UTF-8.
+        lines = [line.encode("utf-8", "surrogatepass") for line in wanted.lines]
+    return trial(resolved, topic, lines)
+
+
+def _at_task(refused: TasksRefused) -> TasksRefused:
+    return TasksRefused(Problem(f"/task{p.pointer}", p.message) for p in refused.problems)

@@ -1,0 +1,348 @@
+"""The REST API as a program meets it. Airflow's login is a double here, and real in test_api_live.py."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from tests.statistics.engine_samples import line
+from tests.tasks.database import sqlite
+
+OWN = "http://sluice.example:8080"
+API = "/api/v1"
+HITS = {"name": "hits", "topic": "logs", "period": "1m", "metrics": ["count"]}
+STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
+
+
+class Login:
+    """A double of Airflow's auth manager: whoever is logged in (nobody, to begin with), in one role."""
+
+    roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "stranger": set()}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.name: str | None = None
+        self.role = "stranger"
+
+    def as_(self, role: str, name: str = "ann") -> None:
+        self.name, self.role = name, role
+
+    def get_name(self) -> str:
+        return str(self.name)
+
+    def is_authorized_dag(self, *, method: str, user: Login) -> bool:
+        return method in self.roles[user.role]
+
+    def user(self) -> Login:
+        from fastapi import HTTPException
+
+        if self.name is None:
+            raise HTTPException(401, "Not authenticated")
+        return self
+
+
+@pytest.fixture
+def login(monkeypatch: pytest.MonkeyPatch) -> Login:
+    from sluice_airflow.api import security
+
+    double = Login()
+    monkeypatch.setattr(security, "get_auth_manager", lambda: double)
+    return double
+
+
+@pytest.fixture
+def database() -> sa.Engine:
+    return sqlite()
+
+
+@pytest.fixture
+def client(login: Login, database: sa.Engine) -> TestClient:
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from sluice_airflow.api import app as module
+    from sluice_airflow.api import stores
+
+    app = module.make_app(own=lambda: OWN)
+    app.dependency_overrides[get_user] = login.user
+    app.dependency_overrides[stores.database] = lambda: database
+    return TestClient(app, base_url="http://127.0.0.1:21080")
+
+
+JSON = {"content-type": "application/json"}
+
+
+def with_status(**changes: Any) -> dict[str, Any]:
+    return {**HITS, "dimensions": [{**STATUS, **changes}]}
+
+
+def problems(response: Any) -> list[str]:
+    assert response.status_code == 422, response.text
+    return [each["pointer"] for each in response.json()["problems"]]
+
+
+READS = [
+    ("GET", "/tasks"),
+    ("GET", "/tasks/hits"),
+    ("GET", "/tasks/hits/history"),
+    ("POST", "/tasks/hits/test"),
+    ("POST", "/test"),
+    ("POST", "/diff"),
+    ("GET", "/lists"),
+    ("GET", "/lists/good"),
+    ("GET", "/topics"),
+    ("GET", "/topics/logs"),
+    ("GET", "/openapi.json"),
+]
+WRITES = [
+    ("POST", "/tasks"),
+    ("PUT", "/tasks/hits"),
+    ("DELETE", "/tasks/hits"),
+    ("POST", "/tasks/hits:pause"),
+    ("POST", "/tasks/hits:resume"),
+    ("PUT", "/lists/good"),
+    ("DELETE", "/lists/good"),
+    ("PUT", "/topics/logs"),
+]
+
+
+def test_the_tables_of_this_test_name_every_route(client: TestClient) -> None:
+    from fastapi.routing import APIRoute
+
+    there = {
+        (method, route.path.removeprefix(API).replace("{name}", "logs" if "topics" in route.path else "good"))
+        for route in routes(client.app)
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+    named = {(method, path.replace("hits", "good")) for method, path in (*READS, *WRITES)}
+    assert there == named
+
+
+def routes(app: Any) -> list[Any]:
+    """Also those of routers that were included: newer versions of FastAPI keep these apart."""
+    found = []
+    for route in app.routes:
+        inner = getattr(route, "routes", None)
+        found += routes(route) if inner else [route]
+    return found
+
+
+@pytest.mark.parametrize(("method", "path"), [*READS, *WRITES])
+def test_nothing_without_a_login_or_a_right(client: TestClient, login: Login, method: str, path: str) -> None:
+    assert client.request(method, API + path, json={}).status_code == 401
+    login.as_("stranger")
+    assert client.request(method, API + path, json={}).status_code == 403
+
+
+@pytest.mark.parametrize(("method", "path"), WRITES)
+def test_a_viewer_does_not_write(client: TestClient, login: Login, method: str, path: str) -> None:
+    login.as_("viewer")
+    response = client.request(method, API + path, json=HITS)
+    assert (response.status_code, "may not edit DAGs" in response.text) == (403, True)
+
+
+def test_a_task_from_put_to_delete(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    made = client.put(f"{API}/tasks/hits", json={**HITS, "dimensions": [STATUS]})
+    assert (made.status_code, made.json()["by"], made.json()["version"]) == (201, "ann", 1)
+    again = client.put(f"{API}/tasks/hits", json=made.json()["task"])  # what it says is what it takes
+    assert (again.status_code, again.json()["version"]) == (200, 1)
+    login.as_("user", "bob")
+    body = {key: value for key, value in HITS.items() if key != "name"}
+    assert client.put(f"{API}/tasks/hits", json={**body, "period": "5m"}).json()["version"] == 2
+    assert client.post(f"{API}/tasks/hits:pause").json()["state"] == "paused"
+    assert client.post(f"{API}/tasks/hits:resume").json()["state"] == "active"
+    assert [task["name"] for task in client.get(f"{API}/tasks", params={"topic": "logs"}).json()] == ["hits"]
+    assert client.get(f"{API}/tasks", params={"topic": "other"}).json() == []
+    assert client.delete(f"{API}/tasks/hits").json()["version"] == 2
+    for method in ("GET", "DELETE"):
+        assert client.request(method, f"{API}/tasks/nothing").status_code == 404
+    entries = client.get(f"{API}/tasks/hits/history").json()
+    assert [(entry["action"], entry["by"]) for entry in entries] == [
+        ("created", "ann"),
+        ("changed", "bob"),
+        ("paused", "bob"),
+        ("resumed", "bob"),
+        ("deleted", "bob"),
+    ]
+
+
+def test_several_tasks_at_once_all_or_nothing(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    bad = {**HITS, "name": "sizes", "metrics": ["sum"], "colour": "red"}
+    assert problems(client.post(f"{API}/tasks", json=[HITS, bad])) == ["/1/colour"]
+    assert client.get(f"{API}/tasks").json() == []
+    changes = client.post(f"{API}/tasks", json=[HITS, {**HITS, "name": "more"}]).json()
+    assert [(each["name"], each["action"]) for each in changes] == [("hits", "created"), ("more", "created")]
+    (found,) = client.post(f"{API}/diff", json=[{**HITS, "period": "1h"}]).json()
+    assert (found["action"], found["fields"]) == ("changed", ["period"])
+    assert "+  period: 1h" in found["diff"]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ({**HITS, "period": "1y"}, ["/period"]),
+        ({**HITS, "period": 60}, ["/period"]),
+        (with_status(extract={"regex": "(?=x)"}), ["/dimensions/0/extract"]),
+        (with_status(extract={"field": "colour"}), ["/dimensions/0/extract/field"]),
+        (with_status(filter={"mode": "white", "set": "x"}), ["/dimensions/0/filter/set"]),
+        (with_status(filter={"mode": "white", "values": ["a\0b"]}), ["/dimensions"]),
+        ({**HITS, "name": "other"}, ["/name"]),
+        ({**HITS, "topic": "a\0b"}, ["/topic"]),
+        ([HITS], [""]),
+        ("hits", [""]),
+        (None, [""]),
+        ({"sql": "DROP TABLE tasks"}, ["/sql"]),
+        ({"sql": "SELECT count(*) FROM logs GROUP BY period('60s') HAVING count(*) > 1"}, ["/sql"]),
+    ],
+)
+def test_what_is_refused_says_where(client: TestClient, login: Login, body: Any, pointers: list[str]) -> None:
+    login.as_("user")
+    response = client.put(f"{API}/tasks/hits", content=json.dumps(body), headers=JSON)
+    assert problems(response) == pointers, response.text
+    assert client.get(f"{API}/tasks").json() == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a": 1', b"[" * 200_000])
+def test_what_is_no_json(client: TestClient, login: Login, content: bytes) -> None:
+    login.as_("user")
+    response = client.put(f"{API}/tasks/hits", content=content, headers=JSON)
+    assert response.status_code in (400, 422)
+
+
+def test_a_form_is_no_json(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    assert client.put(f"{API}/tasks/hits", data=HITS).status_code == 415
+    assert client.put(f"{API}/tasks/hits", content=json.dumps(HITS)).status_code == 415
+
+
+def test_lists_and_the_tasks_that_use_them(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    assert client.put(f"{API}/lists/good", json={"values": ["200"]}).status_code == 201
+    dimension = {**STATUS, "filter": {"mode": "white", "set": "good"}}
+    assert client.put(f"{API}/tasks/hits", json={**HITS, "dimensions": [dimension]}).json()["lists"] == {
+        "good": 1
+    }
+    changed = client.put(f"{API}/lists/good", json={"values": ["200", "304"]})
+    assert (changed.status_code, changed.json()["tasks"][0]["version"]) == (200, 2)
+    assert client.get(f"{API}/lists/good").json()["tasks"] == ["hits"]
+    assert client.delete(f"{API}/lists/good").status_code == 409
+    assert client.delete(f"{API}/lists/nothing").status_code == 404
+    for values in ([], [1], "x", None, ["a\u0000"], ["\ud800"]):
+        refused = client.put(f"{API}/lists/good", content=json.dumps({"values": values}), headers=JSON)
+        assert problems(refused) == ["/values"]
+    assert problems(client.put(f"{API}/lists/Good", json={"values": ["x"]})) == ["/values"]
+    assert problems(client.put(f"{API}/lists/good", json={})) == ["/values"]
+    client.delete(f"{API}/tasks/hits")
+    assert client.delete(f"{API}/lists/good").status_code == 200
+
+
+def test_topics(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    shop = {"format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
+    assert client.get(f"{API}/topics/shop").json()["format"] == "combined"
+    assert client.put(f"{API}/topics/shop", json=shop).status_code == 201
+    assert client.put(f"{API}/topics/shop", json=shop).status_code == 200
+    assert [topic["topic"]["format"] for topic in client.get(f"{API}/topics").json()] == ["json"]
+    assert problems(client.put(f"{API}/topics/shop", json={"format": "xml"})) == ["/format"]
+    assert problems(client.put(f"{API}/topics/_shop", json=shop)) == ["/name"]
+    assert problems(client.get(f"{API}/topics/_shop")) == ["/name"]
+
+
+def test_a_trial_on_given_lines(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    client.put(f"{API}/tasks/hits", json={**HITS, "dimensions": [STATUS]})
+    login.as_("viewer")
+    lines = [line(status="404").decode(), "<script>alert(1)</script>\x00", "\ud800"]
+    found = client.post(f"{API}/tasks/hits/test", content=json.dumps({"lines": lines}), headers=JSON).json()
+    assert [(each["counted"], each["why"]) for each in found] == [
+        (True, ""),
+        (False, "dead letter: no event time"),
+        (False, "dead letter: no event time"),
+    ]
+    assert found[0]["series"] == {"status": "404"}
+    body = {"task": {**HITS, "dimensions": [STATUS]}, "lines": lines[:1]}
+    assert client.post(f"{API}/test", json=body).json() == found[:1]
+    wrong = {**HITS, "period": "1y"}
+    assert problems(client.post(f"{API}/test", json={"task": wrong, "lines": []})) == ["/task/period"]
+    unknown = {**HITS, "dimensions": [{**STATUS, "filter": {"mode": "white", "set": "x"}}]}
+    assert problems(client.post(f"{API}/test", json={"task": unknown, "lines": []})) == [
+        "/task/dimensions/0/filter/set"
+    ]
+    assert problems(client.post(f"{API}/tasks/hits/test", json={"lines": ["x"] * 1001})) == ["/lines"]
+
+
+def test_live_lines_are_for_those_who_may_write(
+    client: TestClient, login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sluice_airflow.api import tasks
+
+    monkeypatch.setattr(tasks, "sample", lambda settings, topic, count: [line()] * count)
+    login.as_("user")
+    client.put(f"{API}/tasks/hits", json=HITS)
+    assert len(client.post(f"{API}/tasks/hits/test", json={"sample": 3}).json()) == 3
+    login.as_("viewer")
+    assert client.post(f"{API}/tasks/hits/test", json={"sample": 3}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        (None, 201),
+        ("http://127.0.0.1:21080", 201),  # as the request was addressed
+        (OWN, 201),  # as people address it, through a proxy
+        ("http://evil.example", 403),
+        ("http://127.0.0.1", 403),  # another port is another site
+        ("https://127.0.0.1:21080", 403),
+        ("http://127.0.0.1:21080.evil.example", 403),
+        ("null", 403),
+        ("", 403),
+        ("http://[", 403),
+    ],
+)
+def test_another_sites_page_changes_nothing(
+    client: TestClient, login: Login, origin: str | None, status: int
+) -> None:
+    login.as_("user")
+    headers = {} if origin is None else {"origin": origin}
+    assert client.put(f"{API}/tasks/hits", json=HITS, headers=headers).status_code == status
+    assert client.get(f"{API}/tasks", headers=headers).status_code == 200
+
+
+def test_a_body_is_bounded_whether_or_not_it_says_its_length(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    address = f"{API}/lists/good"
+    large = json.dumps({"values": ["x" * 1024] * 1025}).encode()
+    assert client.put(address, content=large, headers=JSON).status_code == 413
+    assert client.put(address, content=iter([large[:99], large[99:]]), headers=JSON).status_code == 413
+    fitting = json.dumps({"values": ["x" * 1024]}).encode()
+    assert client.put(address, content=iter([fitting[:9], fitting[9:]]), headers=JSON).status_code == 201
+
+
+def test_the_openapi_document_knows_what_a_task_is(client: TestClient, login: Login) -> None:
+    login.as_("viewer")
+    document = client.get(f"{API}/openapi.json").json()
+    assert f"{API}/tasks/{{name}}:pause" in document["paths"]
+    schemas = document["components"]["schemas"]
+    assert {"TaskSpec", "TopicSpec", "Extract", "Problems"} <= set(schemas)
+    named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
+    assert named <= set(schemas)
+
+
+def test_airflow_finds_the_plugin_and_loads_no_api_with_it() -> None:
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    code = (
+        "import sys; sys.path.insert(0, 'plugins'); import sluice_plugin; "
+        "app, = sluice_plugin.SluicePlugin.fastapi_apps; "
+        "assert app['url_prefix'] == '/sluice'; assert 'sluice_airflow.api.app' not in sys.modules"
+    )
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=60)

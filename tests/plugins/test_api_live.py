@@ -1,0 +1,123 @@
+"""The REST API in the real Airflow, behind its real login."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import httpx
+import jwt
+import pytest
+
+from sluice.settings import Settings, read_secret
+from sluice.stack.airflow_api import Airflow
+from sluice.storage.postgres import engine
+from sluice.tasks.store import TaskStore
+from tests.statistics.engine_samples import line
+
+pytestmark = pytest.mark.stack
+
+API = "/sluice/api/v1"
+BODY = {
+    "topic": "api-live",
+    "period": "1m",
+    "dimensions": [{"name": "status", "extract": {"delimiter": " ", "index": 8}}],
+    "metrics": ["count"],
+}
+
+
+@pytest.fixture(scope="module")
+def token(stack: Settings) -> str:
+    with Airflow(stack) as airflow:
+        return airflow.token()
+
+
+@pytest.fixture
+def http(stack: Settings) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=stack.airflow.url, timeout=120, trust_env=False) as client:
+        yield client
+
+
+@pytest.fixture
+def name(stack: Settings) -> Iterator[str]:
+    unique = f"t{uuid.uuid4().hex[:12]}"
+    yield unique
+    store = TaskStore(engine(stack))
+    if any(task.name == unique for task in store.list()):
+        store.delete(unique, "test")
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def as_role(stack: Settings, token: str, role: str) -> str:
+    """The same login in another role, signed with Airflow's own key: the stack has no such user."""
+    claims = jwt.decode(token, options={"verify_signature": False})
+    header = jwt.get_unverified_header(token)
+    claims |= {"sub": role, "role": role.upper(), "jti": uuid.uuid4().hex}
+    secret = read_secret(stack.home, "airflow_jwt")
+    return jwt.encode(
+        claims, secret, algorithm=header["alg"], headers={k: header[k] for k in ("kid",) if k in header}
+    )
+
+
+def test_nothing_without_a_login(http: httpx.Client, token: str, name: str) -> None:
+    for headers in ({}, bearer("x.y.z"), bearer(token[:-4] + "AAAA")):
+        assert http.get(f"{API}/tasks", headers=headers).status_code in (401, 403)
+    assert http.get(f"{API}/tasks").status_code == 401
+    assert http.put(f"{API}/tasks/{name}", json=BODY).status_code == 401
+    assert http.get(f"{API}/openapi.json").status_code == 401
+
+
+def test_a_viewer_does_not_write(http: httpx.Client, stack: Settings, token: str, name: str) -> None:
+    viewer = bearer(as_role(stack, token, "viewer"))
+    assert http.get(f"{API}/tasks", headers=viewer).status_code == 200
+    assert http.put(f"{API}/tasks/{name}", json=BODY, headers=viewer).status_code == 403
+    user = bearer(as_role(stack, token, "user"))
+    assert http.put(f"{API}/tasks/{name}", json=BODY, headers=user).status_code == 201
+
+
+def test_the_cookie_of_the_pages_is_a_login_for_these_pages_only(
+    http: httpx.Client, stack: Settings, token: str, name: str
+) -> None:
+    cookies = {"Cookie": f"_token={token}"}
+    assert http.get(f"{API}/tasks", headers=cookies).status_code == 200
+    address = f"{API}/tasks/{name}"
+    foreign = http.put(address, json=BODY, headers={**cookies, "Origin": "http://evil.example"})
+    assert (foreign.status_code, "origin" in foreign.text) == (403, True)
+    own = http.put(address, json=BODY, headers={**cookies, "Origin": stack.airflow.url.rstrip("/")})
+    assert own.status_code == 201
+
+
+def test_from_put_to_delete(http: httpx.Client, stack: Settings, token: str, name: str) -> None:
+    http.headers |= bearer(token)
+    address = f"{API}/tasks/{name}"
+    refused = http.put(address, json={**BODY, "dimensions": [{"name": "d", "extract": {"regex": "("}}]})
+    assert refused.status_code == 422
+    assert refused.json()["problems"][0]["pointer"] == "/dimensions/0/extract"
+    assert http.get(address).status_code == 404
+    made = http.put(address, json=BODY)
+    assert (made.status_code, made.json()["by"]) == (201, stack.airflow.user)
+    assert http.post(f"{address}:pause").json()["state"] == "paused"
+    assert http.post(f"{address}:resume").json()["state"] == "active"
+    lines = [line(status="404").decode()]
+    (tried,) = http.post(f"{address}/test", json={"lines": lines}).json()
+    assert (tried["counted"], tried["series"]) == (True, {"status": "404"})
+    assert [task["name"] for task in http.get(f"{API}/tasks", params={"topic": "api-live"}).json()] == [name]
+    (found,) = http.post(f"{API}/diff", json=[{**BODY, "name": name, "period": "5m"}]).json()
+    assert found["fields"] == ["period"]
+    assert http.delete(address).status_code == 200
+    actions = [entry["action"] for entry in http.get(f"{address}/history").json()]
+    assert actions == ["created", "paused", "resumed", "deleted"]
+    assert "/api/v1/tasks" in http.get(f"{API}/openapi.json").json()["paths"]
+
+
+def test_lists_and_topics(http: httpx.Client, token: str, name: str) -> None:
+    http.headers |= bearer(token)
+    assert http.put(f"{API}/lists/{name}", json={"values": ["a"]}).status_code == 201
+    assert http.get(f"{API}/lists/{name}").json()["values"] == ["a"]
+    assert http.delete(f"{API}/lists/{name}").status_code == 200
+    topic = {"format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
+    assert http.put(f"{API}/topics/{name}", json=topic).status_code == 201
+    assert http.get(f"{API}/topics/{name}").json()["format"] == "json"
