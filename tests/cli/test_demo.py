@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, stretches, usable
+from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, stretches, usable
+from sluice.settings import ROOT
+from sluice.storage import postgres
+from sluice.tasks import parse_tasks
+from sluice.tasks.store import TaskStore
+from tests.tasks.database import sqlite
 
 
 def days(*numbers: int) -> list[date]:
@@ -54,3 +59,23 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
     empty.touch()
     with pytest.raises(NoLog, match="empty"):
         usable(empty, tmp_path)
+
+
+def test_the_demo_counts_the_examples_in_place_of_what_a_new_platform_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    database = sqlite()
+    monkeypatch.setattr(postgres, "engine", lambda settings: database)
+    store = TaskStore(database)
+    store.apply(parse_tasks((ROOT / "include" / "tasks.yaml").read_text()), "sluice")
+    settings: Any = SimpleNamespace(root=ROOT)
+    said: list[str] = []
+    apply_tasks(settings, said.append)
+    apply_tasks(settings, said.append)
+    names = {task.name for task in parse_tasks((ROOT / "include/examples/twelve_tasks.yaml").read_text())}
+    assert {(task.name, task.version, task.state) for task in store.list("logs")} == {
+        (name, 1, "active") for name in names
+    }
+    assert all(not task.spec.sets for task in store.active("logs"))
+    assert said[0] == said[1]
+    assert said[0].startswith("12 tasks, ")

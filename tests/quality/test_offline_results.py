@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -12,13 +11,12 @@ import pytest
 
 from sluice.quality.compare import OFFLINE_RESULTS
 from sluice.quality.offline_results import of_day, of_days, of_task, within
-from sluice.settings import Settings
 from sluice.statistics.day_results import result_rows
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import results
-from sluice.storage.hive import Hive, Rows
 from sluice.tasks import ActiveTask, TaskSpec
+from tests.quality.stores import StoredHive
 from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 METRICS = ["count", "sum", "avg", "unique", "stddev", "p50", "p95", "top3"]
@@ -41,48 +39,19 @@ def lines(day: int, number: int) -> list[bytes]:
     ]
 
 
-class Stored(Hive):
-    """Hive as a nightly run would have filled it with each day's lines; answers by the shape of a query."""
+class Stored(StoredHive):
+    """Hive as nightly runs fill it with one task's results of each day's lines."""
 
     def __init__(self, of: TaskSpec, days: dict[date, list[bytes]]) -> None:
-        super().__init__(Settings(instance="test"))
         self.task = ActiveTask(1, 1, of)
-        self.queries: list[tuple[str, dict[str, Any]]] = []
-        self.days = {
-            day.isoformat(): result_rows(
-                merge(count(records(some), plan(of)).partials), self.task
-            ).to_pylist()
-            for day, some in days.items()
-        }
-
-    def query(self, sql: str, params: Any = None) -> Rows:
-        self.queries.append((sql, params))
-        first = params.get("day") or params.get("first") or min(self.days)
-        last = params.get("day") or params.get("last") or max(self.days)
-        rows = [
-            (day, round(row["period_start"].timestamp() * 1000), row)
-            for day, some in self.days.items()
-            for row in some
-            if first <= day <= last
-        ]
-        if "start" in params:
-            rows = [(day, ms, row) for day, ms, row in rows if params["start"] <= ms < params["end"]]
-        if "GROUP BY" in sql:
-            shared = {ms: sorted(d for d, start, _ in rows if start == ms) for _, ms, _ in rows}
-            return Rows([], [(ms, days[0], days[-1]) for ms, days in shared.items() if days[0] < days[-1]])
-        if " IN (" in sql:
-            wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
-            rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
-        return Rows([], [(ms, row["series"], *self._columns(sql, row)) for _, ms, row in rows])
-
-    def _columns(self, sql: str, row: dict[str, Any]) -> list[Any]:
-        found = []
-        for column in sql.partition("series, ")[2].partition(" FROM")[0].split(", "):
-            name, key = column.removeprefix("base64(").removesuffix(")").removesuffix("']").split("['")
-            value = dict(row[name]).get(key)
-            encoded = column.startswith("base64(") and value is not None
-            found.append(b64encode(value).decode() if encoded else value)
-        return found
+        super().__init__(
+            {
+                day.isoformat(): result_rows(
+                    merge(count(records(some), plan(of)).partials), self.task
+                ).to_pylist()
+                for day, some in days.items()
+            }
+        )
 
 
 def online(of: TaskSpec, some: list[bytes]) -> dict[bytes, dict[str, Any]]:
@@ -133,7 +102,7 @@ def test_only_what_the_metrics_need_is_fetched() -> None:
     of = spec(period="7d")
     hive = Stored(of, {date(2015, 5, 17): lines(0, 3), date(2015, 5, 18): lines(1, 3)})
     of_task(hive, hive.task)
-    (merged,) = (sql for sql, _ in hive.queries if "base64" in sql)
+    (merged,) = (sql for sql in hive.queries if "base64" in sql)
     assert merged.count("base64") == 1
     assert "accumulators['lines']" in merged
 
@@ -143,5 +112,5 @@ def test_days_written_before_there_were_texts_and_errors_are_read() -> None:
     hive = Stored(of, {date(2015, 5, 17): lines(0, 9)})
     for rows in hive.days.values():
         for row in rows:
-            row["texts"] = row["errors"] = ()
+            row |= {"texts": (), "errors": ()}
     assert set(of_task(hive, hive.task).column("error").to_pylist()) == {None}

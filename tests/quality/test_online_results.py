@@ -1,6 +1,4 @@
 import re
-from collections.abc import Iterator
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,11 +6,10 @@ from hypothesis import strategies as st
 from sluice.quality.compare import ONLINE_RESULTS
 from sluice.quality.online_results import ends_near, online_results
 from sluice.statistics.rowkey import RowKey
-from sluice.storage.hbase import HBase
 from sluice.tasks import ActiveTask
+from tests.quality.stores import FILTER as PATTERN
+from tests.quality.stores import StoredHBase
 from tests.statistics.engine_samples import spec
-
-PATTERN = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
 
 
 @given(
@@ -55,31 +52,13 @@ def test_single_periods_are_named_one_by_one(starts: list[int]) -> None:
         assert (start + 1 in starts) == bool(re.search(pattern[1], f"1v1_path_/a_count_{start + 1}"))
 
 
-class Table(HBase):
-    """Rows that stand in HBase, with what was asked for them."""
-
-    def __init__(self, rows: dict[bytes, dict[bytes, bytes]]) -> None:
-        super().__init__("127.0.0.1", 9)
-        self.rows = rows
-        self.scans: list[dict[str, Any]] = []
-
-    def scan(self, table: str, **wanted: Any) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:  # type: ignore[override]
-        self.scans.append(wanted)
-        pattern = PATTERN.fullmatch(wanted["row_filter"])
-        assert pattern is not None
-        for row, cells in sorted(self.rows.items()):
-            found = {name: value for name, value in cells.items() if name in wanted["columns"]}
-            if row.startswith(wanted["prefix"]) and re.search(pattern[1], row.decode()) and found:
-                yield row, found
-
-
 def row(start: int, status: str = "200", metric: str = "count") -> bytes:
     return RowKey(1, 1, (("status", status),), metric, start).encode()
 
 
 def test_one_scan_reads_a_days_periods_and_those_that_it_shares() -> None:
     week = DAY - 3 * DAY_MS
-    table = Table(
+    table = StoredHBase(
         {
             row(DAY): {b"r:o": b"1", b"r:f": b"9"},
             row(DAY + DAY_MS - 60_000, metric="p95"): {b"r:o": b"2.5", b"r:oe": b"0.25"},

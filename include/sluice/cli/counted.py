@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from sluice.settings import Settings
 from sluice.tasks import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
@@ -186,13 +188,19 @@ def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> 
 
 def _offline(settings: Settings, task: ActiveTask, starts: range) -> Iterator[Result]:
     from sluice.quality.offline_results import of_task
-    from sluice.statistics.rowkey import RowKey
     from sluice.storage.hive import Hive
 
     with Hive(settings) as hive:
-        found = of_task(hive, task, starts)
-    columns = (found.column(name).to_pylist() for name in ("row", "value", "text", "error"))
-    for row, number, text, error in zip(*columns, strict=True):
+        yield from results_of(of_task(hive, task, starts))
+
+
+def results_of(found: pa.Table) -> Iterator[Result]:
+    """Results out of `compare.ONLINE_RESULTS` or `compare.OFFLINE_RESULTS`."""
+    from sluice.statistics.rowkey import RowKey
+
+    numbers = found.column("value").to_pylist() if "value" in found.column_names else [None] * len(found)
+    columns = (found.column(name).to_pylist() for name in ("row", "text", "error"))
+    for row, text, error, number in zip(*columns, numbers, strict=True):
         key = RowKey.decode(row)
         dims = tuple(value for _, value in key.dimensions)
         value = number if text is None else _value(text.encode())

@@ -1,0 +1,72 @@
+"""Hive and HBase with what a test put there, answering just the queries that comparisons ask."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sluice.settings import Settings
+from sluice.storage.hbase import Cells, HBase
+from sluice.storage.hive import Hive, Rows
+
+FILTER = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
+
+
+class StoredHive(Hive):
+    """`task_results` by day: rows of `day_results.RESULTS`."""
+
+    def __init__(self, days: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+        super().__init__(Settings(instance="test"))
+        self.days = days
+        self.queries: list[str] = []
+
+    def query(self, sql: str, params: Any = None) -> Rows:
+        self.queries.append(sql)
+        first = params.get("day") or params.get("first") or min(self.days)
+        last = params.get("day") or params.get("last") or max(self.days)
+        rows = [
+            (day, round(row["period_start"].timestamp() * 1000), row)
+            for day, some in self.days.items()
+            for row in some
+            if first <= day <= last and all(row[name] == params[name] for name in ("task_id", "version"))
+        ]
+        if "start" in params:
+            rows = [(day, ms, row) for day, ms, row in rows if params["start"] <= ms < params["end"]]
+        if "GROUP BY" in sql:
+            shared: dict[int, set[str]] = {}
+            for day, ms, _ in rows:
+                shared.setdefault(ms, set()).add(day)
+            return Rows([], [(ms, min(days), max(days)) for ms, days in shared.items() if len(days) > 1])
+        if " IN (" in sql:
+            wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
+            rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
+        return Rows([], [(ms, row["series"], *_columns(sql, row)) for _, ms, row in rows])
+
+
+def _columns(sql: str, row: dict[str, Any]) -> Iterator[Any]:
+    for column in sql.partition("series, ")[2].partition(" FROM")[0].split(", "):
+        name, key = column.removeprefix("base64(").removesuffix(")").removesuffix("']").split("['")
+        value = dict(row[name]).get(key)
+        encoded = column.startswith("base64(") and value is not None
+        yield b64encode(value).decode() if encoded else value
+
+
+class StoredHBase(HBase):
+    """A table by row; scans are noted."""
+
+    def __init__(self, rows: Mapping[bytes, Cells]) -> None:
+        super().__init__("127.0.0.1", 9)
+        self.rows = rows
+        self.scans: list[dict[str, Any]] = []
+
+    def scan(self, table: str, **wanted: Any) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:  # type: ignore[override]
+        self.scans.append(wanted)
+        pattern = FILTER.fullmatch(wanted["row_filter"])
+        assert pattern is not None
+        near = re.compile(pattern[1])
+        for row, cells in sorted(self.rows.items()):
+            found = {name: value for name, value in cells.items() if name in wanted["columns"]}
+            if row.startswith(wanted["prefix"]) and near.search(row.decode()) and found:
+                yield row, found

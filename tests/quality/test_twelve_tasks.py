@@ -1,0 +1,137 @@
+"""The demo's tasks over made-up lines, as each layer counts them, compared as a reconciliation compares."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sluice.cli.counted import Counted, differences, results_of
+from sluice.collection import generate
+from sluice.quality import day_comparison
+from sluice.quality.compare import Comparison
+from sluice.quality.offline_results import of_task
+from sluice.quality.online_results import online_results
+from sluice.quality.periods import Periods
+from sluice.settings import ROOT, Limits
+from sluice.statistics.cells import online_cells
+from sluice.statistics.day_results import to_partials, to_results
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan, Range
+from sluice.statistics.results import results
+from sluice.statistics.schema import PARTIALS
+from sluice.storage.hbase import Cells
+from sluice.tasks import ActiveTask, parse_tasks
+from sluice.tasks.lists import parse_lists
+from tests.quality.stores import StoredHBase, StoredHive
+from tests.statistics.engine_samples import records
+
+EXAMPLES = ROOT / "include" / "examples"
+FIRST, DAYS, LINES = date(2026, 3, 28), 3, 9_000  # Berlin sets its clocks on the second of these days
+BEGIN = int(datetime(2026, 3, 28, tzinfo=UTC).timestamp()) * 1000
+DAY_MS = 86_400_000
+
+
+def tasks() -> list[ActiveTask]:
+    lists = parse_lists((EXAMPLES / "lists.yaml").read_text())
+    specs = parse_tasks((EXAMPLES / "twelve_tasks.yaml").read_text())
+    return [ActiveTask(n, 1, spec.with_sets(lists)) for n, spec in enumerate(specs, 1)]
+
+
+TASKS = tasks()
+
+
+@pytest.fixture(scope="module")
+def lines() -> pa.RecordBatch:
+    blocks = generate.batches(LINES, seed=4, days=DAYS, start=FIRST)
+    return records(b"".join(map(bytes, blocks)).splitlines())
+
+
+@pytest.fixture(scope="module")
+def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
+    """Counted in batches of all sizes, out of order, each merged into what was there."""
+    chance = np.random.default_rng(1)
+    plan = Plan.of(TASKS, Limits())
+    edges = [0, *sorted(chance.choice(LINES, 12, replace=False).tolist()), LINES]
+    parts = [lines.slice(a, b - a) for a, b in itertools.pairwise(edges)]
+    state = PARTIALS.empty_table()
+    for at in chance.permutation(len(parts)).tolist():
+        counted = count(parts[at], plan)
+        assert not counted.failed
+        state = merge(pa.concat_tables([state, counted.partials]))
+    return dict(online_cells(results(state, {(task.task_id, 1): task for task in TASKS})))
+
+
+@pytest.fixture(scope="module")
+def offline(lines: pa.RecordBatch) -> StoredHive:
+    """Counted day by day, each in two partitions whose partial aggregates meet."""
+    plan = Plan.of(TASKS, Limits(), ranges={(task.task_id, 1): [Range.of({})] for task in TASKS})
+    ms = count(lines, plan).event_ms
+    days: dict[str, list[dict[str, Any]]] = {}
+    for number in range(DAYS):
+        own = lines.filter(pa.array((ms - BEGIN) // DAY_MS == number))
+        halves = [own.filter(pa.array(np.arange(len(own)) % 2 == half)) for half in (0, 1)]
+        partials: Iterator[pa.RecordBatch] = (
+            batch for half in halves for batch in to_partials(iter([half]), plan)
+        )
+        found = pa.Table.from_batches(to_results(partials, TASKS))
+        days[f"2026-03-{28 + number}"] = found.to_pylist()
+    return StoredHive(days)
+
+
+def compared(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> list[Comparison]:
+    """The comparisons of all days, each with all the periods that touch it."""
+    return [
+        day_comparison._compare(
+            offline,
+            StoredHBase(online),
+            SimpleNamespace(topic="logs", day=day),  # type: ignore[arg-type]
+            task,
+            Periods.of(day, task.spec.span),
+        )
+        for day in (date.fromisoformat(text) for text in offline.days)
+    ]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
+def test_both_layers_agree(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> None:
+    found = compared(task, online, offline)
+    assert [str(d) for each in found for d in each.differences] == []
+    rows = {row for each in found for row in each.frame["row"]}
+    assert rows == {row for row in online if row.startswith(f"{task.label}_".encode())}
+    assert {name for each in found for name in each.frame["metric"]} == set(task.spec.metrics)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
+def test_the_report_agrees_too(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> None:
+    """It reads whole tasks, not days."""
+    whole = range(BEGIN - 40 * DAY_MS, BEGIN + 40 * DAY_MS)
+    left, right = Counted(task), Counted(task)
+    for side, table in (
+        (left, online_results(StoredHBase(online), task, whole)),
+        (right, of_task(offline, task)),
+    ):
+        for result in results_of(table):
+            side.add(result)
+    assert left.values.keys() == right.values.keys() != set()
+    assert not list(differences(left, right))
+
+
+def test_a_line_counted_twice_is_found_in_every_task(
+    lines: pa.RecordBatch, online: dict[bytes, Cells], offline: StoredHive
+) -> None:
+    """Not by each metric: a double changes no set, and within its error no quantile."""
+    doubled = count(pa.concat_batches([lines, lines]), Plan.of(TASKS, Limits()))
+    cells = dict(online_cells(results(merge(doubled.partials), {(t.task_id, 1): t for t in TASKS})))
+    for task in TASKS:
+        found = compared(task, cells, offline)
+        differing = {name for each in found for name in each.frame[each.frame["differs"]]["metric"]}
+        assert differing >= {"count", "sum"} & set(task.spec.metrics), task.spec.name
+        assert not differing & {"unique", "avg", "min", "max", "stddev"}
