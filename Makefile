@@ -46,6 +46,9 @@ fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; unde
 test: setup lint ## everything, against the real stack in an instance of its own (about half an hour)
 	@$(BIN)/pytest -v --durations=15
 
+bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
+	@$(BIN)/python -m tests.bench
+
 lint: $(INSTALLED) ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -65,4 +68,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test lint format lock clean
+.PHONY: help setup demo up down fast test bench lint format lock clean

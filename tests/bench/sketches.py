@@ -93,7 +93,7 @@ def check(name: str, found: pa.Table, log: Path, specs: list[TaskSpec]) -> int:
         exact: Any = database.execute(
             f"""
             WITH cut AS MATERIALIZED (
-                SELECT string_split(decode(line), ' ') AS f,
+                SELECT string_split(line, ' ') AS f,
                     epoch_ms(strptime(substr(f[4], 2) || ' +0000', '%d/%b/%Y:%H:%M:%S %z')) AS ms
                 FROM read_parquet('{log}/*.parquet')
             ), every AS ({" UNION ALL ".join(_select(n, spec) for n, spec in enumerate(specs))})
