@@ -50,7 +50,11 @@ def test_progress_is_said_once_a_step() -> None:
 def test_a_failed_try_is_followed_by_another_one() -> None:
     failed = state("failed", 1, "HBase is away")
     book = Book(failed, failed, failed, failed, state("running", 1), state("finished", 3))
-    assert watch(book, None, None)[-1] == "finished: 3 of 3 days"
+    assert watch(book, None, None) == [
+        "failed: 1 of 3 days (HBase is away); Airflow tries again, or gives up",
+        "running: 1 of 3 days",
+        "finished: 3 of 3 days",
+    ]
 
 
 def test_a_run_that_failed_for_good_names_its_reason() -> None:

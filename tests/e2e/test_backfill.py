@@ -69,8 +69,8 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert {run.state for run in reconciled} == {"success"}
     assert platform.counted(TASK, DAY, "offline").values == whole
     assert DAY not in Days(engine(platform.settings), TOPIC).marked()
-    history = sluice(platform, "tasks", "history", TASK)
-    assert "backfilled" in history.stdout
+    assert "backfilled" in sluice(platform, "tasks", "history", TASK).stdout
+    assert "finished" in sluice(platform, "tasks", "backfills", TASK).stdout
 
 
 @pytest.mark.parametrize("point", ["backfill_blocks", "backfill_replaced"])
@@ -103,4 +103,5 @@ def test_retention_leaves_what_is_young_alone(platform: Platform) -> None:
         assert [each.state for each in airflow.wait_runs("retention", [run], SECONDS)] == ["success"]
         assert f"dropped of {TOPIC}: 0 days, 0 results" in airflow.task_log("retention", run, "drop")
     assert platform.counted(TASK, DAY, "online").values == before
+    TaskStore(engine(platform.settings)).delete(TASK, "test")
     platform.settle()

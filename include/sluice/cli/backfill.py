@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.format import Format, write
+
 if TYPE_CHECKING:
     from sluice.settings import Settings
     from sluice.storage.backfills import Backfill, Backfills
@@ -58,14 +60,17 @@ def backfill(
     """
     from sluice.settings import get_settings
     from sluice.stack.airflow_api import Airflow
-    from sluice.storage.backfills import Backfills
+    from sluice.storage.backfills import Backfills, DaysDropped, days_between
+    from sluice.storage.days import Days
     from sluice.storage.postgres import engine
     from sluice.tasks.store import TaskStore
 
     settings = get_settings()
     task = TaskStore(engine(settings)).get(name)
     check_days(first.date(), last.date(), dt.datetime.now(dt.UTC).date())
-    book = Backfills(engine(settings))
+    days, book = Days(engine(settings), task.topic), Backfills(engine(settings))
+    if dropped := [day for day in days_between(first.date(), last.date()) if days.dropped(day)]:
+        raise DaysDropped(dropped)
     asked = book.request(
         task.task_id,
         task.version,
@@ -93,6 +98,39 @@ def backfill(
         raise
 
 
+def backfills(
+    name: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
+    style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
+) -> None:
+    """List the backfills of a task's current version: their days, how far they are, why they failed.
+
+    Example:
+      sluice tasks backfills hits_by_status
+    """
+    from sluice.settings import get_settings
+    from sluice.storage.backfills import Backfills
+    from sluice.storage.postgres import engine
+    from sluice.tasks.store import TaskStore
+
+    database = engine(get_settings())
+    task = TaskStore(database).get(name)
+    rows = [
+        (
+            each.id,
+            each.label,
+            each.first_day,
+            each.last_day,
+            each.state,
+            f"{each.done_days} of {len(each.days)}",
+            each.requested_at.astimezone(dt.UTC).replace(microsecond=0),
+            each.requested_by,
+            each.message or "",
+        )
+        for each in Backfills(database).of_version(task.task_id, task.version)
+    ]
+    write(("id", "task", "from", "to", "state", "days", "asked", "by", "message"), rows, style)
+
+
 def check_days(first: dt.date, last: dt.date, today: dt.date) -> None:
     """Raises BadDays."""
     if first > last:
@@ -116,6 +154,8 @@ def follow(
     while True:
         now = book.get(number)
         line = f"{now.state}: {now.done_days} of {len(now.days)} days"
+        if now.state == "failed":
+            line += f" ({now.message}); Airflow tries again, or gives up"
         if line != said:
             say(line)
             said = line

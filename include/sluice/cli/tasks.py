@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.backfill import backfill
+from sluice.cli.backfill import backfill, backfills
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ def try_out(
 
 
 app.command()(backfill)
+app.command()(backfills)
 
 
 def _store() -> TaskStore:

@@ -52,7 +52,14 @@ from sluice.statistics.plan import Plan
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.state import BLOCKS_A_PUT
 from sluice.statistics.task_versions import task_versions
-from sluice.storage.backfills import Backfill, BackfillPointer, Backfills, FilledDay, Filling
+from sluice.storage.backfills import (
+    Backfill,
+    BackfillPointer,
+    Backfills,
+    DaysDropped,
+    FilledDay,
+    Filling,
+)
 from sluice.storage.commits import CommitLog, column
 from sluice.storage.days import Days
 from sluice.storage.hbase import STATE, HBase
@@ -80,16 +87,6 @@ RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+): (?P<said>.+)$", re.MULTILINE)
 
 class NotYet(RuntimeError):
     """What a backfill needs did not come in time."""
-
-
-class DaysDropped(ValueError):
-    """Days whose results are beyond retention cannot be filled."""
-
-    def __init__(self, days: Sequence[date]) -> None:
-        super().__init__(
-            f"{', '.join(map(str, days))}: the lines are older than retention.days, results of them are "
-            "dropped: fill later days, or raise the setting"
-        )
 
 
 def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:

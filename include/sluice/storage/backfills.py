@@ -28,6 +28,21 @@ class UnknownBackfill(LookupError):
     """There is no backfill of that number."""
 
 
+class DaysDropped(ValueError):
+    """Days whose results are beyond retention cannot be filled."""
+
+    def __init__(self, days: Sequence[date]) -> None:
+        super().__init__(
+            f"{', '.join(map(str, days))}: the lines came longer ago than retention.days, and their results "
+            "are dropped: fill later days"
+        )
+
+
+def days_between(first: date, last: date) -> list[date]:
+    """The days from the first to the last, both included."""
+    return [first + timedelta(days=n) for n in range((last - first).days + 1)]
+
+
 @dataclass(frozen=True)
 class Backfill:
     """A request to fill the days from `first_day` to `last_day`, both included, and what became of it."""
