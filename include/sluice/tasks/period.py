@@ -72,6 +72,9 @@ class Period:
         if len(event_ms) == 0:
             return event_ms
         offsets = Offsets.around(self.zone, event_ms)
+        steady = self._steady(offsets, int(event_ms.min()), int(event_ms.max()))
+        if steady is not None:
+            return (event_ms + steady) // self.ms * self.ms - steady
         if self.seconds > _HOUR:
             return offsets.instants(offsets.highest(event_ms) // self.ms * self.ms)
         stretch = offsets.stretch(event_ms)
@@ -102,6 +105,18 @@ class Period:
     def end(self, start_ms: int) -> int:
         """The end of the period that starts then, exclusive: the start of the next one."""
         return int(self.ends(np.array([start_ms], np.int64))[0])
+
+    def _steady(self, offsets: Offsets, first_ms: int, last_ms: int) -> int | None:
+        """The offset in force from the start of the first instant's period to the last instant.
+
+        None where it changes; on most days it does not, and then a period costs as little as in UTC.
+        """
+        first, last = (int(n) for n in offsets.stretch(np.array([first_ms, last_ms], np.int64)))
+        offset = int(offsets.offset[first])
+        start = (first_ms + offset) // self.ms * self.ms
+        shown_before = int(offsets.reached[first - 1]) if first > 0 else start
+        steady = first == last and start >= shown_before and start - offset >= int(offsets.at[first])
+        return offset if steady else None
 
     def _broken(self, offsets: Offsets, stretch: Ints) -> npt.NDArray[np.bool_]:
         """Whether the periods of a stretch do not continue those of the stretch before it."""

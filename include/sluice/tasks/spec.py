@@ -5,9 +5,11 @@ counted in the series named by the values of its dimensions, in the period that 
 
     - name: hits_by_client
       topic: logs
-      period: 5m
+      period: 1d
+      timezone: Europe/Berlin                       # where a day begins and ends; UTC when left out
       where:                                        # filters without grouping
-        - {extract: {delimiter: " ", index: 8}, filter: {mode: black, values: ["304"]}}
+        - {extract: {field: status}, filter: {mode: black, values: ["304"]}}
+        - {extract: {field: client}, filter: {mode: white, set: eu_offices}}
       dimensions:                                   # filters (optional) and groups
         - {name: client, extract: {delimiter: " ", index: 0}}
       measure: {delimiter: " ", index: 9, type: number}
@@ -15,7 +17,7 @@ counted in the series named by the values of its dimensions, in the period that 
 
 A line from which a dimension or a condition extracts nothing (too few fields, no match) is not counted by
 that task. A line without a measure ("-", nothing, no finite decimal number) is counted, and `missing` says
-how often.
+how often. docs/tasks.md is the whole language; `tasks.sql` compiles a SELECT to the same spec.
 """
 
 from __future__ import annotations
@@ -67,7 +69,10 @@ class Measure(Extract):
 
 
 class TaskSpec(Model):
-    """One statistics task. Two specs that are equal count the same."""
+    """One statistics task. Two specs that are equal count the same.
+
+    A task that was written as SQL keeps its text in `sql`; the compiled fields beside it are what counts.
+    """
 
     name: Name
     topic: TopicName
