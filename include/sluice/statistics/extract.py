@@ -6,8 +6,9 @@ distinct values. Filters, escapes, limits and number parsing then look at distin
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.statistics.cut import Fields, cut, encode, raw
 from sluice.statistics.fields import NamedFields, resolved
 from sluice.statistics.groups import Ints
 from sluice.tasks.extract import Extract, Filter
@@ -35,12 +37,10 @@ class Values:
     codes: Ints
     distinct: pa.Array  # string, without nulls
 
-
-def raw(lines: pa.Array) -> tuple[Ints, Ints, npt.NDArray[np.uint8]]:
-    """Where each line (binary, without nulls) starts and ends in the buffer that holds them all."""
-    _, offsets, data = lines.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1].astype(np.int64)
-    return bounds[:-1], bounds[1:], np.frombuffer(data if data is not None else b"", np.uint8)
+    @cached_property
+    def complete(self) -> bool:
+        """Whether every line has a value."""
+        return not len(self.codes) or int(self.codes.max()) < len(self.distinct)
 
 
 def text(lines: pa.Array) -> pa.Array:
@@ -61,12 +61,12 @@ def text(lines: pa.Array) -> pa.Array:
 class Lines:
     """The lines of one batch, and what was cut out of them so far."""
 
-    def __init__(self, lines: pa.Array, fields: Mapping[str, int], topic: TopicSpec) -> None:
-        """`fields`: for each delimiter, the highest index that any expression takes."""
+    def __init__(self, lines: pa.Array, fields: Mapping[str, Sequence[int]], topic: TopicSpec) -> None:
+        """`fields`: for each delimiter, the indexes that expressions will take."""
         self.text = text(lines)
         self._fields = fields
         self._topic = topic
-        self._split: dict[str, tuple[Ints, pa.Array]] = {}
+        self._split: dict[str, Fields] = {}
         self._named = NamedFields(self.text, topic)
         self._values: dict[Extract, Values] = {}
 
@@ -79,37 +79,27 @@ class Lines:
     def _extract(self, extract: Extract) -> Values:
         extract = resolved(extract, self._topic)
         if extract.delimiter is None and extract.field is None:
-            return encode(_match(self.text, extract))
+            return Values(*encode(_match(self.text, extract)))
         if extract.regex is not None:
             # First by delimiter or name, then by regex: the pattern meets each distinct field once.
             fields = self.values(extract.model_copy(update={"regex": None, "group": None}))
-            matched = encode(_match(fields.distinct, extract))
+            matched = Values(*encode(_match(fields.distinct, extract)))
             return Values(np.append(matched.codes, len(matched.distinct))[fields.codes], matched.distinct)
         if extract.field is not None:
-            return encode(self._named.column(extract.field))
-        return encode(self._field(extract.delimiter or "", extract.index or 0))
+            return Values(*encode(self._named.column(extract.field)))
+        return self._field(extract.delimiter or "", extract.index or 0)
 
-    def _field(self, delimiter: str, index: int) -> pa.Array:
-        """The field of that index; null in lines that have fewer."""
-        if delimiter not in self._split:
-            most = max(self._fields.get(delimiter, 0), index)
-            lists = pc.split_pattern(self.text, delimiter, max_splits=most + 1)
-            self._split[delimiter] = lists.offsets.to_numpy(), lists.values
-        offsets, values = self._split[delimiter]
-        take = offsets[:-1].astype(np.int64) + index
-        return values.take(pa.array(take, mask=take >= offsets[1:]))
+    def _field(self, delimiter: str, index: int) -> Values:
+        """The field of that index; nothing in lines that have fewer."""
+        if delimiter not in self._split or index not in self._split[delimiter].indexes:
+            indexes = sorted({*self._fields.get(delimiter, ()), index})
+            self._split[delimiter] = cut(self.text, delimiter, indexes)
+        return Values(*self._split[delimiter].column(index))
 
 
 def _match(column: pa.Array, extract: Extract) -> pa.Array:
     strings = pl.Series(pl.from_arrow(column))
     return strings.str.extract(extract.regex or "", extract.capture).to_arrow().cast(pa.string())
-
-
-def encode(column: pa.Array) -> Values:
-    """A string column with nulls as `Values`."""
-    encoded = column.dictionary_encode()
-    codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
-    return Values(codes.astype(np.int64), encoded.dictionary)
 
 
 def passing(values: Values, filter_: Filter | None) -> Bools:

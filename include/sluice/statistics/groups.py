@@ -18,7 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 #: A table of this many times the rows is still faster than a hash (200,000 rows: 0.6 ms against 1.1 ms).
 _DENSE = 4
-_LIMIT = 1 << 62
+#: Codes are combined to numbers below this.
+LIMIT = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,18 @@ def group(columns: Sequence[Coded], rows: int) -> Groups:
     combined, size = np.zeros(rows, np.int64), 1
     parts: list[tuple[Ints, int]] = []  # what a combined code decodes to, newest last
     for column in columns:
-        if size * max(column.size, 1) >= _LIMIT:  # too many to combine: number what there is first
-            numbers, kept = _dense(combined, size)
+        if size * max(column.size, 1) >= LIMIT:  # too many to combine: number what there is first
+            numbers, kept = dense(combined, size)
             parts.append((kept, -1))
             combined, size = numbers, len(kept)
         combined = combined * column.size + column.codes if parts or size > 1 else column.codes
         size *= max(column.size, 1)
         parts.append((np.empty(0, np.int64), column.size))
-    numbers, kept = _dense(combined, size)
+    numbers, kept = dense(combined, size)
     return Groups(numbers, len(kept), _decode(kept, parts))
 
 
-def _dense(combined: Ints, size: int) -> tuple[Ints, Ints]:
+def dense(combined: Ints, size: int) -> tuple[Ints, Ints]:
     """Dense numbers of the rows' codes, and the code of each number."""
     if size <= max(_DENSE * len(combined), 1024):
         present = np.zeros(size, bool)
@@ -75,6 +76,11 @@ def _dense(combined: Ints, size: int) -> tuple[Ints, Ints]:
         encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
         encoded.dictionary.to_numpy(zero_copy_only=False),
     )
+
+
+def decode(kept: Ints, sizes: Sequence[int]) -> tuple[Ints, ...]:
+    """The codes that combined numbers were made of, a column each."""
+    return _decode(kept, [(np.empty(0, np.int64), size) for size in sizes])
 
 
 def _decode(kept: Ints, parts: list[tuple[Ints, int]]) -> tuple[Ints, ...]:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.settings import Limits
-from sluice.statistics.extract import Bools, Lines, raw, text
+from sluice.statistics.cut import COMPILED_LINES, raw
+from sluice.statistics.extract import Bools, Lines, text
 from sluice.statistics.groups import Ints
 from sluice.statistics.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.tasks.topic import TopicSpec
@@ -43,17 +44,9 @@ def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
 
     The stamp behind the first bracket is read by position; lines that have none there are searched.
     """
-    ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
-    shaped = np.zeros(len(line), bool)
     if len(line) == 0:
-        return ms, valid
-    at = pc.find_substring(line, b"[").to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    starts, ends, buffer = raw(line)
-    fits = np.flatnonzero((at > 0) & (starts + at + len(_SHAPE) < ends))
-    first = (starts + at)[fits]
-    closed = buffer[first + len(_SHAPE)] == ord("]")
-    fits, first = fits[closed], first[closed]
-    shaped[fits], ms[fits], valid[fits] = _read([buffer[first + k] for k in range(len(_SHAPE))])
+        return np.zeros(0, np.int64), np.zeros(0, bool)
+    ms, valid, shaped = (_compiled if len(line) >= COMPILED_LINES else _by_position)(line)
     search = np.flatnonzero(~shaped)
     if len(search):
         found = pl.Series(pl.from_arrow(text(line.take(pa.array(search))))).str.extract(_STAMP, 1)
@@ -61,6 +54,31 @@ def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
         flat = np.frombuffer("".join(found.drop_nulls().to_list()).encode(), np.uint8)
         _, ms[hits], valid[hits] = _read(list(flat.reshape(-1, len(_SHAPE)).T))
     return ms, valid
+
+
+def _compiled(line: pa.Array) -> tuple[Ints, Bools, Bools]:
+    """The time of each stamp behind a line's first bracket, which are real, and which are stamps at all."""
+    from sluice.statistics import kernels
+
+    starts, ends, buffer = raw(line)
+    ms, valid, shaped = np.empty(len(line), np.int64), np.empty(len(line), bool), np.empty(len(line), bool)
+    months = np.frombuffer("".join(MONTHS).encode(), np.uint8)
+    kernels.stamps(buffer, starts, ends, months, ms, valid, shaped)
+    return ms, valid, shaped
+
+
+def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
+    """The same by numpy, a position of the stamp at a time."""
+    ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
+    shaped = np.zeros(len(line), bool)
+    at = pc.find_substring(line, b"[").to_numpy(zero_copy_only=False).astype(np.int64) + 1
+    starts, ends, buffer = raw(line)
+    fits = np.flatnonzero((at > 0) & (starts + at + len(_SHAPE) < ends))
+    first = (starts + at)[fits]
+    closed = buffer[first + len(_SHAPE)] == ord("]")
+    fits, first = fits[closed], first[closed]
+    shaped[fits], ms[fits], valid[fits] = _read([buffer[first + k] for k in range(len(_SHAPE))])
+    return ms, valid, shaped
 
 
 def dead_reason(line: pa.Array, valid: Bools, limits: Limits) -> pa.Array:

@@ -6,8 +6,10 @@ the lines into batches gives, once merged (`merge.py`), the same aggregates.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -15,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import Batch, Numbers, Texts
-from sluice.statistics.extract import Bools, Lines, Values, numbers, passing
+from sluice.statistics.cut import COMPILED_LINES
+from sluice.statistics.extract import Bools, Lines, numbers, passing
 from sluice.statistics.groups import Coded, Groups, Ints, code, group
 from sluice.statistics.parse import dead_reason, event_time
 from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
 from sluice.statistics.rowkey import escape_column
 from sluice.statistics.schema import PARTIALS
+from sluice.statistics.selector import Selector
 from sluice.statistics.set_aside import CAUGHT, Failures, reason, series_a_period
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
@@ -78,6 +82,15 @@ class _Grouping:
     key: pa.Array
 
 
+@dataclass
+class _Shared:
+    """What tasks share that count the same lines in the same groups."""
+
+    grouping: _Grouping | None = None
+    batches: dict[object, Batch] = field(default_factory=dict)  # by measure
+    columns: dict[object, dict[str, pa.Array]] = field(default_factory=dict)  # by measure and accumulator
+
+
 class _Pass:
     """One batch's work: values, selections, groups and accumulators are made once for all tasks."""
 
@@ -89,18 +102,27 @@ class _Pass:
         self._passing: dict[Selection, Bools | None] = {}
         self._periods: dict[Period, tuple[Coded, Ints]] = {}
         self._numbers: dict[Extract, Numbers] = {}
-        self._groupings: dict[object, _Grouping] = {}
         self._texts: dict[Extract, Texts] = {}
-        self._batches: dict[object, Batch] = {}
-        self._columns: dict[object, dict[str, pa.Array]] = {}
         self._failed: Failures = {}
+        self._keys: dict[Extract, pa.Array] = {}
+        self._selector = None
+        if len(event_ms) >= COMPILED_LINES:
+            selections = (s for task in plan.tasks for s in (*task.where, *task.dimensions))
+            self._selector = Selector(len(event_ms), len({s.extract for s in selections}))
 
     def run(self) -> tuple[pa.Table, Bools, Failures]:
         """The partial aggregates (PARTIALS), the lines dead for their dimensions' length, and who failed."""
         if not len(self._event_ms):
             return PARTIALS.empty_table(), self._long, {}
         judged = [task for task in self._plan.tasks if self._guarded(self._judge, task) is not None]
-        tables = [table for task in judged if (table := self._guarded(self._task, task)) is not None]
+        alike: defaultdict[object, list[TaskPlan]] = defaultdict(list)
+        for task in judged:
+            alike[task.grouped_by].append(task)
+        tables = []
+        for some in alike.values():  # what only these share goes with them
+            shared = _Shared()
+            done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
+            tables += [table for table in done if table is not None]
         return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long, self._failed
 
     def _guarded(self, work: Callable[[TaskPlan], Done], task: TaskPlan) -> Done | None:
@@ -126,11 +148,10 @@ class _Pass:
             hit = np.append(over.to_numpy(zero_copy_only=False), False)[values.codes]
             self._long |= hit if in_range is None else hit & in_range
 
-    def _task(self, task: TaskPlan) -> pa.Table:
-        shared = (task.ranges, task.period, task.dimensions, task.where)
-        grouping = self._groupings.get(shared)
-        if grouping is None:
-            grouping = self._groupings[shared] = self._group(task)
+    def _task(self, task: TaskPlan, shared: _Shared) -> pa.Table:
+        if shared.grouping is None:
+            shared.grouping = self._group(task)
+        grouping = shared.grouping
         size = grouping.groups.size
         columns: dict[str, pa.Array] = {
             "task_id": pa.array(np.full(size, task.task_id, np.int32)),
@@ -139,13 +160,12 @@ class _Pass:
             "key": grouping.key,
         }
         for accumulator in task.accumulators:
-            measured = (shared, task.measure, task.measure_type)
-            if (*measured, accumulator.name) not in self._columns:
-                batch = self._batches.get(measured)
-                if batch is None:
-                    batch = self._batches[measured] = self._batch(grouping, task)
-                self._columns[(*measured, accumulator.name)] = accumulator.add(batch)
-            columns |= self._columns[(*measured, accumulator.name)]
+            measured = (task.measure, task.measure_type)
+            if (*measured, accumulator.name) not in shared.columns:
+                if measured not in shared.batches:
+                    shared.batches[measured] = self._batch(grouping, task)
+                shared.columns[(*measured, accumulator.name)] = accumulator.add(shared.batches[measured])
+            columns |= shared.columns[(*measured, accumulator.name)]
         return pa.table(
             [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in PARTIALS],
             schema=PARTIALS,
@@ -167,25 +187,48 @@ class _Pass:
 
     def _group(self, task: TaskPlan) -> _Grouping:
         masks = [self._in_range(task.ranges), None if not self._long.any() else ~self._long]
-        masks += [self._passes(s) for s in (*task.where, *task.dimensions)]
         restricting = [m for m in masks if m is not None]
-        rows = np.flatnonzero(np.logical_and.reduce(restricting)) if restricting else None
+        mask = np.logical_and.reduce(restricting) if restricting else None
         period, starts = self._period(task.period)
-        values = [self._lines.values(d.extract) for d in task.dimensions]
-        coded = [period, *(Coded(v.codes, len(v.distinct) + 1) for v in values)]
+        rows, groups = self._select(task, mask, period)
+        series_a_period(groups.codes[0], self._plan.limits.series)
+        keys = [self._escaped(d.extract) for d in task.dimensions]
+        return _Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(keys, groups))
+
+    def _select(self, task: TaskPlan, mask: Bools | None, period: Coded) -> tuple[Ints | None, Groups]:
+        """The lines that the task counts (None: all), and their groups by period and dimensions."""
+        selections = (*task.where, *task.dimensions)
+        tables = [(s.extract, table) for s in selections if (table := self._passes(s)) is not None]
+        values = [(d.extract, self._lines.values(d.extract)) for d in task.dimensions]
+        if self._selector is not None:
+            found = self._selector.group(
+                mask,
+                [(self._selector.column(e, self._lines.values(e)), table) for e, table in tables],
+                period,
+                [(self._selector.column(e, v), len(v.distinct) + 1) for e, v in values],
+            )
+            if found is not None:
+                return found
+        masks = [table[self._lines.values(extract).codes] for extract, table in tables]
+        masks += [] if mask is None else [mask]
+        rows = np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
+        coded = [period, *(Coded(v.codes, len(v.distinct) + 1) for _, v in values)]
         if rows is not None:
             coded = [Coded(c.codes[rows], c.size) for c in coded]
-        groups = group(coded, len(self._event_ms) if rows is None else len(rows))
-        series_a_period(groups.codes[0], self._plan.limits.series)
-        return _Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(values, groups))
+        return rows, group(coded, len(self._event_ms) if rows is None else len(rows))
 
     def _passes(self, selection: Selection) -> Bools | None:
-        """Which lines have a value that passes; None if all have."""
+        """Which values pass, and at last whether "nothing extracted" does (never); None if all lines do."""
         if selection not in self._passing:
             values = self._lines.values(selection.extract)
-            mask = passing(values, selection.filter)[values.codes]
-            self._passing[selection] = None if mask.all() else mask
+            table = passing(values, selection.filter)
+            self._passing[selection] = None if values.complete and table[:-1].all() else table
         return self._passing[selection]
+
+    def _escaped(self, extract: Extract) -> pa.Array:
+        if extract not in self._keys:
+            self._keys[extract] = escape_column(self._lines.values(extract).distinct)
+        return self._keys[extract]
 
     def _period(self, period: Period) -> tuple[Coded, Ints]:
         """Each line's period as a code, and the start of each."""
@@ -212,12 +255,9 @@ class _Pass:
         return self._ranges[ranges]
 
 
-def _keys(values: list[Values], groups: Groups) -> pa.Array:
+def _keys(escaped: list[pa.Array], groups: Groups) -> pa.Array:
     """The series key of each group, from the codes of its dimensions."""
-    if not values:
+    if not escaped:
         return pa.array([""] * groups.size, pa.string())
-    parts = [
-        escape_column(v.distinct).take(pa.array(codes))
-        for v, codes in zip(values, groups.codes[1:], strict=True)
-    ]
+    parts = [words.take(pa.array(codes)) for words, codes in zip(escaped, groups.codes[1:], strict=True)]
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "_")

@@ -60,6 +60,11 @@ class TaskPlan:
     ranges: tuple[Range, ...] | None  # None: every line of the batch
 
     @property
+    def grouped_by(self) -> object:
+        """What two tasks that are equal in it count in the same groups."""
+        return self.ranges, self.period, self.dimensions, self.where
+
+    @property
     def accumulators(self) -> tuple[Accumulator, ...]:
         return accumulators(self.metrics)
 
@@ -71,7 +76,7 @@ class Plan:
     tasks: tuple[TaskPlan, ...]
     limits: Limits
     topic: TopicSpec
-    fields: dict[str, int]  # for each delimiter, the highest index that any expression takes
+    fields: dict[str, tuple[int, ...]]  # for each delimiter, the indexes that expressions take
 
     def without(self, versions: Collection[tuple[int, int]]) -> Plan:
         """The plan less these versions."""
@@ -107,10 +112,11 @@ class Plan:
                     ranges=own,
                 )
             )
-        fields: dict[str, int] = {}
+        fields: dict[str, set[int]] = {}
         for plan in compiled:
             extracts = [s.extract for s in (*plan.dimensions, *plan.where)]
             for extract in (*extracts, *((plan.measure,) if plan.measure else ())):
                 if extract.delimiter is not None and extract.index is not None:
-                    fields[extract.delimiter] = max(fields.get(extract.delimiter, 0), extract.index)
-        return cls(tuple(compiled), limits, topic, fields)
+                    fields.setdefault(extract.delimiter, set()).add(extract.index)
+        cuts_at = {delimiter: tuple(sorted(indexes)) for delimiter, indexes in fields.items()}
+        return cls(tuple(compiled), limits, topic, cuts_at)

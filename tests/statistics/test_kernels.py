@@ -1,0 +1,147 @@
+"""The engine's kernels against their twins in numpy and pyarrow, which small batches take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.statistics import cut as cutting
+from sluice.statistics import parse, partials
+from sluice.statistics.cut import Encoded, _Compiled, _Split, cut
+from sluice.statistics.merge import merge
+from sluice.statistics.parse import _by_position, _compiled
+from sluice.statistics.partials import count
+from sluice.statistics.schema import KEYS
+from sluice.tasks import TaskSpec
+from tests.statistics.engine_samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
+from tests.statistics.test_partials import TASKS, engine, lines_of, same
+
+STAMP = b"17/May/2015:10:05:03 +0200"
+
+
+@pytest.fixture
+def compiled() -> Iterator[None]:
+    """Batches of any size go through the kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (cutting, parse, partials):
+            patch.setattr(module, "COMPILED_LINES", 0)
+        yield
+
+
+def values(encoded: Encoded) -> list[str | None]:
+    codes, distinct = encoded
+    words = [*distinct.to_pylist(), None]
+    assert len(set(words)) == len(words)  # each once
+    return [words[code] for code in codes.tolist()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.text(st.sampled_from(" ;abé\x00_"), max_size=12), max_size=30),
+    st.sets(st.integers(0, 5), min_size=1),
+    st.sampled_from([" ", ";", "\x00", "a"]),
+    st.integers(0, 3),
+)
+def test_cutting(lines: list[str], indexes: set[int], delimiter: str, skipped: int) -> None:
+    text = pa.array(lines, pa.string()).slice(min(skipped, len(lines)))
+    wanted = sorted(indexes)
+    one, other = _Split(text, delimiter, wanted), _Compiled(text, delimiter, wanted)
+    for index in wanted:
+        assert values(one.column(index)) == values(other.column(index))
+        expected = [(*each.split(delimiter), *[None] * 6)[index] for each in text.to_pylist()]
+        assert values(other.column(index)) == expected
+
+
+def test_delimiters_of_several_bytes_are_cut_by_pyarrow() -> None:
+    lines = pa.array(["a::b:c"] * 10_000)
+    assert isinstance(cut(lines, "::", [1]), _Split)
+    assert isinstance(cut(lines, "é", [1]), _Split)
+    assert isinstance(cut(lines, ":", [1]), _Compiled)
+    assert set(values(cut(lines, "::", [1]).column(1))) == {"b:c"}
+
+
+def test_a_hundred_thousand_distinct_values_and_a_million_bytes() -> None:
+    texts = pa.array([f"{n} x" for n in range(100_000)] + ["y" * 1_000_000 + " z"])
+    first = cut(texts, " ", [0, 1])
+    assert values(first.column(0)) == [t.split(" ")[0] for t in texts.to_pylist()]
+    assert first.column(1)[1].to_pylist() == ["x", "z"]
+
+
+@st.composite
+def nearly_stamps(draw: st.DrawFn) -> bytes:
+    """A stamp, with some of its characters replaced, somewhere in a line."""
+    stamp = bytearray(b"[" + STAMP + b"]")
+    for at in draw(st.lists(st.integers(0, len(stamp) - 1), max_size=3)):
+        stamp[at] = draw(st.sampled_from(b"0123456789[]/: +-JanFebDecz\xff"))
+    prefix = draw(st.sampled_from([b"", b"h - - ", b"[", b"\xff\xfe ", b"x" * 40]))
+    return prefix + bytes(stamp)[: draw(st.integers(0, 40))] + draw(st.sampled_from([b"", b" ", b"]", b"x"]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(nearly_stamps(), min_size=1, max_size=20))
+def test_stamps(lines: list[bytes]) -> None:
+    column = pa.array(lines, pa.binary())
+    for one, other in zip(_by_position(column), _compiled(column), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.datetimes(datetime(1970, 1, 2), datetime(9998, 12, 30)), min_size=1, max_size=20))
+def test_dates(times: list[datetime]) -> None:
+    zoned = [t.replace(microsecond=0, tzinfo=UTC) for t in times]
+    lines = pa.array([t.strftime("[%d/%b/%Y:%H:%M:%S %z] x").encode() for t in zoned], pa.binary())
+    ms, valid, shaped = _compiled(lines)
+    assert valid.all()
+    assert shaped.all()
+    assert ms.tolist() == [int(t.timestamp()) * 1000 for t in zoned]
+
+
+@pytest.mark.usefixtures("compiled")
+@settings(max_examples=20, deadline=None)
+@given(lines_of)
+def test_counting_by_kernels_is_counting_by_hand(lines: list[bytes]) -> None:
+    counted = count(records(lines), plan(*TASKS))
+    assert not counted.failed
+    for task, found in zip(TASKS, engine(counted.partials, TASKS), strict=True):
+        same(found, by_hand(lines, task), task.metrics)
+
+
+def test_large_batches_and_small_ones_count_the_same() -> None:
+    rng = np.random.default_rng(3)
+    lines = [
+        line(
+            client=f"10.0.{a}.{b}",
+            path=f"/p_{c}",
+            status=("200", "304", "404")[a % 3],
+            size="-" if b == 0 else str(c),
+        )
+        for a, b, c in rng.integers(0, 40, (20_000, 3)).tolist()
+    ]
+    not_304 = {"extract": {"delimiter": " ", "index": 8}, "filter": {"mode": "black", "values": ["304"]}}
+    dims = [{"name": n, "extract": {"delimiter": " ", "index": i}} for n, i in (("c", 0), ("p", 6), ("s", 8))]
+    made: list[TaskSpec] = [
+        spec(name="all", dimensions=dims, where=[not_304], measure=BYTES, metrics=ALL_METRICS),
+        spec(name="one", dimensions=dims[:1], measure=BYTES, metrics=ALL_METRICS),
+        spec(name="same_groups", dimensions=dims[:1]),
+        spec(name="filtered", dimensions=[dims[2] | {"filter": {"mode": "white", "regex": "^[34]"}}]),
+        spec(name="nothing", dimensions=[{"name": "x", "extract": {"delimiter": "|", "index": 1}}]),
+        spec(name="total", period="1d", dimensions=[], where=[not_304]),
+        # More combinations than a 64-bit number holds.
+        spec(name="wide", dimensions=[{**dims[n % 2], "name": f"w{n}"} for n in range(8)]),
+    ]
+    large = count(records(lines), plan(*made))
+    small = [
+        count(records(lines[at : at + 4_000]), plan(*made)).partials for at in range(0, len(lines), 4_000)
+    ]
+
+    def rows(table: pa.Table) -> list[dict[str, object]]:
+        return sorted(table.to_pylist(), key=lambda row: tuple(str(row[name]) for name in KEYS))
+
+    assert not large.failed
+    assert rows(large.partials) == rows(merge(pa.concat_tables(small)))
