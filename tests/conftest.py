@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
 import pytest
 
 from sluice.settings import Settings, get_settings
-from sluice.stack import bringup, entry, shutdown, supervisor
-from sluice.stack.catalogue import DAEMONS
+from sluice.stack import shutdown, supervisor
 from sluice.stack.environment import environment
 
 TEST_INSTANCE = "test"
+BRINGING_UP = pytest.StashKey[subprocess.Popen[str]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -24,43 +25,84 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """The stack comes up while the tests without daemons run."""
+    wanted = any("stack" in getattr(item, "fixturenames", ()) for item in session.items)
+    if wanted and not session.config.option.collectonly and not supervisor.running(_settings()):
+        session.config.stash[BRINGING_UP] = _bring_up()
+
+
+def _name() -> str:
+    """The instance that SLUICE_TEST_INSTANCE names, else ``test``."""
+    return os.environ.get("SLUICE_TEST_INSTANCE") or TEST_INSTANCE
+
+
+def _settings() -> Settings:
+    return Settings(instance=_name())
+
+
+def _variables() -> dict[str, str]:
+    home = _settings().home
+    return {
+        "SLUICE_INSTANCE": _name(),
+        # What is brought up here can be killed at a named point: sluice.statistics.faults.
+        "SLUICE_FAULTS": str(home / "faults"),
+        # Nobody waits for an archive file to grow old.
+        "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
+    }
+
+
+def _bring_up() -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.bring_up", _name()]
+    if _name() == TEST_INSTANCE:
+        command.append("--empty")
+    return subprocess.Popen(
+        command,
+        env={**os.environ, **_variables()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=_settings().root,
+    )
+
+
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """The settings of a running instance: the one that SLUICE_TEST_INSTANCE names, else ``test``.
-
-    One that does not run is brought up, and stopped at the end of the run; ``test`` then begins empty.
-    """
-    name = os.environ.get("SLUICE_TEST_INSTANCE") or TEST_INSTANCE
+    """The settings of a running instance."""
     before = dict(os.environ)
-    os.environ["SLUICE_INSTANCE"] = name
-    settings = Settings()
-    # What is brought up here can be killed at a named point: sluice.statistics.faults.
-    os.environ["SLUICE_FAULTS"] = str(settings.home / "faults")
-    # Nobody waits for an archive file to grow old.
-    os.environ["SLUICE_ARCHIVE__MAX_AGE_SECONDS"] = "2"
-    say = announcer(request)
-    ours = not supervisor.running(settings)
-    if ours:
-        shutdown.down(settings, say)
-        if name == TEST_INSTANCE and settings.home.exists():
-            shutil.rmtree(settings.home)
-    if ours or any(entry.check(settings, daemon) for daemon in DAEMONS):
-        bringup.up(settings, say)
+    say = announcer(request.config)
+    bringing_up = request.config.stash.get(BRINGING_UP, None) or _bring_up()
+    assert bringing_up.stdout is not None
+    said = []
+    for line in bringing_up.stdout:
+        said.append(line)
+        say(line.rstrip())
+    if bringing_up.wait() != 0:
+        raise RuntimeError("the stack did not come up:\n" + "".join(said[-30:]))
+    os.environ.update(_variables())
     get_settings.cache_clear()
     settings = get_settings()
     os.environ.update(environment(settings))  # Spark sessions in this very process
     yield settings
-    if ours:
-        shutdown.down(settings, say)
     os.environ.clear()
     os.environ.update(before)
     get_settings.cache_clear()
 
 
-def announcer(request: pytest.FixtureRequest) -> Callable[[str], None]:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """What this run brought up is stopped, also where no test ever came to ask for it."""
+    bringing_up = session.config.stash.get(BRINGING_UP, None)
+    if bringing_up is not None:
+        if bringing_up.poll() is None:
+            bringing_up.terminate()
+            bringing_up.communicate()
+        shutdown.down(_settings(), announcer(session.config))
+
+
+def announcer(config: pytest.Config) -> Callable[[str], None]:
     """Writes to the terminal past pytest's capture, so that a bring-up of a minute is seen."""
-    reporter = request.config.pluginmanager.getplugin("terminalreporter")
-    capture = request.config.pluginmanager.getplugin("capturemanager")
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    capture = config.pluginmanager.getplugin("capturemanager")
 
     def say(text: str) -> None:
         with capture.global_and_fixture_disabled() if capture else nullcontext():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ Day = dict[str, Any]  # {"topic", "day", "cut", ...} as the asset's event has it
 
 
 class SpeedPassedTrigger(BaseTrigger):
-    """Fires once the speed layer has counted, and projected, everything below the cuts of all these days."""
+    """Fires once the speed layer has counted, and projected, all below the cut of one of these days."""
 
     def __init__(self, days: list[Day]) -> None:
         super().__init__()
@@ -35,11 +35,12 @@ class SpeedPassedTrigger(BaseTrigger):
             try:
                 behind = await asyncio.to_thread(not_passed, now, self.days)
             except Exception as error:  # a database that restarts is no reason to give up the wait
-                behind = [f"{type(error).__name__}: {error}"]
-            if not behind:
+                self.log.warning("not known how far the speed layer is: %s", error)
+                behind = self.days
+            if len(behind) < len(self.days):
                 yield TriggerEvent({"status": "passed"})
                 return
-            if waiting != (waiting := "; ".join(behind)):
+            if waiting != (waiting := "; ".join(map(name, behind))):
                 self.log.info("waiting for the speed layer: %s", waiting)
             await asyncio.sleep(POLL_SECONDS)
 
@@ -47,10 +48,11 @@ class SpeedPassedTrigger(BaseTrigger):
 class Reconcile(BaseOperator):
     """Reconcile the days of *every* event that triggered the run: several can come as one run.
 
-    Waits in the triggerer until the speed layer has passed their cuts. A day that differs does not keep the
-    others from being compared and published; the run fails at the end with all differences named, and is not
-    tried again for them. A run by hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all
-    days that were computed and not yet published.
+    Each day is compared as soon as the speed layer has passed its cut; for the others it waits in the
+    triggerer. So neither a topic that stands nor a day that differs keeps the others from being compared and
+    published; the run fails at the end with all differences named, and is not tried again for them. A run by
+    hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all days that were computed and not
+    yet published.
 
     Airflow can leave an event behind that is written while it makes a run for an earlier one: it would be
     taken only with the next event. So a run also takes the days that wait to be published; the event left
@@ -71,40 +73,56 @@ class Reconcile(BaseOperator):
             self.log.info("nothing to reconcile")
             return
         self.log.info("%d events, to reconcile: %s", len(events), "; ".join(map(name, days)))
-        if not_passed(now, days):
-            self.defer(
-                trigger=SpeedPassedTrigger(days),
-                method_name="compare",
-                kwargs={"days": days},
-                timeout=self.patience,
-            )
         self.compare(context, days=days)
 
-    def compare(self, context: Any, event: dict[str, str] | None = None, *, days: list[Day]) -> None:
-        """Raises AirflowFailException where results differ, AirflowException where it could not compare."""
-        from sluice.quality.reconcile import ReconciliationFailed, reconcile
+    def compare(
+        self,
+        context: Any,
+        event: dict[str, str] | None = None,
+        *,
+        days: list[Day],
+        differing: Sequence[str] = (),
+        broken: Sequence[str] = (),
+    ) -> None:
+        """Compare the days that can be compared by now, and wait for the rest; what was found goes along.
 
+        Raises AirflowFailException where results differ, AirflowException where it could not compare.
+        """
         for chatty in ("great_expectations", "pyhive"):  # hundreds of lines that say nothing of the day
             logging.getLogger(chatty).setLevel(logging.WARNING)
         now = settings()
-        differing, broken = [], []
+        differing, broken = list(differing), list(broken)
+        behind = not_passed(now, days)
         for day in days:
-            try:
-                outcome = reconcile(now, day["topic"], date.fromisoformat(day["day"]), day["cut"])
-                self.log.info("%s: %s, %s", name(day), outcome.outcome, outcome.message)
-                outcome.check()
-                alert(now, day, "")
-            except ReconciliationFailed as failure:
-                differing.append(f"{name(day)}: {failure}")
-                alert(now, day, str(failure))
-            except Exception as error:
-                self.log.exception("%s could not be compared", name(day))
-                broken.append(f"{name(day)}: {type(error).__name__}: {error}")
+            if day not in behind:
+                self._compare(now, day, differing, broken)
+        if behind:
+            self.defer(
+                trigger=SpeedPassedTrigger(behind),
+                method_name="compare",
+                kwargs={"days": behind, "differing": differing, "broken": broken},
+                timeout=self.patience,
+            )
         said = "\n".join([*differing, *broken])
         if broken:  # tried again: days that are published already are compared again, which changes nothing
             raise AirflowException(said)
         if differing:
             raise AirflowFailException(said)
+
+    def _compare(self, now: Any, day: Day, differing: list[str], broken: list[str]) -> None:
+        from sluice.quality.reconcile import ReconciliationFailed, reconcile
+
+        try:
+            outcome = reconcile(now, day["topic"], date.fromisoformat(day["day"]), day["cut"])
+            self.log.info("%s: %s, %s", name(day), outcome.outcome, outcome.message)
+            outcome.check()
+            alert(now, day, "")
+        except ReconciliationFailed as failure:
+            differing.append(f"{name(day)}: {failure}")
+            alert(now, day, str(failure))
+        except Exception as error:
+            self.log.exception("%s could not be compared", name(day))
+            broken.append(f"{name(day)}: {type(error).__name__}: {error}")
 
 
 def name(day: Day) -> str:
@@ -125,11 +143,11 @@ def newest(days: Iterable[Day]) -> list[Day]:
     return [last[key] for key in sorted(last)]
 
 
-def not_passed(settings: Any, days: list[Day]) -> list[str]:
-    """The days whose cut the speed layer has not passed yet."""
+def not_passed(settings: Any, days: list[Day]) -> list[Day]:
+    """Those days whose cut the speed layer has not passed yet."""
     from sluice.quality.reconcile import speed_passed
 
-    return [name(day) for day in days if not speed_passed(settings, day["topic"], day["cut"])]
+    return [day for day in days if not speed_passed(settings, day["topic"], day["cut"])]
 
 
 def waiting(settings: Any) -> list[Day]:

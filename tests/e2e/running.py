@@ -22,6 +22,8 @@ from sluice.settings import Settings
 from sluice.stack import process, supervisor
 
 TOPIC = "logs"
+#: The days that the faults happen on, and that the nights afterwards compute.
+DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
 SETTLE_SECONDS = 240.0
 POLL_SECONDS = 1.0

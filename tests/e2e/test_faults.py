@@ -13,26 +13,25 @@ import pytest
 
 from sluice.stack import process
 from sluice.stack.environment import environment
-from tests.e2e.running import TOPIC, Platform, access_line, access_lines, wait_until
+from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, wait_until
 
 pytestmark = pytest.mark.e2e
 
 FENCED = 3
-DAY = dt.date(2024, 3, 1)
 
 
 def day(number: int) -> dt.date:
-    """The day of the n-th test. They share three, for each has to be computed afterwards."""
-    return DAY + dt.timedelta(days=number % 3)
+    """The day of the n-th test. They share three, for the nights of all of them follow."""
+    return DAYS[number % len(DAYS)]
 
 
 def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
-    today, before = day(0), DAY - dt.timedelta(days=2)
+    before, today = DAYS[0], DAYS[2]
     dead = platform.settle().dead_lettered
     platform.write(today, access_lines(today, 400))
     platform.append(today, b"this is no log line\n\n\xff\xfe not even text\n")
     late = access_lines(before, 1)
-    platform.written[before] = late
+    platform.written.setdefault(before, []).extend(late)
     platform.append(today, (late[0] + "\n").encode())  # two days late, in today's file
     platform.write(today, access_lines(today, 400, seed=1), host="web2")
     hops = platform.settle()

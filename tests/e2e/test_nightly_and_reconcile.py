@@ -11,12 +11,12 @@ from sluice.statistics.rowkey import RowKey
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
-from tests.e2e.running import TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
 
 pytestmark = pytest.mark.e2e
 
 NIGHT_SECONDS = 900.0
-FIRST = dt.date(2025, 7, 1)
+FIRST = DAYS[0]
 
 
 def compute(platform: Platform, first: dt.date, last: dt.date) -> list[Run]:
@@ -28,30 +28,19 @@ def compute(platform: Platform, first: dt.date, last: dt.date) -> list[Run]:
 
 
 def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
-    second = FIRST + dt.timedelta(days=1)
-    platform.write(FIRST, access_lines(FIRST, 600))
-    platform.write(second, access_lines(second, 600), host="web2")
+    """All the days on which parts were killed (and some lines more, for a run without the faults)."""
+    for day, host in zip(DAYS, ("web1", "web2", "web1"), strict=True):
+        platform.write(day, access_lines(day, 200, seed=2), host)
     platform.settle()
-    assert {run.state for run in compute(platform, FIRST, second)} == {"success"}
-    for day in (FIRST, second):
-        for task, wanted in expected(platform.written[day]).items():
-            assert platform.counted(task, day, "offline").values == wanted, task
-            assert platform.counted(task, day, "merged").values == wanted, task
+    assert {run.state for run in compute(platform, DAYS[0], DAYS[-1])} == {"success"}
     book = Days(engine(platform.settings), TOPIC)
-    entry = book.get(FIRST)
-    assert entry is not None
-    assert entry.published_cut == entry.cut
-
-
-def test_every_day_of_the_faults_agrees(platform: Platform) -> None:
-    """The days on which parts were killed, computed and reconciled; twice over does no harm."""
-    days = sorted(day for day in platform.written if day.year == 2024)
-    if not days:
-        pytest.skip("the faults were not part of this run")
-    assert {run.state for run in compute(platform, days[0], days[-1])} == {"success"}
-    for day in days:
+    for day in DAYS:
         for task, wanted in expected(platform.written[day]).items():
             assert platform.counted(task, day, "offline").values == wanted, (day, task)
+            assert platform.counted(task, day, "merged").values == wanted, (day, task)
+        entry = book.get(day)
+        assert entry is not None
+        assert entry.published_cut == entry.cut
 
 
 def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platform) -> None:
@@ -60,7 +49,7 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
         client="10.8.8.8", path="/late", status="200", size="11",
     )  # fmt: skip
     platform.written[FIRST].append(late)
-    platform.append(dt.date(2025, 7, 9), (late + "\n").encode())
+    platform.append(DAYS[-1] + dt.timedelta(days=7), (late + "\n").encode())
     platform.settle()
     book = Days(engine(platform.settings), TOPIC)
     assert FIRST in book.marked()
@@ -77,7 +66,7 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
 
 
 def test_a_planted_difference_is_found_and_named(platform: Platform) -> None:
-    day = FIRST + dt.timedelta(days=2)
+    day = DAYS[-1] + dt.timedelta(days=1)
     platform.write(day, access_lines(day, 300))
     platform.settle()
     store = HBase.of(platform.settings)

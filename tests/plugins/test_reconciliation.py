@@ -107,23 +107,41 @@ def test_dead_store_is_tried_again(module: Any, monkeypatch: pytest.MonkeyPatch)
     assert len(fault.asked) == 3
 
 
-def test_waits_in_the_triggerer_until_the_speed_layer_has_passed(
-    module: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
+def test_a_topic_that_stands_holds_up_only_itself(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
     from sluice.quality import reconcile
 
-    fault = DifferingDay()
-    operator = reconciler(module, monkeypatch, fault, passed=False)
-    with pytest.raises(TaskDeferred) as deferred:
+    fault = DifferingDay(differs="2015-05-17")
+    operator = reconciler(module, monkeypatch, fault)
+    standing = {18, 19}
+    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, cut: cut["0"] not in standing)
+    with pytest.raises(TaskDeferred) as first:
         operator.execute(context(operator, DAYS))
-    assert fault.asked == []
-    path, kwargs = deferred.value.trigger.serialize()
+    assert fault.asked == ["2015-05-17"]
+    path, kwargs = first.value.trigger.serialize()
     assert path == "sluice_airflow.reconciliation.SpeedPassedTrigger"
-    answers = iter([False, False, True, True, True, False, True, True, True, True])
-    monkeypatch.setattr(reconcile, "speed_passed", lambda *_: next(answers))
+    assert kwargs == {"days": DAYS[1:]}
+
+    answers = iter([ConnectionError("PostgreSQL restarts"), False, False, False, True])
+
+    def speed_passed(*_: Any) -> bool:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(reconcile, "speed_passed", speed_passed)
     event = asyncio.run(anext(module.SpeedPassedTrigger(**kwargs).run()))
     assert event.payload == {"status": "passed"}
-    operator.compare({}, event.payload, **deferred.value.kwargs)
-    assert len(fault.asked) == 3
+    assert next(answers, None) is None
+
+    standing.remove(19)
+    monkeypatch.setattr(reconcile, "speed_passed", lambda settings, topic, cut: cut["0"] not in standing)
+    with pytest.raises(TaskDeferred) as second:
+        operator.compare({}, event.payload, **first.value.kwargs)
+    assert fault.asked == ["2015-05-17", "2015-05-19"]
+    standing.clear()
+    with pytest.raises(AirflowFailException, match=r"logs 2015-05-17: hits_by_status .* 404"):
+        operator.compare({}, event.payload, **second.value.kwargs)
+    assert fault.asked == ["2015-05-17", "2015-05-19", "2015-05-18"]

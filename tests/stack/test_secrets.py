@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sluice.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
+from sluice.stack.airflow_environment import airflow_environment
 
 
 def test_nobody_else_can_read_them(tmp_path: Path) -> None:
@@ -33,6 +34,15 @@ def test_airflow_s_password_is_the_secret(tmp_path: Path) -> None:
     secrets.make(settings)
     passwords = json.loads((tmp_path / "secrets" / secrets.PASSWORDS).read_text())
     assert passwords == {"admin": read_secret(tmp_path, "airflow_admin")}
+
+
+def test_airflow_can_encrypt_with_its_key(tmp_path: Path) -> None:
+    from cryptography.fernet import Fernet
+
+    settings = Settings(instance="test", home=tmp_path)
+    secrets.make(settings)
+    key = airflow_environment(settings)["AIRFLOW__CORE__FERNET_KEY"]
+    assert Fernet(key).decrypt(Fernet(key).encrypt(b"password")) == b"password"
 
 
 def test_another_s_postgresql_gets_no_password_from_here(tmp_path: Path) -> None:

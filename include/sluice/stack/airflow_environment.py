@@ -20,7 +20,7 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
             "EXECUTION_API_SERVER_URL": f"{settings.airflow.url}/execution/",
             "SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow.user}:admin",
             "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": settings.home / "secrets" / "airflow_passwords.json",
-            "FERNET_KEY": "",
+            "FERNET_KEY": _fernet_key(settings),
         },
         "DATABASE": {
             "SQL_ALCHEMY_CONN": settings.postgres.url("airflow"),
@@ -60,3 +60,9 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
         for key, value in keys.items()
     }
     return {"AIRFLOW_HOME": str(home), **named}
+
+
+def _fernet_key(settings: Settings) -> str:
+    """What Airflow encrypts its connections' passwords with: 32 bytes in base64, padded as Fernet demands."""
+    secret = read_secret(settings.home, "airflow_fernet")
+    return secret + "=" * (-len(secret) % 4)

@@ -49,6 +49,7 @@ def run(settings: Settings, name: str) -> None:
     os.chdir(work)  # Derby, core dumps and the like must not land in the checkout
     # If the supervisor itself is killed, its daemons go with it instead of keeping their ports.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    processes.remember(settings, name)
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
 
 

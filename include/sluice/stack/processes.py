@@ -1,9 +1,15 @@
-"""The processes of an instance's daemons, found by a mark in their environment."""
+"""The processes of an instance's daemons, found by a mark in their environment or by their process group.
+
+A program that sets its own title (Airflow's executor does) writes over its environment, and the mark is gone.
+But it stays in the process group that its daemon began, of which a record is kept.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 
@@ -18,12 +24,23 @@ def mark(settings: Settings, name: str) -> str:
     return f"{settings.home}:{name}"
 
 
+def remember(settings: Settings, name: str) -> None:
+    """Write down the process group that this process, about to become the daemon, leads."""
+    path = _groups(settings) / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    me = psutil.Process()
+    path.write_text(
+        json.dumps({"group": os.getpgid(0), "session": os.getsid(0), "started": me.create_time()})
+    )
+
+
 def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Process]:
     """The living processes of that daemon, or of all of the instance's; without this one and its ancestors.
 
     Detached jobs carry the mark of the daemon that started them, and a token of their own: they are not its.
     """
     wanted = mark(settings, name) if name else f"{settings.home}:"
+    groups = _read_groups(settings, name)
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = []
     for process in psutil.process_iter():
@@ -31,10 +48,14 @@ def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Proces
             if process.pid in spared or process.status() == psutil.STATUS_ZOMBIE:
                 continue
             variables = process.environ()
+            group = (os.getpgid(process.pid), os.getsid(process.pid))
         except (psutil.Error, OSError):
             continue
         value = variables.get(DAEMON, "")
-        if TOKEN not in variables and (value == wanted if name else value.startswith(wanted)):
+        marked = value == wanted if name else value.startswith(wanted)
+        # A number is given again in time: what is older than the daemon is not of its group.
+        member = DAEMON not in variables and process.create_time() >= groups.get(group, float("inf"))
+        if TOKEN not in variables and (marked or member):
             found.append(process)
     return found
 
@@ -47,6 +68,19 @@ def stop(processes: Sequence[psutil.Process]) -> None:
     for process in stubborn:
         _send(process, terminate=False)
     psutil.wait_procs(stubborn, timeout=GRACE_SECONDS)
+
+
+def _groups(settings: Settings) -> Path:
+    return settings.home / "run" / "groups"
+
+
+def _read_groups(settings: Settings, name: str | None) -> dict[tuple[int, int], float]:
+    """When the daemon of each process group and session began."""
+    groups = {}
+    for path in _groups(settings).glob(f"{name or '*'}.json"):
+        record = json.loads(path.read_text())
+        groups[record["group"], record["session"]] = record["started"]
+    return groups
 
 
 def _send(process: psutil.Process, *, terminate: bool) -> None:

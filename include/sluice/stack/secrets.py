@@ -7,7 +7,7 @@ import os
 
 from sluice.settings import Settings, get_settings, make_secret, read_secret
 
-AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin")
+AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet")
 PASSWORDS = "airflow_passwords.json"
 
 

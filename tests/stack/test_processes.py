@@ -1,0 +1,30 @@
+"""What a killed daemon left behind is found, whatever it did to its environment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import processes
+
+DAEMON_THAT_DIES = """
+import subprocess, sys
+from sluice.settings import Settings
+from sluice.stack import processes
+processes.remember(Settings(instance="test", home=sys.argv[1]), "airflow-scheduler")
+subprocess.Popen(["sleep", "60"], env={})  # as bare as after setproctitle
+"""
+
+
+def test_a_child_without_environment_is_found_by_its_group(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    daemon = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path)]
+    subprocess.run(daemon, check=True, start_new_session=True, stdout=subprocess.DEVNULL)
+    assert processes.of_daemon(settings, "airflow-triggerer") == []
+    (left,) = processes.of_daemon(settings, "airflow-scheduler")
+    assert left.name() == "sleep"
+    assert processes.of_daemon(settings) == [left]
+    processes.stop([left])
+    assert not left.is_running()
