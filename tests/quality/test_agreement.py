@@ -156,6 +156,8 @@ def test_what_is_no_list_differs_from_one(text: str | None) -> None:
 def test_a_list_is_validated_as_the_count_of_its_first() -> None:
     row = one("top2", listed(("/a", 7), ("/b", 2)), listed(("/a", 7), ("/b", 2)))
     assert row == {"online": 7.0, "difference": 0.0, "tolerance": 0.0, "differs": False}
+    none = one("top2", listed(error=3), ("[]", 0.0, 2))  # of many values, none was frequent enough
+    assert none == {"online": 0.0, "difference": 0.0, "tolerance": 5.0, "differs": False}
 
 
 def test_an_infinite_value_is_never_within_an_error() -> None:

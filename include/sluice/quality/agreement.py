@@ -68,7 +68,7 @@ def judge(given: pd.DataFrame) -> pd.DataFrame:
     lists = frame["metric"].map({name: rule.size for name, rule in rules.items()}).to_numpy(np.int64)
     for at in np.flatnonzero(lists).tolist():
         a, b = ranking(frame.at[at, "online_text"]), ranking(frame.at[at, "offline_text"])
-        online[at] = a[0][1] if a else np.nan
+        online[at] = np.nan if a is None else a[0][1] if a else 0.0
         tolerance[at] = errors[at]
         difference[at] = np.nan if a is None or b is None else _apart(a, b, int(lists[at]), errors[at] == 0)
     # NaN: one layer has no value, or none that is a number.
