@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.metrics.base import Accumulator, Batch, Columns, Floats, Ints, Results
+from sluice.metrics.base import Accumulator, Batch, Columns, Results
+from sluice.metrics.typing import Floats, Ints
 
 #: An integer sum that reaches this moves to the floating-point sum, so that int64 can never overflow.
 SPILL = 1 << 62
@@ -150,8 +151,13 @@ MIN = _Extreme("min", np.minimum, np.inf)
 MAX = _Extreme("max", np.maximum, -np.inf)
 
 
-def extreme_results(column: pa.Array) -> Results:
-    """An extreme as a result: exact where it is an integer that a float64 holds exactly."""
-    values = column.to_numpy(zero_copy_only=False)  # null becomes NaN
+def whole_numbers(values: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """The values as integers, and where they are such: integers that a float64 holds exactly."""
     exact = (np.abs(values) < _EXACT_FLOAT) & (np.floor(values) == values)
-    return Results(values, np.where(exact, values, 0).astype(np.int64), exact)
+    return np.where(exact, values, 0).astype(np.int64), exact
+
+
+def extreme_results(column: pa.Array) -> Results:
+    """An extreme as a result: exact where it is an integer."""
+    values = column.to_numpy(zero_copy_only=False)  # null becomes NaN
+    return Results(values, *whole_numbers(values))

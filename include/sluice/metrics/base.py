@@ -16,17 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Scalar = TypeVar("Scalar", bound=np.generic)
+from sluice.metrics.texts import Texts
+from sluice.metrics.typing import Bools, Floats, Ints, Scalar
+
 Columns = Mapping[str, pa.Array]
 
 
@@ -72,6 +70,11 @@ class Numbers:
         return mask if mask.any() else None
 
     @cached_property
+    def ascending(self) -> Ints:
+        """The lines that have a measure, the least measure first: one sort for all tasks."""
+        return np.argsort(self.values)[: int(self.present.sum())]  # NaN comes last
+
+    @cached_property
     def or_greatest(self) -> Floats:
         """The measure, infinity where it is missing."""
         return self.values if self.complete else np.where(self.present, self.values, np.inf)
@@ -80,33 +83,6 @@ class Numbers:
     def or_least(self) -> Floats:
         """The measure, minus infinity where it is missing."""
         return self.values if self.complete else np.where(self.present, self.values, -np.inf)
-
-
-#: Texts that say there is no measure: Apache writes "-".
-ABSENT = ("", "-")
-
-
-class Texts:
-    """A measure of all lines of a batch as the text that was cut out of them."""
-
-    def __init__(self, codes: Ints, distinct: pa.Array) -> None:
-        """`codes`: per line an index of `distinct` (string, without nulls); `len(distinct)`: nothing there."""
-        self.codes, self.distinct = codes, distinct
-
-    @cached_property
-    def known(self) -> Bools:
-        """For each distinct text, and at last for "nothing there", whether it is a measure."""
-        absent = pc.is_in(self.distinct, pa.array(ABSENT, self.distinct.type))
-        return np.append(~absent.to_numpy(zero_copy_only=False), False)
-
-    @cached_property
-    def present(self) -> Bools:
-        """Per line, whether it has a measure."""
-        return self.known[self.codes]
-
-    @cached_property
-    def complete(self) -> bool:
-        return bool(self.present.all())
 
 
 @dataclass(frozen=True)
@@ -138,6 +114,31 @@ class Batch:
     def measured(self) -> Numbers | Texts:
         """What says which lines have a measure of the task's type."""
         return self.text if self.measure is None else self.measure
+
+    @cached_property
+    def pairs(self) -> tuple[Ints, Ints, Ints]:
+        """The distinct texts of each group, by group: code, number of lines, and where each group's begin.
+
+        Lines without a measure of the task's type have no part in it.
+        """
+        from sluice.metrics.kernels.rows import pairs
+
+        texts, codes = self.text, self.of(self.text.codes)
+        present = texts.present if self.measure is None else texts.present & self.measure.present
+        if not present.all():
+            codes = np.where(self.of(present), codes, len(texts.distinct))
+        return pairs(codes, self.groups, self.size, len(texts.distinct))
+
+    @cached_property
+    def ascending(self) -> tuple[Floats, Ints]:
+        """The measures of each group, by group and ascending, and where each group's begin."""
+        from sluice.metrics.kernels.rows import values_by_group
+
+        numbers, groups = self.numbers, self.groups
+        if self.rows is not None:
+            groups = np.full(len(numbers.values), -1)
+            groups[self.rows] = self.groups
+        return values_by_group(numbers.values, numbers.ascending, groups, self.size)
 
     def of(self, column: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """The entries of a column of the whole batch that belong to the counted lines."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pyarrow as pa
 
 from sluice.metrics.accumulators import LINES
@@ -11,28 +13,38 @@ from sluice.metrics.count import Count
 from sluice.metrics.max import Max
 from sluice.metrics.min import Min
 from sluice.metrics.missing import Missing
+from sluice.metrics.quantile import KLL, Quantile
+from sluice.metrics.stddev import Stddev
 from sluice.metrics.sum import Sum
+from sluice.metrics.top import HEAVY, Top
+from sluice.metrics.unique import Unique
 
-METRICS: dict[str, Metric] = {m.name: m for m in (Count(), Sum(), Avg(), Min(), Max(), Missing())}
+#: Those that have one name. There are also the quantiles and top-k; `metric` knows all.
+METRICS: dict[str, Metric] = {
+    m.name: m for m in (Count(), Sum(), Avg(), Min(), Max(), Missing(), Stddev(), Unique())
+}
+_NAMED = "p50, p99.9 (any quantile between 0 and 100 with up to 3 decimals), top10 (top1 to top100)"
 
 #: Accumulators by name, in the order of their columns. `lines` is kept for every task: it is what tells a
 #: series that exists from one that does not.
 ACCUMULATORS: dict[str, Accumulator] = {
-    a.name: a for a in (LINES, *(a for m in METRICS.values() for a in m.accumulators))
+    a.name: a for a in (LINES, *(a for m in METRICS.values() for a in m.accumulators), KLL, HEAVY)
 }
 
 COLUMNS: dict[str, pa.DataType] = {n: t for a in ACCUMULATORS.values() for n, t in a.columns.items()}
 
 
 class UnknownMetric(ValueError):
-    """A task asks for a metric that is not in the registry."""
+    """A task asks for a metric that there is not."""
 
 
+@functools.cache
 def metric(name: str) -> Metric:
-    try:
-        return METRICS[name]
-    except KeyError:
-        raise UnknownMetric(f"metric {name!r} is not known: use one of {', '.join(METRICS)}") from None
+    """The metric of that name. Raises UnknownMetric."""
+    found = METRICS.get(name) or Quantile.named(name) or Top.named(name)
+    if found is None:
+        raise UnknownMetric(f"metric {name!r} is not known: use one of {', '.join(METRICS)}, {_NAMED}")
+    return found
 
 
 def accumulators(metrics: list[str] | tuple[str, ...]) -> tuple[Accumulator, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.metrics.accumulators import MEASURED, SUM
-from sluice.metrics.base import Columns, Floats, Metric, Results
+from sluice.metrics.base import Columns, Metric, Results
+from sluice.metrics.typing import Floats
 
 
 def total(columns: Columns) -> Floats:

@@ -1,0 +1,17 @@
+"""The decorator of every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+
+def compiled(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Compile on first use, keep the code on disk, let other threads run meanwhile. Python's types stay."""
+    kernel = numba.njit(cache=True, nogil=True)(function)
+    return cast("Callable[Parameters, Answer]", kernel)

@@ -1,0 +1,62 @@
+"""A measure as text, kept as a dictionary: what is looked at is each distinct text, once a batch."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.metrics.packed import buffers
+from sluice.metrics.typing import Bools, Hashes, Ints
+
+#: Texts that say there is no measure: Apache writes "-".
+ABSENT = ("", "-")
+#: A text that is kept may be so long; two that are longer and differ stay two, for each ends in its hash.
+MAX_BYTES = 240
+_KEPT = MAX_BYTES - len("...#") - 16
+
+
+class Texts:
+    """A measure of all lines of a batch as the text that was cut out of them."""
+
+    def __init__(self, codes: Ints, distinct: pa.Array) -> None:
+        """`codes`: per line an index of `distinct` (string, no nulls); `len(distinct)`: nothing there."""
+        self.codes, self.distinct = codes, distinct
+
+    @cached_property
+    def known(self) -> Bools:
+        """For each distinct text, and at last for "nothing there", whether it is a measure."""
+        absent = pc.is_in(self.distinct, pa.array(ABSENT, self.distinct.type))
+        return np.append(~absent.to_numpy(zero_copy_only=False), False)
+
+    @cached_property
+    def present(self) -> Bools:
+        """Per line, whether it has a measure."""
+        return self.known[self.codes]
+
+    @cached_property
+    def complete(self) -> bool:
+        return bool(self.present.all())
+
+    @cached_property
+    def hashes(self) -> Hashes:
+        """XXH64 of each distinct text."""
+        from sluice.metrics.kernels.hashing import hash_all
+
+        return hash_all(*buffers(self.distinct))
+
+    @cached_property
+    def short(self) -> Texts:
+        """The texts for those who keep them: over `MAX_BYTES` cut at a character and ended by their hash."""
+        long = pc.greater(pc.binary_length(self.distinct), MAX_BYTES)
+        if not pc.any(long).as_py():
+            return self
+        numbers = self.hashes[long.to_numpy(zero_copy_only=False)].tolist()
+        cut = [
+            f"{text.encode()[:_KEPT].decode(errors='ignore')}...#{number:016x}"
+            for text, number in zip(self.distinct.filter(long).to_pylist(), numbers, strict=True)
+        ]
+        distinct = pc.replace_with_mask(self.distinct, long, pa.array(cut, self.distinct.type))
+        return Texts(self.codes, distinct)
