@@ -90,6 +90,14 @@ def test_a_missing_measure_does_not_keep_a_line_from_being_counted(size: str, nu
     assert found.counted
 
 
+@pytest.mark.parametrize(("client", "missing"), [("10.0.0.7", False), ("-", True)])
+def test_a_text_measure(client: str, missing: bool) -> None:
+    measure = {"delimiter": " ", "index": 0, "type": "text"}
+    (found,) = trial(spec(measure=measure, metrics=["unique"]), LOGS, [line(client=client)])
+    assert found.measure is not None
+    assert (found.measure.text, found.measure.number, found.measure.missing) == (client, None, missing)
+
+
 def test_named_fields_of_another_format() -> None:
     topic = TopicSpec.model_validate(
         {

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sluice.metrics.texts import ABSENT
 from sluice.settings import Limits
 from sluice.statistics.extract import Lines, Values, numbers, passing
 from sluice.statistics.parse import dead_reason, event_time
@@ -27,8 +28,6 @@ MAX_LINES = 1_000
 #: How much of a line and of a value is shown.
 SHOWN = 2_000
 NOTHING = "nothing was extracted"
-#: What a log writes where there is no measure.
-_MISSING = ("", "-")
 
 
 class TooManyLines(ValueError):
@@ -164,7 +163,7 @@ class _Trial:
         values = self._lines.values(self._plan.measure)
         texts = _of_lines(values)
         if self._plan.measure_type == "text":
-            return [MeasureStep(_shown(each), None, each is None or each in _MISSING) for each in texts]
+            return [MeasureStep(_shown(each), None, each is None or each in ABSENT) for each in texts]
         found: npt.NDArray[np.float64] = numbers(values)
         return [
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
