@@ -11,14 +11,16 @@ from sluice.transmission.topics import REQUEST_MS, Topics
 
 #: However busy Kafka is, somebody waits for the answer.
 SECONDS = 5.0
+#: Lines may have 16 MiB each; a sample of many such is cut short.
+MAX_BYTES = 64 << 20
 POLL_MS = 500
 
 
 def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS) -> list[bytes]:
     """The newest `count` lines of the topic, or as many as there are, the oldest first.
 
-    Reads without a group, so nobody's position moves, and for so many seconds at most. Raises TopicMissing,
-    or KafkaError without a broker.
+    Reads without a group, so nobody's position moves, for so many seconds and `MAX_BYTES` at most. Raises
+    TopicMissing, or KafkaError without a broker.
     """
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
@@ -37,7 +39,7 @@ def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS)
         waiting = {at for at in partitions if end[at] > first[at]}
         found: list[tuple[int, int, int, bytes]] = []
         deadline = time.monotonic() + seconds
-        while waiting and time.monotonic() < deadline:
+        while waiting and time.monotonic() < deadline and sum(len(line) for *_, line in found) < MAX_BYTES:
             for at, records in consumer.poll(timeout_ms=POLL_MS).items():
                 found += [
                     (record.timestamp, at.partition, record.offset, record.value or b"")

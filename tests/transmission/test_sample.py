@@ -1,0 +1,52 @@
+"""The newest lines of a topic."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from sluice.settings import Settings
+from sluice.transmission.sample import sample
+from sluice.transmission.topics import TopicMissing, Topics
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def topic(stack: Settings) -> Iterator[str]:
+    """A topic of three partitions with the lines 0 to 29, ten in each, written one after the other."""
+    name = f"sample_{secrets.token_hex(5)}"
+    with Topics(stack) as topics:
+        topics.create(name, partitions=3)
+    producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
+    for number in range(30):
+        producer.send(name, str(number).encode(), partition=number % 3).get(30)
+        time.sleep(0.002)  # the order between partitions is that of the broker's clock, in ms
+    producer.close()
+    yield name
+    admin = KafkaAdminClient(bootstrap_servers=stack.kafka.bootstrap)
+    admin.delete_topics([name])
+    admin.close()
+
+
+def test_the_newest_lines_of_all_partitions_the_oldest_first(stack: Settings, topic: str) -> None:
+    assert sample(stack, topic, 5) == [b"25", b"26", b"27", b"28", b"29"]
+    assert sample(stack, topic, 100) == [str(number).encode() for number in range(30)]
+
+
+def test_an_empty_topic_answers_at_once(stack: Settings) -> None:
+    name = f"sample_{secrets.token_hex(5)}"
+    with Topics(stack) as topics:
+        topics.create(name, partitions=2)
+    begin = time.monotonic()
+    assert sample(stack, name, 5) == []
+    assert time.monotonic() - begin < 5
+
+
+def test_a_topic_that_is_not_there(stack: Settings) -> None:
+    with pytest.raises(TopicMissing):
+        sample(stack, "sample_none", 5)
