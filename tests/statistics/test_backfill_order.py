@@ -81,7 +81,7 @@ def backfills(platform: Platform, deaths: list[int]) -> Iterator[None]:
         yield from backfill(platform, day, text, number + 10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     turns=st.lists(st.booleans(), max_size=60),
     deaths=st.lists(st.integers(0, 5), min_size=2, max_size=2),

@@ -312,6 +312,16 @@ def test_a_long_value_of_a_new_task_keeps_the_line_from_it_alone() -> None:
     }
 
 
+def test_offline_a_version_counts_what_is_below_its_first_commit_and_no_more() -> None:
+    _, status = active(BY_PATH, BY_STATUS)
+    backwards = Plan.of([status], LIMITS, None, {(2, 1): [Range.of({}, {0: 3})]})
+    text = [line(), line(status="404"), line(), line(), line(status="404")]
+    below, _ = count_apart(records(text), backwards)
+    assert {row["key"]: row["lines"] for row in below.to_pylist()} == {"200": 2, "404": 1}
+    other = records(text, partition=1)  # a partition that the first commit did not know is the speed layer's
+    assert count_apart(other, backwards)[0].num_rows == 0
+
+
 def test_blocks_are_the_same_however_the_lines_were_dealt_out(small_blocks: None) -> None:
     text = lines([n % 70 for n in range(300)])
     whole = list(to_blocks(iter(counted(text).to_batches()), 100))
