@@ -6,10 +6,15 @@ import itertools
 
 import yaml
 
+from sluice.collection.generate import batches
 from sluice.metrics import METRICS
 from sluice.settings import ROOT
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.results import results
 from sluice.tasks import TopicSpec, check_task, parse_documents, parse_tasks
 from sluice.tasks.lists import parse_lists
+from tests.statistics.engine_samples import active, plan, records
 
 FOLDER = ROOT / "include" / "examples"
 TASKS = parse_tasks((FOLDER / "twelve_tasks.yaml").read_text())
@@ -62,3 +67,17 @@ def test_each_is_its_own_document() -> None:
     assert parse_documents([task.document() for task in TASKS]) == TASKS
     text = yaml.safe_dump([task.document() for task in TASKS], sort_keys=False)
     assert parse_tasks(text) == TASKS
+
+
+def test_each_counts_something_of_a_log() -> None:
+    lines = b"".join(batches(3000)).split(b"\n")[:-1]
+    specs = [task.with_sets(LISTS) for task in TASKS]
+    tasks = {(task.task_id, task.version): task for task in active(*specs)}
+    found = results(merge(count(records(lines), plan(*specs)).partials), tasks)
+    seen = set(zip(found["task_id"].to_pylist(), found["metric"].to_pylist(), strict=True))
+    assert seen == {(number, name) for number, task in enumerate(TASKS, 1) for name in task.metrics}
+    whole = dict.fromkeys((1, 9), 0.0)  # those that no filter takes lines from
+    for row in found.to_pylist():
+        if row["metric"] == "count" and row["task_id"] in whole:
+            whole[row["task_id"]] += row["value"]
+    assert set(whole.values()) == {3000}

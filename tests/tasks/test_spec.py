@@ -102,7 +102,7 @@ def test_a_filter_that_cannot_work_is_refused(filter_: dict[str, Any], says: str
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"metrics": ["p42"]}, "/0/metrics: metric 'p42' is not known: use one of count"),
+        ({"metrics": ["median"]}, "/0/metrics: metric 'median' is not known: use one of count"),
         ({"metrics": []}, "at least 1 item"),
         ({"metrics": ["count", "count"]}, "'count' is named twice"),
         ({"metrics": ["sum"]}, "metrics sum need a measure"),

@@ -115,7 +115,7 @@ class TaskSpec(Model):
 
     @model_validator(mode="after")
     def _measured(self) -> Self:
-        kinds = {name: measured(name) for name in self.metrics}
+        kinds = {name: metric(name).measure for name in self.metrics}
         needing = [name for name, kind in kinds.items() if kind != "none"]
         if needing and self.measure is None:
             raise ValueError(
@@ -187,14 +187,6 @@ class ActiveTask:
     def label(self) -> str:
         """The task's part of every key: id and version."""
         return f"{self.task_id}v{self.version}"
-
-
-def measured(name: str) -> str:
-    """What a metric is computed of: "none", "number", or "any"."""
-    kind: Any = metric(name).measure
-    if isinstance(kind, bool):
-        return "number" if kind else "none"
-    return str(kind)
 
 
 __all__ = [

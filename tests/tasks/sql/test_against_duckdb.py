@@ -54,6 +54,7 @@ PERIOD = "date_trunc('day', strptime(regexp_extract(line, '\\[([^ ]+)', 1), '%d/
 SELECTS = [
     "SELECT count(*) FROM logs",
     "SELECT status, count(*), sum(bytes), avg(bytes), min(bytes), max(bytes) FROM logs",
+    "SELECT status, count(*), stddev_pop(bytes), count(DISTINCT bytes) FROM logs",
     "SELECT status, client, count(*) FROM logs WHERE method = 'GET'",
     "SELECT status, count(*) FROM logs WHERE status <> '500' AND path LIKE '/a%'",
     "SELECT status, count(*) FROM logs WHERE path LIKE '/a_b' AND NOT status = 304",
@@ -80,7 +81,7 @@ def by_engine(select: str) -> Counter[Found]:
     for row in results(merge(count(records(LOG), plan(spec)).partials), tasks).to_pylist():
         values = series_values(row["key"], len(spec.dimensions))
         day = datetime.fromtimestamp(row["period_start"] / 1000, UTC)
-        found[(*values, day.date().isoformat()), row["metric"], row["value"]] += 1
+        found[(*values, day.date().isoformat()), row["metric"], round(row["value"], 6)] += 1
     return found
 
 
@@ -95,7 +96,7 @@ def by_duckdb(select: str) -> Counter[Found]:
     found: Counter[Found] = Counter()
     for day, *row in database.execute(text.replace("GROUP BY ", "GROUP BY day, ")).fetchall():
         for name, value in zip(spec.metrics, row[width:], strict=True):
-            found[(*row[:width], day.date().isoformat()), name, float(value)] += 1
+            found[(*row[:width], day.date().isoformat()), name, round(float(value), 6)] += 1
     return found
 
 

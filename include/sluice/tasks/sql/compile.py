@@ -22,7 +22,7 @@ from sluice.metrics import UnknownMetric, metric
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
-from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec, measured
+from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec
 from sluice.tasks.sql.conditions import Conditions
 from sluice.tasks.sql.statement import TOO_DEEP, SqlRefused, Statement
 from sluice.tasks.sql.values import FORMS, LINE, Values, unparen
@@ -277,7 +277,7 @@ class _Compiler:
             if found is not None and extract != found:
                 reason = "a task has one measure, and another metric is of another column: make two tasks"
                 raise self._statement.refused(self._statement.written(asked.of), reason, asked.of)
-            found, kinds[asked.name] = extract, measured(asked.name)
+            found, kinds[asked.name] = extract, metric(asked.name).measure
         if found is None:
             return None
         # `missing` alone counts what is no number; unique and top-k make the measure a text.
