@@ -80,7 +80,7 @@ def test_intervals_around_the_same_truth_always_agree(
 
 @given(NUMBERS, ERRORS, ERRORS, st.floats(1e-6, 1e6))
 def test_intervals_with_a_gap_between_them_never_do(a: float, wide: float, wider: float, gap: float) -> None:
-    b = a + wide + wider + gap + abs(a) * 1e-9
+    b = a + wide + wider + gap + (abs(a) + wide + wider) * 1e-9
     assert differs("p95", quantile(a, wide)[0], quantile(b, wider)[1])
 
 
