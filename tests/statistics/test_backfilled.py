@@ -338,12 +338,12 @@ def test_too_many_series_are_refused() -> None:
 
 
 def test_what_a_python_worker_raised_is_told_in_one_line() -> None:
-    class PythonException(Exception):
-        pass
-
     trace = (
-        "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
-        '  File "worker.py", line 1, in main\nsluice.statistics.set_aside.TasksFailed: 3v1: ValueError: no\n'
+        "Job aborted due to stage failure: org.apache.spark.PythonException: Traceback (most recent "
+        'call last):\n  File "worker.py", line 1, in main\n    raise\n'
+        "sluice.statistics.set_aside.TasksFailed: 3v1: ValueError: no\n\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
+        "java.lang.Exception: whatever Java says\n"
     )
-    assert explained(PythonException(trace)) == "TasksFailed: 3v1: ValueError: no"
+    assert explained(RuntimeError(trace)) == "TasksFailed: 3v1: ValueError: no"
     assert explained(OSError("away")) == "OSError: away"

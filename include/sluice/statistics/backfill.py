@@ -81,8 +81,10 @@ POLL_SECONDS = 1.0
 # Periods of a day are dealt out to so many Python workers, one after the other on one machine: each holds the
 # series of its periods.
 PARTS = 16
-# The last line of a traceback out of a worker: the error's class and what it says.
+# What Spark says of an error in a Python worker; the traceback's last line has the class and the message.
+TRACEBACK = "Traceback (most recent call last)"
 RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+): (?P<said>.+)$", re.MULTILINE)
+JAVA = re.compile(r"\n\s+at ")
 
 
 class NotYet(RuntimeError):
@@ -113,11 +115,12 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
 
 def explained(error: Exception) -> str:
     """What to tell the person who asked for the backfill."""
-    if type(error).__name__ == "PythonException":  # Spark's, with the traceback of the Python worker
-        raised = list(RAISED.finditer(str(error)))
-        if raised:
-            return f"{raised[-1]['kind']}: {raised[-1]['said']}"[:1000]
-    return f"{type(error).__name__}: {error}"[:1000]
+    text = str(error)
+    _, _, trace = text.partition(TRACEBACK)  # of a Python worker, with Java's own behind it
+    raised = list(RAISED.finditer(JAVA.split(trace)[0]))
+    if raised:
+        return f"{raised[-1]['kind']}: {raised[-1]['said']}"[:1000]
+    return f"{type(error).__name__}: {text}"[:1000]
 
 
 @dataclass(frozen=True)
