@@ -102,7 +102,7 @@ def test_from_put_to_delete(http: httpx.Client, stack: Settings, token: str, nam
     assert http.post(f"{address}:pause").json()["state"] == "paused"
     assert http.post(f"{address}:resume").json()["state"] == "active"
     lines = [line(status="404").decode()]
-    (tried,) = http.post(f"{address}/test", json={"lines": lines}).json()
+    (tried,) = http.post(f"{address}/test", json={"lines": lines}).json()["lines"]
     assert (tried["counted"], tried["series"]) == (True, {"status": "404"})
     assert [task["name"] for task in http.get(f"{API}/tasks", params={"topic": "api-live"}).json()] == [name]
     (found,) = http.post(f"{API}/diff", json=[{**BODY, "name": name, "period": "5m"}]).json()

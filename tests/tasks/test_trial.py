@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sluice.metrics import metric
 from sluice.settings import Limits
 from sluice.statistics.partials import count
 from sluice.tasks import TaskSpec, TopicSpec
-from sluice.tasks.trial import MAX_LINES, TooManyLines, trial
+from sluice.tasks.trial import MAX_LINES, TooManyLines, failure, trial
 from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 LOGS = TopicSpec()
@@ -136,3 +137,17 @@ def test_no_lines_and_too_many() -> None:
     assert trial(spec(), LOGS, []) == []
     with pytest.raises(TooManyLines, match="1001 lines, 1000 are allowed"):
         trial(spec(), LOGS, [b""] * (MAX_LINES + 1))
+
+
+def test_a_task_that_would_be_set_aside_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = spec(measure=BYTES, metrics=["sum", "avg"])
+    assert failure(task, LOGS, [line(), b"", line(size="-")]) is None
+    assert failure(task, LOGS, []) is None
+
+    def raises(*_: object) -> None:
+        raise ZeroDivisionError("division by zero in geometric_mean.py")
+
+    monkeypatch.setattr(type(metric("avg")), "results", raises)
+    assert failure(task, LOGS, [line()]) == "ZeroDivisionError: division by zero in geometric_mean.py"
+    several = [line(status="200"), line(status="404")]
+    assert "series in one period" in str(failure(spec(), LOGS, several, Limits(series=1)))

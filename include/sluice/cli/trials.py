@@ -13,7 +13,7 @@ import typer
 from sluice.cli.documents import read_bytes, refusing
 from sluice.cli.format import plain
 from sluice.tasks import TaskSpec
-from sluice.tasks.trial import LineTrial, MeasureStep, trial
+from sluice.tasks.trial import LineTrial, MeasureStep, failure, trial
 
 if TYPE_CHECKING:
     from sluice.tasks.store import TaskStore
@@ -33,22 +33,33 @@ def print_trials(
     Raises FileRefused, TopicMissing, TooManyLines.
     """
     given = None if lines is None else _split(read_bytes(lines))
-    found: list[tuple[str, list[LineTrial]]] = []
+    found: list[tuple[str, list[LineTrial], str | None]] = []
     for spec in specs:
         with refusing(file or Path(spec.name)):
             resolved, topic = store.resolved(spec)
         some = _newest(spec.topic, sample) if given is None else given
-        found.append((spec.name, trial(resolved, topic, some)))
+        found.append((spec.name, trial(resolved, topic, some), failure(resolved, topic, some)))
     if as_json:
-        document = [{"task": name, "lines": [plain(asdict(each)) for each in tried]} for name, tried in found]
+        document = [
+            {"task": name, "error": error, "lines": [plain(asdict(each)) for each in tried]}
+            for name, tried, error in found
+        ]
         typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
-        return
-    for name, tried in found:
+    else:
+        _print(found)
+    if any(error for *_, error in found):
+        raise typer.Exit(1)
+
+
+def _print(found: Sequence[tuple[str, list[LineTrial], str | None]]) -> None:
+    for name, tried, error in found:
         counted = sum(each.counted for each in tried)
         typer.echo(f"{name}: {counted} of {len(tried)} lines are counted")
         for number, each in enumerate(tried, 1):
             for line in describe(number, each):
                 typer.echo(line)
+        if error:
+            typer.echo(f"\n{name} fails on these lines, and would be set aside: {_printable(error)}")
 
 
 def describe(number: int, tried: LineTrial) -> Iterator[str]:

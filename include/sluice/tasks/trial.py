@@ -17,8 +17,13 @@ import pyarrow as pa
 from sluice.metrics.texts import ABSENT
 from sluice.settings import Limits
 from sluice.statistics.extract import Lines, Values, numbers, passing
+from sluice.statistics.merge import merge
 from sluice.statistics.parse import dead_reason, event_time
+from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan, Selection
+from sluice.statistics.results import results
+from sluice.statistics.schema import RECORDS
+from sluice.statistics.set_aside import CAUGHT, reason
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
@@ -85,6 +90,29 @@ def trial(
     if not lines:
         return []
     return _Trial(spec, topic, list(lines), limits or Limits()).run()
+
+
+def failure(
+    spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits | None = None
+) -> str | None:
+    """Why the task would be set aside on these lines (a team's metric raises, say); None if it would not."""
+    task, size = ActiveTask(0, 1, spec), len(lines)
+    columns = {
+        "partition": np.zeros(size, np.int32),
+        "offset": np.arange(size),
+        "arrival": np.zeros(size, np.int64),
+        "host": pa.repeat("trial", size),
+        "src_file": pa.repeat("trial", size),
+        "src_offset": np.arange(size),
+        "line": pa.array(lines, pa.binary()),
+    }
+    records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
+    try:
+        found = count(records, Plan.of([task], limits or Limits(), topic))
+        results(merge(found.partials), {(0, 1): task})
+    except CAUGHT as error:
+        return reason(error)
+    return found.failed.get((0, 1))
 
 
 class _Trial:

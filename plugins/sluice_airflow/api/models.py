@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from sluice.tasks import TopicSpec
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
-from sluice.tasks.trial import MAX_LINES
+from sluice.tasks.trial import MAX_LINES, LineTrial
 
 
 class TaskOut(BaseModel):
@@ -85,6 +85,13 @@ class NewTrialIn(TrialIn):
     """The same for a task that is not applied."""
 
     task: dict[str, Any]
+
+
+class TrialOut(BaseModel):
+    """What a task makes of lines."""
+
+    lines: list[LineTrial]
+    error: str | None = Field(description="Why the task would be set aside on these lines.")
 
 
 class ListIn(BaseModel):

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Body, HTTPException, Response, status
 from sluice.settings import get_settings
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.store import TaskStore
-from sluice.tasks.trial import LineTrial, trial
+from sluice.tasks.trial import failure, trial
 from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
-from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn
+from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
 from sluice_airflow.api.security import Reader, Writer, may
 from sluice_airflow.api.stores import Tasks
 
@@ -49,7 +49,7 @@ def diff_tasks(user: Reader, tasks: Tasks, documents: Documents) -> list[DiffOut
 
 
 @router.post("/test")
-def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> list[LineTrial]:
+def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
     """Try a task that is not applied on lines: what each part of it took, and why a line is not counted."""
     try:
         (spec,) = parse_documents([wanted.task])
@@ -80,7 +80,7 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
 
 
 @router.post("/tasks/{name}/test")
-def test_task(name: str, user: Reader, tasks: Tasks, wanted: TrialIn) -> list[LineTrial]:
+def test_task(name: str, user: Reader, tasks: Tasks, wanted: TrialIn) -> TrialOut:
     """Try a task on lines."""
     return _trial(tasks, tasks.get(name).spec, wanted, user)
 
@@ -119,7 +119,7 @@ def _specs(documents: Any) -> list[TaskSpec]:
     return parse_documents(documents)
 
 
-def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) -> list[LineTrial]:
+def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) -> TrialOut:
     try:
         resolved, topic = tasks.resolved(spec)
     except TasksRefused as refused:
@@ -133,7 +133,8 @@ def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) ->
     else:
         # JSON can write half a surrogate pair: the engine then sees bytes that are no UTF-8.
         lines = [line.encode("utf-8", "surrogatepass") for line in wanted.lines]
-    return trial(resolved, topic, lines)
+    tried = trial(resolved, topic, lines)
+    return TrialOut(lines=tried, error=failure(resolved, topic, lines))
 
 
 def _at_task(refused: TasksRefused) -> TasksRefused:
