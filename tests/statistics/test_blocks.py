@@ -22,6 +22,7 @@ from sluice.statistics.blocks import (
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS, PARTIALS
+from sluice.statistics.set_aside import TasksFailed
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, line, plan, records, spec
 
 CLIENTS = spec(
@@ -159,3 +160,26 @@ def test_the_hash_is_the_same_for_ever() -> None:
         0xBC935901F5456BC8,
         0x610394F6FCBA412B,
     ]
+
+
+def test_much_state_is_merged_a_few_versions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once, portioned = Store(), Store()
+    batches = [partials(range(n, n + 300), hour=10 + n % 2) for n in range(0, 900, 100)]
+    for batch in batches:
+        at_once.apply(batch)
+    monkeypatch.setattr(module, "BYTES_A_MERGE", 1_000)
+    for batch in batches:
+        changes = portioned.apply(batch)
+        assert changes.touched.num_rows == batch.num_rows
+    assert len(portioned.loads) == len(at_once.loads)
+    assert rows(unpack(portioned.blocks)) == rows(unpack(at_once.blocks))
+    assert portioned.layouts == at_once.layouts
+
+
+def test_a_version_whose_state_is_too_large_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    store.apply(partials(range(2_000)))
+    monkeypatch.setattr(module, "MOST_BYTES", 10_000)
+    with pytest.raises(TasksFailed, match="fewer sketched metrics") as raised:
+        store.apply(partials([1]))
+    assert set(raised.value.failures) == {(1, 1)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,12 +21,24 @@ from sluice.metrics import COLUMNS
 from sluice.statistics.groups import Ints, code, group
 from sluice.statistics.merge import merge_numbered
 from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import Failures, TasksFailed, TooManySeries, each_or_all, reason
+from sluice.statistics.set_aside import (
+    Failures,
+    TasksFailed,
+    TooManySeries,
+    Version,
+    each_or_all,
+    reason,
+    versions_of,
+)
 
 #: A block is read and written whole for each batch that touches it: small enough for that to take about a
 #: millisecond, large enough for thousands of series to be one HBase cell.
 LIMIT = 256 << 10
 _MAX_LAYOUT = 1 << 16
+#: What is unpacked at a time, of several versions; in memory it is a few times that.
+BYTES_A_MERGE = 64 << 20
+#: What a batch may touch of one version. Far from what 100,000 series need, unless each is a large sketch.
+MOST_BYTES = 512 << 20
 #: Rows above which lz4 pays: 3,000 series of paths take 78 KB instead of 252 KB for 0.1 ms more.
 _COMPRESS = 64
 
@@ -36,6 +48,16 @@ Period = tuple[int, int, int]
 
 class BadBlock(ValueError):
     """A block's name or content that cannot be read."""
+
+
+class StateTooLarge(RuntimeError):
+    """A task's state is more than the platform holds."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"the state of the periods that one batch touched has {size >> 20} MiB, {MOST_BYTES >> 20} are "
+            "held: ask for fewer series (filter, or take out a dimension) or fewer sketched metrics"
+        )
 
 
 class BlockId(NamedTuple):
@@ -94,14 +116,81 @@ def merge_into_blocks(
     those that do not exist; called once for the blocks touched, and once more if some outgrew the limit.
     `series`: how many a period may have (see `_too_many`).
 
-    Raises TasksFailed, naming the versions that cannot be merged or have too many series.
+    Raises TasksFailed, naming the versions that cannot be merged, have too many series or too large a state.
     """
     if partials.num_rows == 0:
         return Changes({}, [], PARTIALS.empty_table())
     ids = sorted(set(_assign(partials, layouts)[1]))
-    loaded = dict(load(ids))
-    whole = pa.concat_tables([partials, unpack(loaded)])
-    merged, numbers = _merged(whole)
+    state = _Loading(load)
+    sizes: Counter[Version] = Counter()
+    for block, data in state(ids).items():
+        sizes[block.period[:2]] += len(data)
+    failures: Failures = {v: reason(StateTooLarge(size)) for v, size in sizes.items() if size > MOST_BYTES}
+    parts: list[Changes] = []
+    for versions in _portions(partials, sizes):
+        own = partials if versions is None else _only(partials, versions)
+        some = [block for block in ids if versions is None or block.period[:2] in versions]
+        try:
+            parts.append(_merge_into(own, some, layouts, state, series))
+        except TasksFailed as failed:
+            failures |= failed.failures
+    if failures:
+        raise TasksFailed(failures)
+    return Changes(
+        {block: data for part in parts for block, data in part.blocks.items()},
+        [block for part in parts for block in part.removed],
+        pa.concat_tables([part.touched for part in parts]),
+    )
+
+
+class _Loading:
+    """Contents of blocks, each loaded once."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._loaded: dict[BlockId, bytes] = {}
+        self._asked: set[BlockId] = set()
+
+    def __call__(self, ids: Sequence[BlockId]) -> dict[BlockId, bytes]:
+        """Those that exist."""
+        new = [block for block in ids if block not in self._asked]
+        if new:
+            self._loaded |= self._load(new)
+            self._asked.update(new)
+        return {block: self._loaded[block] for block in ids if block in self._loaded}
+
+
+def _portions(partials: pa.Table, sizes: Mapping[Version, int]) -> Iterator[set[Version] | None]:
+    """The versions in parts whose blocks have about BYTES_A_MERGE together; None: all at once."""
+    if sum(sizes.values()) + partials.nbytes <= BYTES_A_MERGE:
+        yield None
+        return
+    portion: set[Version] = set()
+    size = 0
+    for version, own in versions_of(partials.select(["task_id", "version"])):
+        if portion and size + sizes.get(version, 0) > BYTES_A_MERGE:
+            yield portion
+            portion, size = set(), 0
+        portion.add(version)
+        size += sizes.get(version, 0) + partials.nbytes * own.num_rows // partials.num_rows
+    yield portion
+
+
+def _only(table: pa.Table, versions: set[Version]) -> pa.Table:
+    labels = table.column("task_id").to_numpy().astype(np.int64) << 32 | table.column("version").to_numpy()
+    wanted = np.array([task << 32 | version for task, version in versions], np.int64)
+    return table.filter(pa.array(np.isin(labels, wanted)))
+
+
+def _merge_into(
+    partials: pa.Table,
+    ids: Sequence[BlockId],
+    layouts: Mapping[Period, int],
+    load: _Loading,
+    series: int | None,
+) -> Changes:
+    """`merge_into_blocks` of so many versions as are merged at once."""
+    merged, numbers = _merged(pa.concat_tables([partials, unpack(load(ids))]))
     if series is not None and (failures := _too_many(merged, ids, series)):
         raise TasksFailed(failures)
     touched = merged.take(pa.array(np.unique(numbers[: partials.num_rows])))
@@ -111,16 +200,16 @@ def merge_into_blocks(
         return Changes(blocks, [], touched)
     # The outgrown periods are read whole and laid out anew. Blocks share no series: nothing is left to merge.
     old = [BlockId.of(p, layouts.get(p, 1), n) for p in sorted(outgrown) for n in range(layouts.get(p, 1))]
-    others = dict(load([block for block in old if block not in blocks]))
+    loaded = load(old)
     written = {block: data for block, data in blocks.items() if block.period in outgrown}
-    whole = unpack(written | others)
+    whole = unpack(loaded | written)
     grown = dict(layouts)
     while outgrown:
         grown |= outgrown
         new = _pack_all(whole, grown)
         outgrown = _outgrown(new)
     kept = {block: data for block, data in blocks.items() if block not in written}
-    return Changes(kept | new, [block for block in old if block in loaded or block in others], touched)
+    return Changes(kept | new, [block for block in old if block in loaded], touched)
 
 
 def _merged(whole: pa.Table) -> tuple[pa.Table, Ints]:

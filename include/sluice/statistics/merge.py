@@ -57,4 +57,7 @@ def _merge(accumulator: Accumulator, table: pa.Table, groups: Groups) -> dict[st
 
 
 def _column(table: pa.Table, name: str) -> pa.Array:
-    return table.column(name).chunk(0)
+    column = table.column(name)
+    if column.num_chunks > 1:  # Arrow's binary arrays end at 2 GiB
+        raise OverflowError(f"{name}: {column.nbytes >> 20} MiB of states are too many to merge at once")
+    return column.chunk(0)

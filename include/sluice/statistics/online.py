@@ -247,7 +247,6 @@ class MicroBatch:
     def _set_aside(self, failures: Failures) -> None:
         """Show on these tasks why they are not counted any more; from the commit on they are not."""
         for (task_id, version), message in failures.items():
-            log.error("task %sv%s was set aside: %s", task_id, version, message)
             self._progress.error(self.topic, f"task {task_id}v{version} was set aside: {message}")
             patiently(partial(self._tasks.set_aside, task_id, version, message), self._log.patience)
 
