@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--instance",
         metavar="NAME",
-        help="the stack for hbase and end_to_end; default: bench, brought up if need be",
+        help="the stack for hbase and end_to_end; default: the one that runs, else bench, brought up",
     )
     return made
 

@@ -225,3 +225,25 @@ def test_the_state_that_hbase_gets_touches_every_bucket() -> None:
     first = merge_into_blocks(partials[0], layouts, lambda blocks: {})
     assert len(first.blocks) == 2 * hbase.PERIODS * hbase.BUCKETS
     assert max(map(len, first.blocks.values())) < hbase.BLOCK_LIMIT
+
+
+class MemoryStore:
+    """HBase as far as the state's batches use it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[bytes, dict[bytes, bytes]] = {}
+
+    def put(self, table: str, rows: list[tuple[bytes, dict[bytes, bytes]]]) -> None:
+        self.rows.update(rows)
+
+    def get(self, table: str, rows: list[bytes], columns: list[bytes]) -> dict[bytes, dict[bytes, bytes]]:
+        return {row: self.rows[row] for row in rows}
+
+
+def test_the_second_batch_is_merged_into_the_blocks_of_the_first() -> None:
+    store = MemoryStore()
+    partials, layouts = hbase.wide_batches(tasks=1)
+    first, second = hbase.State(store).batches(partials, layouts)  # type: ignore[arg-type]
+    assert len(first.sizes) == len(second.sizes) == len(store.rows) == hbase.PERIODS * hbase.BUCKETS
+    assert first.laps["read"] < second.laps["read"]
+    assert hbase.largest([first, second]) == max(second.sizes + first.sizes)
