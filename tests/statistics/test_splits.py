@@ -1,0 +1,91 @@
+"""Any way of cutting lines into batches counts the same, for every metric that there is."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.metrics import COLUMNS, metric
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.schema import KEYS
+from tests.statistics.engine_samples import BYTES, line, plan, records, spec
+
+NUMERIC = ["count", "sum", "avg", "min", "max", "missing", "stddev", "unique", "p50", "p99", "top10"]
+TEXTUAL = ["count", "missing", "unique", "top3"]
+PATH = {"delimiter": " ", "index": 6, "type": "text"}
+TASKS = (
+    spec(name="numbers", measure=BYTES, metrics=NUMERIC),
+    spec(name="texts", period="1h", timezone="Europe/Berlin", dimensions=[], measure=PATH, metrics=TEXTUAL),
+)
+#: Sketches of states, whose bytes may differ where their answers do not (within the error that they state).
+SKETCHES = {"kll", "heavy"}
+#: Sums of fractions depend on the order in their last digits.
+ROUNDED = {"moment_mean", "moment_low", "moment_m2"}
+
+made = st.lists(
+    st.builds(
+        line,
+        at=st.integers(0, 7_200).map(
+            lambda s: datetime(2026, 3, 29, 0, 30, tzinfo=UTC) + timedelta(seconds=s)
+        ),
+        path=st.sampled_from(["/", "/a", "/b", "/é", "-", "/_%"]),
+        status=st.sampled_from(["200", "404"]),
+        size=st.one_of(st.integers(0, 50).map(str), st.sampled_from(["-", "", "x", "0.5", "1e3"])),
+    ),
+    max_size=60,
+)
+
+
+def merged(parts: list[list[bytes]]) -> list[dict[str, Any]]:
+    counted = [count(records(part), plan(*TASKS)) for part in parts]
+    assert not any(each.failed for each in counted)
+    table = merge(pa.concat_tables([each.partials for each in counted]))
+    return sorted(table.to_pylist(), key=lambda row: tuple(str(row[name]) for name in KEYS))
+
+
+@settings(max_examples=25, deadline=None)
+@given(made, st.lists(st.integers(0, 60), max_size=4), st.randoms(use_true_random=False))
+def test_any_split_and_any_order_of_its_parts(lines: list[bytes], cuts: list[int], dice: Any) -> None:
+    edges = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
+    parts = [lines[a:b] for a, b in itertools.pairwise(edges)]
+    dice.shuffle(parts)
+    one, other = merged([lines]), merged(parts)
+    assert [[row[name] for name in KEYS] for row in one] == [[row[name] for name in KEYS] for row in other]
+    for whole, pieced in zip(one, other, strict=True):
+        for name in COLUMNS.keys() - SKETCHES - ROUNDED:
+            assert whole[name] == pieced[name], name  # bit for bit: HyperLogLog's registers as well
+        for name in ROUNDED:
+            assert (whole[name] is None) == (pieced[name] is None)
+            if whole[name] is not None:
+                np.testing.assert_allclose(whole[name], pieced[name], rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(made, st.integers(0, 60))
+def test_results_are_those_of_plain_python(lines: list[bytes], cut: int) -> None:
+    table = pa.concat_tables(
+        [count(records(part), plan(*TASKS)).partials for part in (lines[cut:], lines[:cut])]
+    )
+    rows = merge(table)
+    texts: Counter[str] = Counter(raw.decode().split(" ")[6] for raw in lines)
+    texts.pop("-", None)
+    mine = rows.filter(pa.array([task == 2 for task in rows.column("task_id").to_pylist()], pa.bool_()))
+    found: Counter[str] = Counter()
+    columns = {name: mine.column(name).combine_chunks() for name in COLUMNS}
+    top = metric("top10").results(columns)
+    assert top.texts is not None
+    for text in top.texts.to_pylist():
+        if text is not None:
+            found.update(dict(json.loads(text)))
+    assert found == texts
+    lines_counted = sum(metric("count").results(columns).values)
+    assert lines_counted == len(lines)
