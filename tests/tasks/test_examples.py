@@ -30,7 +30,7 @@ def test_there_are_twelve_and_each_fits_its_topic() -> None:
 
 def test_they_use_every_metric() -> None:
     used = {name for task in TASKS for name in task.metrics}
-    assert used >= {"count", "sum", "avg", "min", "max", "missing", "stddev", "unique"}
+    assert used >= {"count", "sum", "avg", "min", "max", "missing", "stddev", "unique", "geometric_mean"}
     assert used >= METRICS.keys()  # also those that are added to the registry later
     assert used >= {"p50", "p95", "p99", "p99.9", "top5", "top10"}
 

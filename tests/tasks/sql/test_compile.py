@@ -154,6 +154,7 @@ BYTES = {"field": "bytes"}
         (["p50(bytes)", "p99.9(bytes)"], ["p50", "p99.9"], BYTES),
         (["percentile(bytes, 0.5)", "percentile(bytes, .999)"], ["p50", "p99.9"], BYTES),
         (["top10(bytes)"], ["top10"], BYTES | {"type": "text"}),
+        (["geometric_mean(bytes)"], ["geometric_mean"], BYTES),  # a metric of include/metrics
         (["topk(bytes, 3)"], ["top3"], BYTES | {"type": "text"}),
     ],
 )
