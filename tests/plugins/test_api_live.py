@@ -91,7 +91,7 @@ def test_the_cookie_of_the_pages_is_a_login_for_these_pages_only(
 
 
 def test_from_put_to_delete(http: httpx.Client, stack: Settings, token: str, name: str) -> None:
-    http.headers |= bearer(token)
+    http.headers.update(bearer(token))
     address = f"{API}/tasks/{name}"
     refused = http.put(address, json={**BODY, "dimensions": [{"name": "d", "extract": {"regex": "("}}]})
     assert refused.status_code == 422
@@ -114,7 +114,7 @@ def test_from_put_to_delete(http: httpx.Client, stack: Settings, token: str, nam
 
 
 def test_lists_and_topics(http: httpx.Client, token: str, name: str) -> None:
-    http.headers |= bearer(token)
+    http.headers.update(bearer(token))
     assert http.put(f"{API}/lists/{name}", json={"values": ["a"]}).status_code == 201
     assert http.get(f"{API}/lists/{name}").json()["values"] == ["a"]
     assert http.delete(f"{API}/lists/{name}").status_code == 200
