@@ -101,6 +101,10 @@ class Retention(BaseModel):
     days: int = Field(400, ge=1)
 
 
+class Metrics(BaseModel):
+    path: str = "include/metrics"
+
+
 class _Yaml(PydanticBaseSettingsSource):
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         return None, field_name, False
@@ -135,6 +139,7 @@ class Settings(BaseSettings):
     speed: Speed = Speed()
     archive: Archive = Archive()
     limits: Limits = Limits()
+    metrics: Metrics = Metrics()
     retention: Retention = Retention()
 
     @classmethod
@@ -210,6 +215,15 @@ def current_instance() -> str:
     if named:
         return named
     return marker.read_text().strip() if marker.exists() else DEFAULT_INSTANCE
+
+
+def metrics_folder() -> Path:
+    """Where a team's own metrics are. Read without an instance: they are known before there are settings."""
+    path = os.environ.get("SLUICE_METRICS__PATH")
+    if not path:
+        given = yaml.safe_load(SETTINGS_FILE.read_text()) if SETTINGS_FILE.exists() else {}
+        path = Metrics(**given.get("metrics", {})).path
+    return ROOT / path
 
 
 def read_secret(home: Path, name: str) -> str:

@@ -16,6 +16,7 @@ from sluice.metrics.missing import Missing
 from sluice.metrics.quantile import KLL, Quantile
 from sluice.metrics.stddev import Stddev
 from sluice.metrics.sum import Sum
+from sluice.metrics.team import Team, found, load
 from sluice.metrics.top import HEAVY, Top
 from sluice.metrics.unique import Unique
 
@@ -25,10 +26,25 @@ METRICS: dict[str, Metric] = {
 }
 _NAMED = "p50, p99.9 (any quantile between 0 and 100 with up to 3 decimals), top10 (top1 to top100)"
 
+
+def _built_in(name: str) -> Metric | None:
+    return METRICS.get(name) or Quantile.named(name) or Top.named(name)
+
+
+#: The team's own (`user.py`), and why some are not loaded.
+TEAM: Team = load(found(), lambda name: _built_in(name) is not None)
+
 #: Accumulators by name, in the order of their columns. `lines` is kept for every task: it is what tells a
 #: series that exists from one that does not.
 ACCUMULATORS: dict[str, Accumulator] = {
-    a.name: a for a in (LINES, *(a for m in METRICS.values() for a in m.accumulators), KLL, HEAVY)
+    a.name: a
+    for a in (
+        LINES,
+        *(a for m in METRICS.values() for a in m.accumulators),
+        KLL,
+        HEAVY,
+        *(a for m in TEAM.metrics.values() for a in m.accumulators),
+    )
 }
 
 COLUMNS: dict[str, pa.DataType] = {n: t for a in ACCUMULATORS.values() for n, t in a.columns.items()}
@@ -41,10 +57,12 @@ class UnknownMetric(ValueError):
 @functools.cache
 def metric(name: str) -> Metric:
     """The metric of that name. Raises UnknownMetric."""
-    found = METRICS.get(name) or Quantile.named(name) or Top.named(name)
-    if found is None:
-        raise UnknownMetric(f"metric {name!r} is not known: use one of {', '.join(METRICS)}, {_NAMED}")
-    return found
+    known = _built_in(name) or TEAM.metrics.get(name)
+    if known is None:
+        there = ", ".join((*METRICS, *TEAM.metrics, _NAMED))
+        broken = "".join(f"; {file} is not loaded: {why}" for file, why in TEAM.problems.items())
+        raise UnknownMetric(f"metric {name!r} is not known: use one of {there}{broken}")
+    return known
 
 
 def accumulators(metrics: list[str] | tuple[str, ...]) -> tuple[Accumulator, ...]:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.metrics.registry import TEAM
+from sluice.metrics.team import SHIPPED
 from sluice.settings import ROOT, Settings
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def session(
     os.environ.setdefault("SPARK_LOCAL_IP", settings.bind_host)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("HADOOP_USER_NAME", settings.hdfs.user)
+    os.environ["SLUICE_METRICS__PATH"] = str(TEAM.write(settings.home / "spark"))
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app)
@@ -84,18 +87,23 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
 
 
 def package_zip(folder: Path) -> Path:
-    """This package as a zip for the executors, named by its content: an executor never sees an older one."""
+    """This package and the team's metrics as a zip for the executors.
+
+    It is named by its content: an executor never sees an older one.
+    """
     source = Path(__file__).resolve().parents[1]
     files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})
+    contents = {str(path.relative_to(source)): path.read_bytes() for path in files}
+    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in TEAM.sources.items()}
     digest = hashlib.sha256()
-    for path in files:
-        digest.update(str(path.relative_to(source)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + content + b"\0")
     target = folder / f"sluice-{digest.hexdigest()[:16]}.zip"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
         partial = target.with_suffix(f".{os.getpid()}.part")
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
-            for path in files:
-                out.write(path, Path("sluice") / path.relative_to(source))
+            for name, content in contents.items():
+                out.writestr(f"sluice/{name}", content)
         partial.replace(target)
     return target
