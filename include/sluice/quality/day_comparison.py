@@ -16,6 +16,7 @@ from sluice.quality.online_results import online_results
 from sluice.quality.periods import Period, Periods
 from sluice.settings import Settings
 from sluice.statistics.task_versions import task_versions
+from sluice.statistics.uncounted import uncounted
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import HBase
@@ -55,13 +56,20 @@ class DayComparison:
 
 
 def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
-    """Compare every version that ever counted lines of the topic; none of a day that retention dropped."""
+    """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
+
+    A version that the batch layer could not count on a day is left out of it: an alert says so.
+    """
     versions = task_versions(book.engine, day.topic, day.day)
+    failed = uncounted(book.engine, day.topic)
     found: list[Comparison] = []
     waiting = 0
     with Hive(settings) as hive, HBase.of(settings) as hbase:
         for task in () if versions.dropped else versions.tasks:
             touching = Periods.of(day.day, task.spec.span)
+            lacking = failed.get((task.task_id, task.version), set())
+            if lacking & {day.day, *(each for period in touching.crossing for each in period.days)}:
+                continue
             settled = _settled(book, touching.crossing, day.day)
             comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
             while comparison.differing and (still := _settled(book, settled, day.day)) != settled:

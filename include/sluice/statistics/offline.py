@@ -27,9 +27,8 @@ from sluice.settings import Settings
 from sluice.statistics import day_job
 from sluice.statistics.day_lines import DayOf
 from sluice.statistics.plan import Plan
-from sluice.statistics.set_aside import Failures
 from sluice.statistics.task_versions import task_versions
-from sluice.storage import alerts
+from sluice.statistics.uncounted import tell
 from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
@@ -43,9 +42,6 @@ log = logging.getLogger(__name__)
 
 # The newest and the one before it: a query that began before the swap can end.
 VERSIONS_KEPT = 2
-
-#: The source of this layer's alerts.
-ALERTS = "nightly"
 
 #: What a session for this needs beside the instance's own configuration. Partitions are written as plain
 #: directories and made known through the SQL endpoint: a catalogue of its own would cost 4 s a run.
@@ -102,7 +98,7 @@ class _Batch:
         if versions.dropped:
             plan, backwards = plan.without(versions.ranges), None
         failed = day_job.write_results(self.spark, plan, versions.tasks, logs, results, backwards=backwards)
-        self._tell(which, failed)
+        tell(self.book.engine, topic, day, failed)
 
         store = HdfsStore.of(settings)
         for name, partition in partitions.items():
@@ -118,17 +114,6 @@ class _Batch:
             lines=kept,
             backfills=versions.backfills,
         )
-
-    def _tell(self, which: DayOf, failed: Failures) -> None:
-        """Alert to the versions that have no results of the day, until a run computes them."""
-        name = f"{which.topic} {which.day}: "
-        wrong = {
-            f"{name}task {task_id}v{version}": f"{name}task {task_id}v{version} could not be counted: {why}"
-            for (task_id, version), why in failed.items()
-        }
-        for message in wrong.values():
-            log.error("%s", message)
-        alerts.sync(self.book.engine, ALERTS, wrong, prefix=name)
 
 
 @dataclass(frozen=True)
