@@ -13,6 +13,7 @@ help: ## this list
 # Set up: each step only when what it is made from changed; a second run downloads nothing.
 setup: $(INSTALLED) ## everything that the rest needs: Python environment and the daemons' jars
 	@$(BIN)/python -m sluice.stack jars
+	@$(BIN)/python -m sluice.statistics.warm
 
 .PHONY: preflight
 preflight: ## name what this machine lacks, with the remedy

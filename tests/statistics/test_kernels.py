@@ -18,6 +18,7 @@ from sluice.statistics.merge import merge
 from sluice.statistics.parse import _by_position, _compiled
 from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS
+from sluice.statistics.warm import warm
 from sluice.tasks import TaskSpec
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
 from tests.statistics.test_partials import TASKS, engine, lines_of, same
@@ -145,3 +146,7 @@ def test_large_batches_and_small_ones_count_the_same() -> None:
 
     assert not large.failed
     assert rows(large.partials) == rows(merge(pa.concat_tables(small)))
+
+
+def test_warming_up_goes_through_every_step() -> None:
+    warm()

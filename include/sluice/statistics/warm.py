@@ -1,0 +1,56 @@
+"""Compile the kernels of engine and metrics before the first batch needs them: python -m sluice.statistics.warm
+
+numba keeps the code on disk. Without this the first large batch on a machine takes some seconds longer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.settings import Limits
+from sluice.statistics.cut import COMPILED_LINES
+from sluice.statistics.merge import merge
+from sluice.statistics.partials import count
+from sluice.statistics.plan import Plan
+from sluice.statistics.results import results
+from sluice.tasks.spec import ActiveTask, TaskSpec
+
+_STATUS = {"delimiter": " ", "index": 8}
+_TASK = {
+    "name": "warm",
+    "topic": "logs",
+    "period": "60s",
+    "where": [{"extract": _STATUS, "filter": {"mode": "black", "values": ["404"]}}],
+    "dimensions": [{"name": "status", "extract": _STATUS}],
+    "measure": {"delimiter": " ", "index": 9},
+    "metrics": ["count", "sum", "avg", "min", "max", "stddev", "unique", "p50", "p99", "top10"],
+}
+
+
+def warm() -> None:
+    """Count made-up lines in two batches, merge them, and ask for results."""
+    task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
+    plan = Plan.of([task], Limits())
+    lines = [
+        f'h - - [17/May/2015:10:05:{n % 60:02d} +0000] "GET / HTTP/1.1" {200 + n % 3} {n}'.encode()
+        for n in range(COMPILED_LINES)
+    ]
+    batch = pa.record_batch(
+        {
+            "partition": pa.array(np.zeros(len(lines), np.int32)),
+            "offset": pa.array(np.arange(len(lines))),
+            "line": pa.array(lines, pa.binary()),
+        }
+    )
+    parts = [count(batch, plan).partials for _ in range(2)]
+    results(merge(pa.concat_tables(parts)), {(task.task_id, task.version): task})
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    warm()
+    sys.stdout.write(f"setup: kernels are compiled ({time.perf_counter() - began:.0f} s)\n")
