@@ -1,4 +1,4 @@
-"""Compile the kernels of engine and metrics before the first batch needs them: python -m sluice.statistics.warm
+"""Compile the kernels of engine and metrics before a batch needs them: python -m sluice.statistics.warm
 
 numba keeps the code on disk. Without this the first large batch on a machine takes some seconds longer.
 """
