@@ -76,9 +76,9 @@ class Counted:
 
     def for_programs(self) -> tuple[list[str], Iterator[list[object]]]:
         """Columns and rows; after each sketched metric its error, 0 where it is exact."""
-        from sluice.metrics import metric
+        from sluice.quality.agreement import has_error
 
-        sketched = [metric(name).sketched for name in self.metrics]
+        sketched = [has_error(name) for name in self.metrics]
         names = [[m, f"{m}_error"] if wide else [m] for m, wide in zip(self.metrics, sketched, strict=True)]
 
         def rows() -> Iterator[list[object]]:
