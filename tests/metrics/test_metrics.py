@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import math
+import statistics
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sluice.metrics import ACCUMULATORS, COLUMNS, METRICS, Batch, Numbers, UnknownMetric, accumulators, metric
+from sluice.metrics import ACCUMULATORS, COLUMNS, METRICS, UnknownMetric, accumulators, metric
 from sluice.metrics.accumulators import SPILL, sum_integers
+from tests.metrics import states
+from tests.metrics.states import Columns, numeric, values
 
 missing = st.just(math.nan)
 measures = st.one_of(
@@ -21,35 +23,17 @@ measures = st.one_of(
 grouped = st.lists(st.tuples(st.integers(0, 3), measures), max_size=30)
 GROUPS = 4
 
-Columns = dict[str, pa.Array]
+OF_THE_MEASURES = {"sum": math.fsum, "min": min, "max": max, "stddev": lambda v: float(statistics.pstdev(v))}
 
 
 def added(rows: list[tuple[int, float]]) -> Columns:
-    """All accumulators of the rows, in `GROUPS` groups."""
-    groups = np.array([g for g, _ in rows], np.int64)
-    batch = Batch(groups, GROUPS, Numbers(np.array([v for _, v in rows], np.float64)))
-    return {name: column for a in ACCUMULATORS.values() for name, column in a.add(batch).items()}
+    """All built-in accumulators of the rows, in `GROUPS` groups."""
+    batch = numeric([g for g, _ in rows], [v for _, v in rows], GROUPS)
+    return states.added(batch, *METRICS, "p50", "top10")
 
 
 def merged(*parts: Columns) -> Columns:
-    """States of the same groups, merged."""
-    groups = np.tile(np.arange(GROUPS), len(parts))
-    stacked = {name: pa.concat_arrays([p[name] for p in parts]) for name in COLUMNS}
-    return {n: c for a in ACCUMULATORS.values() for n, c in a.merge(stacked, groups, GROUPS).items()}
-
-
-def values(columns: Columns, name: str) -> list[float | int | None]:
-    """The metric's value per group: exact integers as such, None where there is none."""
-    found = METRICS[name].results(columns)
-    result: list[float | int | None] = []
-    for n, value in enumerate(found.values.tolist()):
-        if math.isnan(value):
-            result.append(None)
-        elif found.exact is not None and found.integers is not None and found.exact[n]:
-            result.append(int(found.integers[n]))
-        else:
-            result.append(value)
-    return result
+    return states.merged(GROUPS, *parts)
 
 
 def expected(rows: list[tuple[int, float]], name: str) -> list[float | int | None]:
@@ -59,12 +43,14 @@ def expected(rows: list[tuple[int, float]], name: str) -> list[float | int | Non
         there = [v for v in found if not math.isnan(v)]
         if name in ("count", "missing"):
             result.append(len(found) if name == "count" else len(found) - len(there))
+        elif name == "unique":
+            result.append(len(set(map(repr, there))))
         elif not there:
             result.append(None)
         elif name == "avg":
             result.append(math.fsum(there) / len(there))
         else:
-            result.append({"sum": math.fsum, "min": min, "max": max}[name](there))
+            result.append(OF_THE_MEASURES[name](there))
     return result
 
 
@@ -140,6 +126,71 @@ def test_what_metrics_need() -> None:
     assert {a.name for a in accumulators(["avg"])} == {"lines", "measured", "sum"}
 
 
-def test_an_unknown_metric_is_refused_with_what_there_is() -> None:
-    with pytest.raises(UnknownMetric, match="'p99' is not known: use one of count, sum"):
-        metric("p99")
+def test_quantiles_share_a_column_and_so_do_top_k() -> None:
+    assert [a.name for a in accumulators(["p50", "p99", "p99.9"])] == ["lines", "kll"]
+    assert [a.name for a in accumulators(["top1", "top100", "unique"])] == ["lines", "hll", "heavy"]
+
+
+@pytest.mark.parametrize(
+    "name", ["p50", "p99", "p99.9", "p0.001", "p99.999", "p5", "top1", "top10", "top100"]
+)
+def test_metrics_by_a_number(name: str) -> None:
+    assert metric(name).name == name
+    assert metric(name) is metric(name)
+    assert metric(name).sketched
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "p0",
+            "p100",
+            "p050",
+            "p99.90",
+            "p99.",
+            "p.5",
+            "p-5",
+            "p1e1",
+            "p99.9999",
+            "p0.0",
+            "p",
+            "P50",
+            "p\u0665",
+        ),
+        *(
+            "top0",
+            "top101",
+            "top010",
+            "top",
+            "top-1",
+            "top1.5",
+            "Top5",
+            "median",
+            "",
+            "kll",
+            "count ",
+            "p50\n",
+        ),
+    ],
+)
+def test_an_unknown_metric_is_refused_with_what_there_is(name: str) -> None:
+    with pytest.raises(UnknownMetric, match=r"is not known: use one of count, sum.*stddev.*p99\.9.*top10"):
+        metric(name)
+
+
+def test_what_each_metric_is_computed_of() -> None:
+    assert {name for name, each in METRICS.items() if each.measure == "none"} == {"count"}
+    assert {name for name, each in METRICS.items() if each.measure == "any"} == {"missing", "unique"}
+    assert (metric("p50").measure, metric("top3").measure) == ("number", "any")
+
+
+def test_no_column_belongs_to_two_accumulators() -> None:
+    assert len(COLUMNS) == sum(len(a.columns) for a in ACCUMULATORS.values())
+
+
+def test_a_metric_of_numbers_says_what_a_text_lacks() -> None:
+    batch = states.textual([0], ["x"], 1)
+    for name in ("sum", "min", "max", "stddev", "p50"):
+        with pytest.raises(ValueError, match="needs a measure of numbers"):
+            states.added(batch, name)

@@ -61,7 +61,7 @@ def _combined(
         squares = counts * distances * distances
         if rest is not None:
             squares += rest[1]
-        total = np.bincount(groups, weights=squares, minlength=size)
+        total = np.bincount(groups, weights=squares, minlength=size).astype(np.float64)  # ints of none
         mean = origin + shift
         back = mean - origin
         low = (origin - (mean - back)) + (shift - back)  # Knuth's two-sum: exact
