@@ -90,7 +90,7 @@ def check(name: str, found: pa.Table, log: Path, specs: list[TaskSpec]) -> int:
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         database.register("found", found)
-        exact: Any = database.execute(
+        exact: Any = database.sql(
             f"""
             WITH cut AS MATERIALIZED (
                 SELECT string_split(line, ' ') AS f,
