@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
+from kafka.coordinator.base import BaseCoordinator
 
-from sluice.archive import index
+from sluice.archive import archiver, index
 from sluice.transmission.lag import archive_group, group_lag
+from sluice.transmission.topics import Topics
 from tests.archive.archive_trial import Here, Trial, until
 
 pytestmark = pytest.mark.stack
@@ -83,6 +86,33 @@ def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(t
     trial.assert_exact()
     assert trial.stop(other) == 0
     assert trial.stop(sleeper) == 0
+
+
+def test_a_member_whose_heartbeats_stall_joins_anew(
+    trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_heartbeats, stalled = BaseCoordinator._heartbeat_loop, threading.Event()
+
+    async def stall_at_first(coordinator: BaseCoordinator) -> None:
+        if stalled.is_set():
+            await send_heartbeats(coordinator)
+        stalled.set()
+        while not coordinator._heartbeat_closed:
+            await coordinator._heartbeat_wakeup()
+
+    monkeypatch.setattr(BaseCoordinator, "_heartbeat_loop", stall_at_first)
+    for name, value in {"SESSION_MS": 6_000, "HEARTBEAT_MS": 2_000, "WATCH_SECONDS": 1.0}.items():
+        monkeypatch.setattr(archiver, name, value)
+    trial.produce(400)
+    archive_here(max_records=150)
+    trial.assert_exact()
+    group = archive_group(trial.topic)
+    with Topics(trial.settings) as topics:
+        (first,) = topics.members(group)
+        until("the group lost it", lambda: first not in topics.members(group), 20)
+        until("it is back", lambda: topics.members(group), 20)
+    trial.produce(400)
+    trial.assert_exact()
 
 
 def test_gaps_that_kafka_itself_skips_are_no_loss(trial: Trial, archive_here: Callable[..., Here]) -> None:

@@ -50,11 +50,17 @@ HAND_OVER_SECONDS = 4.0
 STOP_SECONDS = 20.0
 BEAT_SECONDS = 1.0
 WATCH_SECONDS = 5.0
+# Between two rounds of a rebalance a member may be missing.
+MISSES = 2
 FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 5.0
 
 
 class _Replaced(Exception):  # an event, not an error
     """The topic was deleted or made anew: the session is over, and what it had not archived of it is gone."""
+
+
+class _Dropped(Exception):  # an event, not an error
+    """The group has dropped this member without the consumer's knowing: another session joins anew."""
 
 
 @dataclass
@@ -95,6 +101,8 @@ class Archiver:
                     session.run()
             except _Replaced as change:
                 self._tell(str(change))
+            except _Dropped as event:
+                log.warning("%s: joining the group anew: %s", self._topic, event)
             except TopicMissing as error:
                 self._beat("waiting for the topic", str(error))
             except KafkaError as error:
@@ -143,6 +151,7 @@ class _Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._generation = -1
         self._beaten = 0.0
         self._watched = time.monotonic()
+        self._missed = 0
         self._consumer = KafkaConsumer(
             bootstrap_servers=settings.kafka.bootstrap,
             group_id=archive_group(topic),
@@ -172,7 +181,7 @@ class _Session(ConsumerRebalanceListener):  # type: ignore[misc]
             while not self._stop.is_set():
                 self._poll()
                 self._carry_out()
-                self._watch_topic()
+                self._watch()
                 self._beat("archiving")
             self._end(STOP_SECONDS)
         finally:
@@ -282,20 +291,35 @@ class _Session(ConsumerRebalanceListener):  # type: ignore[misc]
         if archived:
             self._consumer.commit_async(archived)
 
-    def _watch_topic(self) -> None:
-        """End the session when the topic is another one: without lines no flush would notice."""
+    def _watch(self) -> None:
+        """End the session when the topic is another one, or the group without this member: without lines, no
+        flush would notice.
+        """
         if time.monotonic() - self._watched < WATCH_SECONDS:
             return
         self._watched = time.monotonic()
         try:
             found = self._topics.describe(self._topic).id
+            members = self._topics.members(archive_group(self._topic))
         except TopicMissing:
-            found = "none"
+            found, members = "none", frozenset()
         except KafkaError:
             return
         if found != self._topic_id:
             was = f"topic {self._topic!r} had the id {self._topic_id}, it has {found} now"
             raise _Replaced(was + self._positions())
+        self._check_membership(members)
+
+    def _check_membership(self, members: frozenset[str]) -> None:
+        """End the session when the group has not known this member twice in a row.
+
+        kafka-python 3.0.12: the task that sends the heartbeats can stall for good. The broker then drops the
+        member, but `poll` hears nothing of it; it fetches on, and without a pause, for a heartbeat is due.
+        """
+        joined = self._consumer.group_metadata().member_id
+        self._missed = 0 if not self._feeds or joined in members else self._missed + 1
+        if self._missed >= MISSES:
+            raise _Dropped(f"the group does not know {joined}, it has {len(members)} members")
 
     def _positions(self) -> str:
         """What the archive has of the topic that is gone."""

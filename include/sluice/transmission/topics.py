@@ -79,6 +79,12 @@ class Topics:
             "collection, which does"
         )
 
+    def members(self, group: str) -> frozenset[str]:
+        """The ids of a consumer group's members. Raises KafkaError where no broker answers."""
+        with self._lock:
+            found = self._admin().describe_groups([group])[group]
+        return frozenset(member["member_id"] for member in found["members"])
+
     def bounds(self, name: str, partition: int) -> tuple[int, int]:
         """The first offset that the partition's log still has, and the one after its last."""
         at = TopicPartition(name, partition)
