@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 
+import hypothesis
 import pytest
 
 from sluice.settings import Settings, get_settings
@@ -15,6 +16,9 @@ from sluice.stack import shutdown, supervisor
 from sluice.stack.environment import environment
 
 TEST_INSTANCE = "test"
+# How long an example takes is no property of what is tested.
+hypothesis.settings.register_profile("sluice", deadline=None)
+hypothesis.settings.load_profile("sluice")
 BRINGING_UP = pytest.StashKey[subprocess.Popen[str]]()
 
 
