@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -14,6 +15,9 @@ import pytest
 from sluice.settings import Settings, get_settings
 from sluice.stack import shutdown, supervisor
 from sluice.stack.environment import environment
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TEST_INSTANCE = "test"
 # How long an example takes is no property of what is tested.
@@ -91,6 +95,17 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     os.environ.clear()
     os.environ.update(before)
     get_settings.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def spark(stack: Settings) -> Iterator[SparkSession]:
+    """A session as the batch layer's jobs have it, for the tests of a module: a start takes ten seconds."""
+    from sluice.statistics.offline import SPARK_CONFIG
+    from sluice.statistics.spark import session
+
+    made = session(stack, "sluice tests", config=SPARK_CONFIG)
+    yield made
+    made.stop()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

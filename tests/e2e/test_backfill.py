@@ -73,17 +73,6 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert "finished" in sluice(platform, "tasks", "backfills", TASK).stdout
 
 
-@pytest.mark.parametrize("point", ["backfill_blocks", "backfill_replaced"])
-def test_a_backfill_that_is_killed_is_finished_by_airflows_next_try(platform: Platform, point: str) -> None:
-    statuses(platform)
-    armed = platform.arm(point)
-    filled = sluice(platform, "tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))
-    platform.wait_fired(armed)
-    assert filled.returncode == 0, filled.stderr
-    whole = expected(platform.written[DAY])["hits_by_status"]
-    assert platform.counted(TASK, DAY, "online").values == whole
-
-
 def test_what_cannot_be_filled_is_refused(platform: Platform) -> None:
     unknown = sluice(platform, "tasks", "backfill", "nosuch", "--from", str(DAY), "--to", str(DAY))
     assert unknown.returncode == 2

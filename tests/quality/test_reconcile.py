@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import date
 
 import pytest
+from pyspark.sql import SparkSession
 
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
@@ -22,7 +20,7 @@ from sluice.quality.reconcile import (
     speed_passed,
 )
 from sluice.settings import Settings
-from sluice.stack.environment import own_environment
+from sluice.statistics import offline
 from sluice.statistics.rowkey import RowKey
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
@@ -34,8 +32,6 @@ from tests.quality.two_layers import Line, TwoLayers
 pytestmark = pytest.mark.stack
 
 DAY = date(2015, 5, 17)
-NIGHTLY = (sys.executable, "jobs/nightly.py")
-NIGHTLY_SECONDS = 240
 HOSTILE = "/<script>alert('${env:HOME}')</script>_%25"
 PATH = {"delimiter": " ", "index": 6}
 SIZE = {"delimiter": " ", "index": 9}
@@ -72,22 +68,19 @@ def line(time: str = "17/May/2015:10:05:03", path: str = "/", size: str = "0.1")
 class Topic(TwoLayers):
     """A topic with its nightly runs and reconciliations."""
 
+    def __init__(self, settings: Settings, topic: str, spark: SparkSession) -> None:
+        super().__init__(settings, topic)
+        self.spark = spark
+
     @property
     def book(self) -> Days:
         return Days(self.database, self.topic)
 
-    def nightly(self, day: date, *options: str) -> list[Day]:
+    def nightly(self, day: date, *, marked: bool = False) -> list[Day]:
+        """As jobs/nightly.py does, in this process."""
         run_id = secrets.token_hex(4)
-        done = subprocess.run(
-            [*NIGHTLY, "--topic", self.topic, "--day", str(day), "--run-id", run_id, *options],
-            cwd=self.settings.root,
-            env={**os.environ, **own_environment(self.settings)},
-            capture_output=True,
-            text=True,
-            timeout=NIGHTLY_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
+        days = offline.days_to_compute(self.settings, self.topic, day, marked=marked)
+        offline.run(self.spark, self.settings, self.topic, days, run_id)
         return self.book.of_run(run_id)
 
     def reconcile(self, day: date = DAY) -> Outcome:
@@ -125,8 +118,8 @@ class Topic(TwoLayers):
 
 
 @pytest.fixture
-def topic(stack: Settings) -> Iterator[Topic]:
-    made = Topic(stack, f"reconcile_{secrets.token_hex(4)}")
+def topic(stack: Settings, spark: SparkSession) -> Iterator[Topic]:
+    made = Topic(stack, f"reconcile_{secrets.token_hex(4)}", spark)
     yield made
     made.forget()
 
@@ -168,7 +161,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert topic.book.marked() == [DAY]
     assert topic.reconcile().outcome == "superseded"
     topic.archive(late, 1)
-    days = topic.nightly(date(2015, 5, 18), "--marked")
+    days = topic.nightly(date(2015, 5, 18), marked=True)
     assert [(day.day, day.lines) for day in days] == [(DAY, 204), (date(2015, 5, 18), 1)]
     assert topic.book.marked() == []
     assert not speed_passed(topic.settings, name, {"1": 1_000_000})
