@@ -30,7 +30,7 @@ with DAG(
     tags=[TAG, "collection", "for ever"],
 ):
     (
-        PlanCollection(task_id="plan", retries=0)
+        PlanCollection(task_id="plan")
         >> DeployCollection(task_id="deploy")
         >> SuperviseCollection(task_id="supervise", deployed_by="deploy", trigger_rule="all_done")
     )

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.settings import Settings
@@ -21,13 +22,17 @@ HEALTH_POLLS = 3  # how many polls between two looks at the agents' metrics
 class PlanCollection(BaseOperator):
     """Render the configuration of every agent and log how it differs from what is deployed.
 
-    A faulty inventory fails here, before anything was touched.
+    A faulty inventory fails here, for good, before anything was touched.
     """
 
     def execute(self, context: Any) -> list[str]:
         from sluice.collection import plan
+        from sluice.collection.inventory import InventoryError
 
-        changes = plan.plan(settings())
+        try:
+            changes = plan.plan(settings())
+        except InventoryError as error:  # it stays faulty, so it is not tried again
+            raise AirflowFailException(str(error)) from error
         self.log.info("The inventory against what is deployed:\n%s", plan.describe(changes))
         return [f"{change.agent}: {change.action}" for change in changes]
 

@@ -58,11 +58,11 @@ def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory:
 
 
 def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:
-    from sluice.collection.inventory import InventoryError
+    from airflow.sdk.exceptions import AirflowFailException
     from sluice_airflow.collection import PlanCollection
 
     (home / "collection.yaml").write_text("topic: logs\nfront_end: []\n")
-    with pytest.raises(InventoryError, match="front_end"):
+    with pytest.raises(AirflowFailException, match="front_end"):
         PlanCollection(task_id="plan").execute({})
     assert not (home / "flume").exists()
 
