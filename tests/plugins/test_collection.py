@@ -59,6 +59,7 @@ def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory:
 
 def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:
     from airflow.sdk.exceptions import AirflowFailException
+
     from sluice_airflow.collection import PlanCollection
 
     (home / "collection.yaml").write_text("topic: logs\nfront_end: []\n")
