@@ -61,21 +61,22 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
         usable(empty, tmp_path)
 
 
-def test_the_demo_counts_the_examples_in_place_of_what_a_new_platform_has(
+def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database = sqlite()
     monkeypatch.setattr(postgres, "engine", lambda settings: database)
     store = TaskStore(database)
-    store.apply(parse_tasks((ROOT / "include" / "tasks.yaml").read_text()), "sluice")
+    files = [ROOT / "include" / name for name in ("tasks.yaml", "examples/twelve_tasks.yaml")]
+    store.apply(parse_tasks(files[0].read_text()), "sluice")
     settings: Any = SimpleNamespace(root=ROOT)
     said: list[str] = []
     apply_tasks(settings, said.append)
     apply_tasks(settings, said.append)
-    names = {task.name for task in parse_tasks((ROOT / "include/examples/twelve_tasks.yaml").read_text())}
+    names = {task.name for file in files for task in parse_tasks(file.read_text())}
     assert {(task.name, task.version, task.state) for task in store.list("logs")} == {
         (name, 1, "active") for name in names
     }
     assert all(not task.spec.sets for task in store.active("logs"))
     assert said[0] == said[1]
-    assert said[0].startswith("12 tasks, ")
+    assert said[0].startswith("15 tasks, ")

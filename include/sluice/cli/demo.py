@@ -175,7 +175,7 @@ def start(settings: Settings, say: Say) -> Settings:
 
 
 def apply_tasks(settings: Settings, say: Say) -> None:
-    """The example tasks, with the value lists that they need, in place of those that a new platform has."""
+    """The example tasks, with the value lists that they need, beside those that a new platform has."""
     from sluice.storage.postgres import engine
     from sluice.tasks import parse_tasks
     from sluice.tasks.lists import ValueLists, parse_lists
@@ -187,10 +187,9 @@ def apply_tasks(settings: Settings, say: Say) -> None:
     ValueLists(engine(settings)).apply_all(lists, user)
     store = TaskStore(engine(settings))
     store.apply(specs, user)
-    for name in {task.name for task in store.list()} - {spec.name for spec in specs}:
-        store.delete(name, user)
-    metrics = {name for spec in specs for name in spec.metrics}
-    say(f"{len(specs)} tasks, {len(metrics)} metrics, {len(lists)} value lists")
+    tasks = store.list()
+    metrics = {name for task in tasks for name in task.spec.metrics}
+    say(f"{len(tasks)} tasks, {len(metrics)} metrics, {len(lists)} value lists")
 
 
 def deploy(settings: Settings, airflow: Airflow, say: Say) -> None:
