@@ -103,9 +103,12 @@ def spark(stack: Settings) -> Iterator[SparkSession]:
     from sluice.statistics.offline import SPARK_CONFIG
     from sluice.statistics.spark import session
 
+    before = dict(os.environ)  # a session leaves its mark there for its Python workers
     made = session(stack, "sluice tests", config=SPARK_CONFIG)
     yield made
     made.stop()
+    os.environ.clear()
+    os.environ.update(before)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
