@@ -219,6 +219,7 @@ def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.stack  # needs none, but compiles the kernels anew
 def test_executors_get_them_in_the_package(tmp_path: Path) -> None:
     """Out of the zip alone, without the checkout: the metrics, and the kernels that they need."""
     package = package_zip(tmp_path)
