@@ -42,7 +42,7 @@ down: ## stop the platform that was brought up last; its data stays
 	@$(BIN)/sluice down
 
 fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; under a minute
-	@$(BIN)/pytest -q -n auto --dist loadfile -m "not stack and not e2e"
+	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e"
 
 test: setup lint ## everything, against the real stack in an instance of its own (under 25 minutes on 2 cores)
 	@$(BIN)/pytest -v --durations=15
