@@ -39,7 +39,7 @@ import pyarrow as pa
 from kafka.errors import KafkaError
 
 from sluice.settings import Settings
-from sluice.statistics.backfilled import Backfilled
+from sluice.statistics.backfilled import Backfilled, periods
 from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, unpack
 from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
@@ -238,7 +238,7 @@ class MicroBatch:
         clock.lap("pass")
         if found.failed:
             raise TasksFailed(found.failed)
-        layouts = self._state.layouts(_periods(found.partials))
+        layouts = self._state.layouts(set(periods(found.partials)[0]))
         series = self._settings.limits.series
         changes = merge_into_blocks(found.partials, layouts, self._state.load, series)
         clock.lap("merge")
@@ -357,12 +357,6 @@ def _run(lines: DataFrame, plan: Plan, topic: str, known: pa.Table, dealt: bool)
 
     found = (by_identity(lines) if dealt else lines).mapInArrow(function, FOUND)
     return Gathered.of(found.toArrow())
-
-
-def _periods(partials: pa.Table) -> set[tuple[int, int, int]]:
-    named = partials.select(["task_id", "version", "period_start"])
-    distinct = named.group_by(named.schema.names, use_threads=False).aggregate([])
-    return set(zip(*(column.to_pylist() for column in distinct.columns), strict=True))
 
 
 class _Clock:

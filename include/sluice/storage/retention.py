@@ -139,24 +139,18 @@ class RetentionBook:
         return len(gone)
 
     def prune_dead_letters(self, before: datetime) -> int:
-        t = schema.dead_letters
-        with self.engine.begin() as connection:
-            gone = connection.execute(
-                sa.delete(t).where(t.c.topic == self.topic, t.c.arrived_at < before)
-            ).rowcount
-            if gone:
-                self._add(connection, {"dead_letters": gone})
-        return gone
+        return self._prune(schema.dead_letters, schema.dead_letters.c.arrived_at < before, "dead_letters")
 
     def prune_ledger(self, before: datetime) -> int:
         """Forget the files whose last line was counted before then."""
-        t = schema.ledger
+        return self._prune(schema.ledger, schema.ledger.c.last_seen < before, "files")
+
+    def _prune(self, table: sa.Table, old: sa.ColumnElement[bool], name: str) -> int:
+        """Delete the topic's old rows, and count them under that name."""
         with self.engine.begin() as connection:
-            gone = connection.execute(
-                sa.delete(t).where(t.c.topic == self.topic, t.c.last_seen < before)
-            ).rowcount
+            gone = connection.execute(sa.delete(table).where(table.c.topic == self.topic, old)).rowcount
             if gone:
-                self._add(connection, {"files": gone})
+                self._add(connection, {name: gone})
         return gone
 
     def _add(self, connection: sa.Connection, counts: Mapping[str, int]) -> None:
