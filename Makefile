@@ -41,10 +41,10 @@ up: setup ## start the platform (instance main) and wait until it is healthy
 down: ## stop the platform that was brought up last; its data stays
 	@$(BIN)/sluice down
 
-fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; under a minute
+fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; a minute or two
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e"
 
-test: setup lint ## everything, against the real stack in an instance of its own (under 25 minutes on 2 cores)
+test: setup lint ## everything, against the real stack in an instance of its own (about half an hour on 2 cores)
 	@$(BIN)/pytest -v --durations=15
 
 bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
