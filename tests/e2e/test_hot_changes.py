@@ -56,7 +56,7 @@ SHOP_TASK = """
   topic: shop
   period: 1m
   dimensions: [{name: country, extract: {field: customer.country}}]
-  measure: {extract: {field: total}}
+  measure: {field: total}
   metrics: [count, sum]
 """
 
