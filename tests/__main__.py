@@ -1,8 +1,8 @@
 """Every test: ``python -m tests``, which is what ``make test`` runs.
 
-Those that need no daemon run side by side while the platform comes up that the others need; then these, one
-after the other, each with a minute of its own. What this brought up is stopped at the end. Exits with 1 if
-any test failed.
+Those that need no daemon run side by side while the platform comes up that the others need. Then those that
+use it, file by file and side by side, for most of their time they wait. Then, one after the other, those that
+kill parts of it. What this brought up is stopped at the end. Exits with 1 if any test failed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sluice.stack import shutdown, supervisor
 from tests.bring_up import instance_settings
 
 ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
-ON_THE_STACK = ("-v", "--durations=25", "-m", "stack or e2e")
+ON_THE_STACK = ("-v", "--durations=15", "-n", "2", "--dist", "loadfile", "-m", "stack and not e2e")
+KILLING = ("-v", "--durations=15", "-m", "e2e")
 
 
 def main() -> int:
@@ -26,11 +27,13 @@ def main() -> int:
             [sys.executable, "-m", "tests.bring_up"], stdout=said, stderr=subprocess.STDOUT
         )
         try:
-            failed = pytest(*ALONE)
+            failed = [pytest(*ALONE)]
             came_up = bringing_up.wait() == 0
             said.seek(0)
             say(said.read())
-            return 1 if not came_up or pytest(*ON_THE_STACK) or failed else 0
+            if came_up:
+                failed += [pytest(*ON_THE_STACK), pytest(*KILLING)]
+            return 0 if came_up and not any(failed) else 1
         finally:
             if bringing_up.poll() is None:
                 bringing_up.terminate()
