@@ -29,7 +29,7 @@ def variables(settings: Settings) -> dict[str, str]:
         "SLUICE_FAULTS": str(settings.home / "faults"),
         # The team's metrics, and one that fails: tests/e2e/failing_metrics.
         "SLUICE_METRICS__PATH": str(settings.home / "metrics"),
-        # Java processes that live for seconds: a start of Spark takes half the CPU without the second compiler.
+        # For JVMs that live for seconds: without the second compiler Spark starts with half the CPU time.
         "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         # Nobody waits for an archive file to grow old.
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
