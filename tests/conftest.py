@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-import sqlalchemy as sa
 
 from sluice.settings import ROOT, Settings, get_settings
 from sluice.stack import shutdown, supervisor
@@ -65,24 +64,6 @@ def bring_up(say: Callable[[str], None]) -> None:
             say(line.rstrip())
     if bringing_up.returncode != 0:
         raise RuntimeError("the stack did not come up:\n" + "".join(said[-30:]))
-
-
-@pytest.fixture(autouse=True)
-def _no_task_stays(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A task that a test made is deleted at its end, or the platform would look for its topic for ever."""
-    if "stack" not in request.fixturenames or request.node.get_closest_marker("e2e"):
-        yield
-        return
-    from sluice.storage.postgres import engine
-    from sluice.storage.schema import tasks
-
-    database = engine(request.getfixturevalue("stack"))
-    with database.connect() as connection:
-        newest = connection.scalar(sa.select(sa.func.max(tasks.c.id))) or 0
-    yield
-    with database.begin() as connection:
-        new = (tasks.c.id > newest) & tasks.c.deleted_at.is_(None)
-        connection.execute(sa.update(tasks).where(new).values(deleted_at=sa.func.now()))
 
 
 @pytest.fixture(scope="module")
