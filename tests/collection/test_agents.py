@@ -9,7 +9,7 @@ import secrets
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,8 @@ class Collected:
 
     settings: Settings
     topic: str
+    _arrived: list[tuple[Identity, bytes, bytes]] = field(default_factory=list)
+    _next: dict[TopicPartition, int] = field(default_factory=dict)
 
     def deploy(self, inventory: str = INVENTORY) -> list[str]:
         """The names of the agents that changed."""
@@ -79,7 +81,7 @@ class Collected:
         return found
 
     def arrived(self) -> list[tuple[Identity, bytes, bytes]]:
-        """(identity, line, key) of every record."""
+        """(identity, line, key) of every record; only those that are new are fetched."""
         consumer = KafkaConsumer(
             bootstrap_servers=self.settings.kafka.bootstrap,
             max_partition_fetch_bytes=32 << 20,
@@ -88,16 +90,17 @@ class Collected:
         parts = [TopicPartition(self.topic, p) for p in consumer.partitions_for_topic(self.topic) or ()]
         consumer.assign(parts)
         ends = consumer.end_offsets(parts)
-        consumer.seek_to_beginning()
-        found = []
+        for part in parts:
+            consumer.seek(part, self._next.get(part, 0))
         while any(consumer.position(part) < ends[part] for part in parts):
             for records in consumer.poll(1_000).values():
                 for record in records:
                     head = {name: value.decode() for name, value in record.headers}
                     identity = (head["host"], head["src_file"], int(head["src_offset"]))
-                    found.append((identity, record.value, record.key))
+                    self._arrived.append((identity, record.value, record.key))
+        self._next = {part: consumer.position(part) for part in parts}
         consumer.close()
-        return found
+        return self._arrived
 
     def doubles(self) -> int:
         """Waits until all is in Kafka, and proves that it is just what was written; how much came twice."""
