@@ -29,14 +29,19 @@ WORKERS = 2
 START_SECONDS = 60.0
 
 
-@pytest.fixture
-def bare_python(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def bare_python(directory: Path) -> Path:
     """The interpreter underneath, which sees the installed libraries and not the checkout's packages.
 
     The checkout is made importable by a .pth file, and those are read in site directories only.
     """
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    script = tmp_path / "python"
+    script = directory / "python"
     libraries = sysconfig.get_path("purelib")
     script.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{libraries}" exec {base} "$@"\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -46,11 +51,11 @@ def bare_python(tmp_path: Path) -> Path:
     return script
 
 
-@pytest.fixture
-def master(stack: Settings, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def master(stack: Settings, directory: Path) -> Iterator[str]:
     """The address of a standalone cluster on loopback."""
     address = f"spark://127.0.0.1:{free_port()}"
-    with cluster(stack, tmp_path, address):
+    with cluster(stack, directory, address):
         yield address
 
 

@@ -75,6 +75,8 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
     }
+    if settings.spark.master.startswith("local"):  # elsewhere the package comes only after the fork
+        config["spark.python.daemon.module"] = "sluice.statistics.worker_daemon"
     if kafka:
         jars = sorted(KAFKA_JARS.glob("*.jar"))
         if not jars:

@@ -1,0 +1,35 @@
+"""The process that Spark's Python workers are forked from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from sluice.settings import Settings
+from sluice.statistics.spark import session_config
+
+THREADS = """
+import pathlib
+from sluice.statistics.worker_daemon import load
+load()
+print(*(each.read_text().strip() for each in pathlib.Path("/proc/self/task").glob("*/comm")), sep="\\n")
+"""
+
+
+def test_a_fork_finds_no_pool_of_threads_begun() -> None:
+    """A child has none of its parent's threads: a pool that had been used would never answer again."""
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
+    names = set(done.stdout.split("\n"))
+    assert not [name for name in names if name.startswith(("polars-0", "polars-1", "Arrow", "pool"))], names
+
+
+@pytest.mark.parametrize(("master", "ours"), [("local[2]", True), ("spark://127.0.0.1:7077", False)])
+def test_executors_elsewhere_have_the_package_only_after_the_fork(
+    master: str, ours: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    monkeypatch.setenv("SLUICE_SPARK__MASTER", master)
+    monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
+    config = session_config(Settings(instance="test"))
+    assert ("spark.python.daemon.module" in config) == ours
