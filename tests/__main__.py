@@ -1,9 +1,9 @@
 """Every test: ``python -m tests``, which is what ``make test`` runs.
 
-Those that need no daemon run in what the others leave of the processors, and show what they found at the end.
-The others need the platform: it comes up, then those that use it run file by file and side by side, then, one
-after the other, those that kill parts of it. What this brought up is stopped at the end. Exits with 1 if any
-test failed.
+The platform comes up. Those tests that use it run file by file and side by side; then those that kill parts
+of it, one after the other. These mostly wait, so beside them, in what they leave of the processors, run the
+tests that need no daemon; what they found is shown at the end. What this brought up is stopped again. Exits
+with 1 if any test failed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sluice.stack import shutdown, supervisor
@@ -21,40 +23,49 @@ from tests.bring_up import instance_settings
 ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
 ON_THE_STACK = ("-v", "--durations=15", "-n", "2", "--dist", "loadfile", "-m", "stack and not e2e")
 PYTEST = (sys.executable, "-m", "pytest")
-LEAST = 19  # of a process's priority
+LOWER = 10  # niceness
 KILLING = ("-v", "--durations=15", "-m", "e2e")
 
 
 def main() -> int:
     settings = instance_settings()
     ours = not supervisor.running(settings)
+    try:
+        if subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False).returncode:
+            return 1
+        failed = [pytest(*ON_THE_STACK)]
+        with beside(*ALONE) as alone:
+            failed += [pytest(*KILLING), alone.wait() != 0]
+        return int(any(failed))
+    finally:
+        if ours:
+            shutdown.down(settings, say)
+
+
+@contextmanager
+def beside(*options: str) -> Iterator[subprocess.Popen[str]]:
+    """Tests that give way to others, with what they print shown at the end."""
     with tempfile.TemporaryFile("w+") as found:
-        alone = subprocess.Popen(
-            [*PYTEST, *ALONE], stdout=found, stderr=subprocess.STDOUT, start_new_session=True
+        running = subprocess.Popen(
+            [*PYTEST, *options], stdout=found, stderr=subprocess.STDOUT, start_new_session=True, text=True
         )
-        give_way(alone.pid)
+        give_way(running.pid)
         try:
-            came_up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False).returncode == 0
-            failed = [not came_up]
-            if came_up:
-                failed += [pytest(*ON_THE_STACK), pytest(*KILLING)]
-            failed.append(alone.wait() != 0)
+            yield running
+        finally:
+            if running.poll() is None:
+                os.killpg(running.pid, signal.SIGTERM)
+                running.wait()
             found.seek(0)
             say("Tests without daemons:\n" + found.read())
-            return int(any(failed))
-        finally:
-            if alone.poll() is None:
-                os.killpg(alone.pid, signal.SIGTERM)
-            if ours:
-                shutdown.down(settings, say)
 
 
 def give_way(pid: int) -> None:
-    """Let a process, the leader of its session, have the processors only while nobody else wants them."""
-    os.setpriority(os.PRIO_PROCESS, pid, LEAST)
+    """Let a process, the leader of its session, have less of the processors than others that want them."""
+    os.setpriority(os.PRIO_PROCESS, pid, LOWER)
     group = Path(f"/proc/{pid}/autogroup")  # where the kernel shares by session before it looks at priorities
     if group.exists():
-        group.write_text(str(LEAST))
+        group.write_text(str(LOWER))
 
 
 def pytest(*options: str) -> bool:

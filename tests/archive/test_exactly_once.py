@@ -38,38 +38,6 @@ def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..
     trial.assert_exact()
 
 
-@pytest.mark.parametrize("fault", ["archive_before_rename:2", "archive_after_rename:2"])
-def test_killed_around_a_rename(trial: Trial, fault: str, archive_here: Callable[..., Here]) -> None:
-    trial.produce(2500)
-    process = trial.process(fault)
-    assert process.wait(60) == -signal.SIGKILL
-    trial.produce(500)
-    archive_here()
-    trial.assert_exact()
-    assert sum(index.positions(trial.settings, trial.topic).values()) == 3000
-    rows = index.files_for(trial.settings, trial.topic, None, index.positions(trial.settings, trial.topic))
-    assert sum(row.records for row in rows) == 3000
-
-
-def test_the_group_rebalances_while_it_writes(trial: Trial) -> None:
-    first = trial.process(max_records=200)
-    for _ in range(4):
-        trial.produce(500)
-    second = trial.process(max_records=200)
-    until("each has a partition", lambda: len(trial.partitions(first)) == len(trial.partitions(second)) == 1)
-    trial.produce(1000)
-    first.kill()
-    trial.produce(1000)
-    until("the other has both", lambda: len(trial.partitions(second)) == 2)
-    third = trial.process(max_records=200)
-    trial.produce(1000)
-    until("they share", lambda: len(trial.partitions(second)) == len(trial.partitions(third)) == 1)
-    assert trial.stop(second) == 0
-    trial.produce(500)
-    trial.assert_exact()
-    assert index.verify(trial.settings, trial.topic, trial.topic_id)
-
-
 def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(trial: Trial) -> None:
     trial.produce(400)
     sleeper = trial.process(max_records=10_000, max_age_seconds=3.0)

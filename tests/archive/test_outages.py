@@ -27,13 +27,13 @@ def kill_and_wait(trial: Trial, name: str) -> None:
     until(f"{name} runs again", again)
 
 
-@pytest.mark.parametrize("name", ["datanode", "namenode", "postgres"])
-def test_killed_while_files_are_written(trial: Trial, name: str) -> None:
+def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
+    """A DataNode and PostgreSQL: tests/e2e/test_faults.py."""
     process = trial.process(max_records=100, max_age_seconds=0.3)
     trial.produce(2000)
     until("it archives", lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2)
     trial.produce(2000)
-    kill_and_wait(trial, name)
+    kill_and_wait(trial, "namenode")
     for _ in range(4):
         trial.produce(300)
         time.sleep(0.3)

