@@ -85,7 +85,7 @@ class Router(ABC):
     def route(self, keys: Hashes) -> Targets:
         """The worker of each tuple, in the tuples' order; what was routed is remembered."""
 
-    def window(self, cluster: Cluster) -> None:
+    def window(self, cluster: Cluster) -> None:  # noqa: B027 - most rules have no windows
         """A window ends; `cluster` has the workers' times as measured in it (seed 001: rebalance)."""
 
     @property
