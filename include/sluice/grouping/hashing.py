@@ -34,7 +34,7 @@ def mix(key: np.uint64, seed: np.uint64) -> np.uint64:
 @nb.njit(nb.int64(nb.uint64, nb.int64), cache=True)
 def worker_of(hashed: np.uint64, workers: int) -> int:
     """The worker, 0 .. workers - 1, that a hash names. workers < 2**31."""
-    return np.int64(((hashed >> _32) * np.uint64(workers)) >> _32)
+    return np.int64(((hashed >> _32) * np.uint64(workers)) >> _32)  # type: ignore[return-value]
 
 
 @nb.njit(cache=True)

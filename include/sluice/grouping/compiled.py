@@ -1,0 +1,52 @@
+"""The decorators of compiled functions: a kernel is called from Python, a step only by kernels and steps.
+
+numba keeps a kernel's code on disk and compiles it anew when the kernel's own file has changed, but not when
+that of a step has which it calls. So a kernel's name, under which its code is kept, has a checksum of the
+files of all steps that it may reach, and steps are not kept by themselves. (Constants that a step uses belong
+into a file with a step.)
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+from numba.core.dispatcher import Dispatcher
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+
+def kernel(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Compile on first use, keep the code on disk, let other threads run meanwhile."""
+    function.__qualname__ += f"_{_checksum(cast('FunctionType', function)):08x}"
+    return cast("Callable[Parameters, Answer]", numba.njit(cache=True, nogil=True)(function))
+
+
+def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Compile as a part of the kernels that call it."""
+    return cast("Callable[Parameters, Answer]", numba.njit(nogil=True)(function))
+
+
+def _checksum(function: FunctionType) -> int:
+    """Of the function's file and of those of all compiled functions that these import."""
+    files: set[str] = set()
+    seen: set[int] = set()
+
+    def visit(reached: Any) -> None:
+        files.add(reached.__code__.co_filename)
+        if id(reached.__globals__) not in seen:
+            seen.add(id(reached.__globals__))
+            for value in reached.__globals__.values():
+                if isinstance(value, Dispatcher):
+                    visit(value.py_func)
+
+    visit(function)
+    checksum = 0
+    for file in sorted(files):
+        checksum = zlib.crc32(Path(file).read_bytes(), checksum)
+    return checksum
