@@ -13,12 +13,11 @@ import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
-import numpy.typing as npt
 
 from sluice.collection import edu as edu_data_set
-from sluice.grouping.base import Floats, Ints
+from sluice.grouping.base import Floats, Ints, Targets
+from sluice.grouping.compiled import kernel
 from sluice.grouping.hashing import Hashes, mix
 from sluice.grouping.lab import isp as isp_data_set
 
@@ -55,8 +54,7 @@ class Inversion:
         self._guide = np.searchsorted(self._cumulative, steps, side="right").astype(np.int32)
 
     def ranks(self, n: int, random: np.random.Generator) -> Ints:
-        found: Ints = _invert(random.random(n), self._cumulative, self._guide)
-        return found
+        return _invert(random.random(n), self._cumulative, self._guide)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ def zipf_stream(z: float, keys: int) -> Independent:
     """
     if not 0 <= z <= MOST_EXPONENT or not 1 <= keys <= MOST_KEYS:
         raise NoSuchStream(
-            f"zipf with z = {z:g} and {keys:,} keys: z must be 0 to {MOST_EXPONENT:g}, keys 1 to {MOST_KEYS:,}"
+            f"zipf: z = {z:g}, {keys:,} keys; z must be 0 to {MOST_EXPONENT:g}, keys 1 to {MOST_KEYS:,}"
         )
     weights = np.arange(1, keys + 1, dtype=np.float64) ** -z
     return Independent(f"zipf:{z:g}:{keys}", weights / weights.sum())
@@ -117,26 +115,17 @@ def zipf(n: int, z: float = 1.0, keys: int = 1_000_000, seed: int = 0) -> Hashes
     return zipf_stream(z, keys).batch(0, n, seed=seed)
 
 
-@nb.njit(cache=True)
-def _keys_of(ranks: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+@kernel
+def keys_of(ranks: Ints) -> Hashes:
+    """The key of each rank: distinct, and scattered over 64 bits as hashes of real keys are."""
     found = np.empty(len(ranks), np.uint64)
     for i in range(len(ranks)):
         found[i] = mix(np.uint64(ranks[i]), _IDENTITY)
     return found
 
 
-def keys_of(ranks: Ints) -> Hashes:
-    """The key of each rank: distinct, and scattered over 64 bits as hashes of real keys are."""
-    found: Hashes = _keys_of(ranks)
-    return found
-
-
-@nb.njit(cache=True)
-def _invert(
-    uniform: npt.NDArray[np.float64],
-    cumulative: npt.NDArray[np.float64],
-    guide: npt.NDArray[np.int32],
-) -> npt.NDArray[np.int64]:
+@kernel
+def _invert(uniform: Floats, cumulative: Floats, guide: Targets) -> Ints:
     """For each draw u the first rank whose cumulative probability exceeds it."""
     found = np.empty(len(uniform), np.int64)
     for i in range(len(uniform)):
