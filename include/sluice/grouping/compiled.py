@@ -27,9 +27,24 @@ def kernel(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answe
     return cast("Callable[Parameters, Answer]", numba.njit(cache=True, nogil=True)(function))
 
 
+#: What a step may return.
+_NUMBERS = {"int", "float", "bool", "np.uint64", "None"}
+
+
 def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Compile as a part of the kernels that call it."""
-    return cast("Callable[Parameters, Answer]", numba.njit(nogil=True)(function))
+    """Compile as a part of the kernels that call it. It allocates nothing and returns a number or None.
+
+    A step counts no references to its arrays: they are its caller's while it runs. Counting them, once for
+    each array of a state and each call, is most of a tuple's cost (Space-Saving: 215 ns with it, 25 without).
+    Raises TypeError for one that is not declared to return a number; an array would be freed too early.
+    """
+    returns = function.__annotations__.get("return")
+    if returns not in _NUMBERS:
+        raise TypeError(
+            f"step {function.__qualname__} returns {returns}; it must be one of {sorted(_NUMBERS)}"
+        )
+    compiled = numba.njit(nogil=True, forceinline=True, _nrt=False)(function)
+    return cast("Callable[Parameters, Answer]", compiled)
 
 
 def _checksum(function: FunctionType) -> int:
