@@ -48,8 +48,8 @@ def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]
 
 
 def _checksum(function: FunctionType) -> int:
-    """Of the function's file and of those of all compiled functions that these import."""
-    files: set[str] = set()
+    """Of the files of the function, of all compiled functions that it reaches, and of this one."""
+    files = {__file__}
     seen: set[int] = set()
 
     def visit(reached: Any) -> None:
