@@ -27,6 +27,7 @@ def kernel(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answe
     return cast("Callable[Parameters, Answer]", numba.njit(cache=True, nogil=True)(function))
 
 
+_INLINED: dict[str, Any] = {"nogil": True, "forceinline": True, "_nrt": False}
 #: What a step may return.
 _NUMBERS = {"int", "float", "bool", "np.uint64", "None"}
 
@@ -43,8 +44,7 @@ def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]
         raise TypeError(
             f"step {function.__qualname__} returns {returns}; it must be one of {sorted(_NUMBERS)}"
         )
-    compiled = numba.njit(nogil=True, forceinline=True, _nrt=False)(function)
-    return cast("Callable[Parameters, Answer]", compiled)
+    return cast("Callable[Parameters, Answer]", numba.njit(**_INLINED)(function))
 
 
 def _checksum(function: FunctionType) -> int:
