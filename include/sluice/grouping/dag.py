@@ -14,9 +14,9 @@ slack = 1, and let a worker have twice the mean; the paper claims a near-optimal
 What the paper leaves open, and what is done here:
 
 - hot is a twentieth of a worker's fair share. It has to be this small: what is cold is balanced by nothing
-  but what is hot, and on EDU with 64 workers a fifth leaves 0.35 of imbalance, a tenth 0.003. Dalton takes
-  a hundredth. No key is hot before the source has seen as many tuples as its summary has counters: the
-  shares of fewer are noise, and a worker that a key was once given stays;
+  but what is hot, and on EDU with 64 workers a fifth leaves 0.35 of imbalance, a tenth 0.003. No key is hot
+  before the source has seen as many tuples as its summary has counters: the shares of fewer are noise, and
+  a worker that a key was once given stays;
 - a hot key's first worker is that of its hash, which has its state already. Of equally loaded workers the
   first from the source's own place on takes the tuple;
 - at a window's end keys that are no longer hot leave the table. The summary itself never forgets;

@@ -1,7 +1,7 @@
 """What dkg, dag and tag share: keys that are hot beside a worker's fair share, and tables of them.
 
-One worker's fair share is 1/W of all tuples. A key above a fifth of it is hot (seed 001, section 3.3.1:
-with p <= 1/(5W) two choices keep all other keys in balance, Nasir et al. 2015, theorem 4.1), so the
+One worker's fair share is 1/W of all tuples. By default a key above a fifth of it is hot, the 1/(5W) of
+seed 001, section 3.3.1: below it, two choices keep keys in balance (Nasir et al. 2015, section IV). So the
 threshold and the summary's error move with W, and a source's summary has W / `error` counters.
 """
 

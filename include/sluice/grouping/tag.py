@@ -107,7 +107,7 @@ class TagRouter(LoopRouter[_State, Load]):
     def __init__(self, strategy: TAG, cluster: Cluster, source: int, seed: int) -> None:
         self._strategy = strategy
         # A hash of its own: a key's first segment and its first candidate are drawn apart.
-        self._seed = mix(np.uint64(seed % (1 << 64)), np.uint64(len(TAG.name)))
+        self._seed = np.uint64(mix(np.uint64(seed % (1 << 64)), np.uint64(3)))
         nothing = Rows.of(np.empty(0, np.uint64), np.empty(0, np.int64), cluster.shares, self._seed)
         state = _State(strategy.summary(cluster), nothing, Hashed.of(cluster, seed))
         super().__init__(_route, state, completion_times(cluster, source))
@@ -116,7 +116,7 @@ class TagRouter(LoopRouter[_State, Load]):
         """Rebalance."""
         summary = self.state.summary
         share = self._strategy.hot / cluster.workers
-        hot = frequent(summary, min(share, 1.0))
+        hot = frequent(summary, share)
         segments = np.ceil(hot.estimates / (share * max(1, summary.total[0]))).astype(np.int64)
         self.state = self.state._replace(rows=Rows.of(hot.keys, segments, cluster.shares, self._seed))
         clear(summary)
