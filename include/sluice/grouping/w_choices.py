@@ -3,7 +3,7 @@
 Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV. Parameters:
 `HeadStrategy`.
 
-Cost: O(1) a tuple of the tail, O(W) one of the head. Memory: 70 to 90 bytes a counter and W counts a source;
+Cost: O(1) a tuple of the tail, O(W) one of the head. Memory: 64 to 88 bytes a counter and W counts a source;
 at the workers up to W replicas of a key of the head, 2 of others.
 """
 
