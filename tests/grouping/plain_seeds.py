@@ -1,6 +1,6 @@
 """Plain, slow, obviously right versions of kg2, dkg, dag, nag and tag, in dictionaries and lists.
 
-Each has `route(key)` and, where the rule has windows, `window(cluster)`. Only the hashes are the real ones.
+Each has `route(key)` and, where the rule has windows, `window(cluster)`.
 """
 
 from __future__ import annotations
@@ -10,62 +10,12 @@ from itertools import accumulate
 from math import ceil
 
 from sluice.grouping.base import Cluster
-from sluice.grouping.hashing import mix, second_worker, worker_of
+from tests.grouping.plain import LossyCounting, SpaceSaving, candidates, mix
 
 
-def hashed(key: int, seed: int, workers: int) -> int:
-    return int(worker_of(mix(key, 2 * seed), workers))
-
-
-def candidates(key: int, seed: int, wanted: int, workers: int) -> list[int]:
-    """From the first on by the distance to the second, past those that it has already."""
-    first = hashed(key, seed, workers)
-    second = int(second_worker(key, 2 * seed + 1, first, workers))
-    found = [first]
-    worker = first
-    while len(found) < min(wanted, workers):
-        worker = (worker + second - first) % workers
-        while worker in found:
-            worker = (worker + 1) % workers
-        found.append(worker)
-    return found
-
-
-class LossyCounting:
-    def __init__(self, epsilon: float) -> None:
-        self.width, self.bucket, self.total = ceil(1 / epsilon), 1, 0
-        self.entries: dict[int, tuple[int, int]] = {}
-
-    def observe(self, key: int) -> int:
-        count, delta = self.entries.get(key, (0, self.bucket - 1))
-        self.entries[key] = count + 1, delta
-        self.total += 1
-        if self.total % self.width == 0:
-            self.entries = {k: (c, d) for k, (c, d) in self.entries.items() if c + d > self.bucket}
-            self.bucket += 1
-        return count + 1
-
-
-class SpaceSaving:
-    """Counters in ascending order; of equal ones the last grows."""
-
-    def __init__(self, counters: int) -> None:
-        self.keys: list[int | None] = [None] * counters
-        self.counts = [0] * counters
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts)
-
-    def observe(self, key: int) -> int:
-        at = self.keys.index(key) if key in self.keys else 0
-        last = max(i for i, count in enumerate(self.counts) if count == self.counts[at])
-        self.keys[at], self.keys[last] = self.keys[last], key
-        self.counts[last] += 1
-        return self.counts[last]
-
-    def found(self) -> dict[int, int]:
-        return {key: count for key, count in zip(self.keys, self.counts, strict=True) if key is not None}
+def found(summary: SpaceSaving) -> dict[int, int]:
+    """The keys that have a counter."""
+    return {key: count for count, key, _ in summary.counters if count}
 
 
 class KG2:
@@ -75,42 +25,42 @@ class KG2:
 
     def route(self, key: int) -> int:
         hot = self.summary.observe(key) >= self.share * self.summary.total
-        allowed = candidates(key, self.seed, self.many if hot else 2, len(self.sent))
+        allowed = candidates(key, self.many if hot else 2, len(self.sent), self.seed)
         worker = min(allowed, key=self.sent.__getitem__)
         self.sent[worker] += 1
         return worker
 
 
 class TAG:
-    def __init__(self, cluster: Cluster, seed: int, hot: float, error: float) -> None:
-        self.cluster, self.seed, self.hot, self.error = cluster, seed, hot, error
+    def __init__(self, cluster: Cluster, seed: int, theta: float, counters: int) -> None:
+        self.cluster, self.seed, self.theta, self.counters = cluster, seed, theta, counters
         self.rows: dict[int, list[int]] = {}
         self.start_window(cluster)
 
     def start_window(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.summary = SpaceSaving(ceil(cluster.workers / self.error))
+        self.summary = SpaceSaving(cluster.workers * self.counters)
         self.sent = [0] * cluster.workers
 
     def route(self, key: int) -> int:
         self.summary.observe(key)
-        allowed = self.rows.get(key) or candidates(key, self.seed, 2, self.cluster.workers)
+        allowed = self.rows.get(key) or candidates(key, 2, self.cluster.workers, self.seed)
         worker = min(allowed, key=lambda i: self.cluster.times[i] * self.sent[i])
         self.sent[worker] += 1
         return worker
 
     def window(self, cluster: Cluster) -> None:
-        least = self.hot / cluster.workers * self.summary.total
+        least = self.theta / cluster.workers * self.summary.total
         upto = list(accumulate(cluster.shares.tolist()))
         self.rows = {}
-        for key, count in self.summary.found().items():
+        for key, count in found(self.summary).items():
             if count >= least:
                 drawn = [self.draw(key, segment, upto) for segment in range(ceil(count / least))]
                 self.rows[key] = list(dict.fromkeys(drawn))
         self.start_window(cluster)
 
     def draw(self, key: int, segment: int, upto: list[float]) -> int:
-        point = (int(mix(mix(key, mix(self.seed, 3)), segment)) >> 11) / 2**53
+        point = (mix(mix(key, mix(self.seed, 3)), segment) >> 11) / 2**53
         return next((i for i, bound in enumerate(upto) if point < bound), len(upto) - 1)
 
 
@@ -136,18 +86,19 @@ class NAG:
 
 class DAG:
     def __init__(
-        self, workers: int, *, source: int, seed: int, hot: float, error: float, slack: float, room: int
+        self, workers: int, *, source: int, seed: int, theta: float, counters: int, slack: float, room: int
     ) -> None:
         self.sent, self.first, self.seed = [0] * workers, source % workers, seed
-        self.summary, self.hot, self.slack, self.room = SpaceSaving(ceil(workers / error)), hot, slack, room
+        self.summary = SpaceSaving(workers * counters)
+        self.theta, self.slack, self.room = theta, slack, room
         self.held: dict[int, set[int]] = {}
 
     def is_hot(self, count: int) -> bool:
         total = self.summary.total
-        return count * len(self.sent) >= self.hot * total and total >= len(self.summary.counts)
+        return count * len(self.sent) >= self.theta * total and total >= len(self.summary.counters)
 
     def route(self, key: int) -> int:
-        worker = hashed(key, self.seed, len(self.sent))
+        (worker,) = candidates(key, 1, len(self.sent), self.seed)
         if self.is_hot(self.summary.observe(key)) and (key in self.held or len(self.held) < self.room):
             worker = self.greedy(self.held.setdefault(key, {worker}))
         self.sent[worker] += 1
@@ -164,25 +115,25 @@ class DAG:
         return best
 
     def window(self, cluster: Cluster) -> None:
-        counts = self.summary.found()
+        counts = found(self.summary)
         self.held = {key: held for key, held in self.held.items() if self.is_hot(counts.get(key, 0))}
 
 
 class DKG:
     """One source; `build` is for all."""
 
-    def __init__(self, workers: int, seed: int, error: float, buckets: int) -> None:
-        self.workers, self.seed, self.error, self.size = workers, seed, error, workers * buckets
+    def __init__(self, workers: int, seed: int, counters: int, buckets: int) -> None:
+        self.workers, self.seed, self.counters, self.size = workers, seed, counters, workers * buckets
         self.hot: dict[int, int] = {}
         self.cold = [bucket // buckets for bucket in range(self.size)]
         self.learning = True
         self.start()
 
     def start(self) -> None:
-        self.summary, self.seen = SpaceSaving(ceil(self.workers / self.error)), [0] * self.size
+        self.summary, self.seen = SpaceSaving(self.workers * self.counters), [0] * self.size
 
     def bucket(self, key: int) -> int:
-        return hashed(key, self.seed, self.size)
+        return candidates(key, 1, self.size, self.seed)[0]
 
     def route(self, key: int) -> int:
         if self.learning:
@@ -191,7 +142,7 @@ class DKG:
         return self.hot.get(key, self.cold[self.bucket(key)])
 
 
-def build(sources: Iterable[DKG], workers: int, hot: float, *, once: bool) -> None:
+def build(sources: Iterable[DKG], workers: int, theta: float, *, once: bool) -> None:
     sources = list(sources)
     first = sources[0]
     seen = [sum(source.seen[bucket] for source in sources) for bucket in range(first.size)]
@@ -200,9 +151,9 @@ def build(sources: Iterable[DKG], workers: int, hot: float, *, once: bool) -> No
         return
     counts: dict[int, int] = {}
     for source in sources:
-        for key, count in source.summary.found().items():
+        for key, count in found(source.summary).items():
             counts[key] = counts.get(key, 0) + count
-    counts = {key: count for key, count in sorted(counts.items()) if count * workers >= hot * total}
+    counts = {key: count for key, count in sorted(counts.items()) if count * workers >= theta * total}
     for key, count in counts.items():
         seen[first.bucket(key)] = max(0, seen[first.bucket(key)] - count)
     load, placed = [0] * workers, []

@@ -20,17 +20,17 @@ from tests.grouping.seed_streams import cold_with, skewed, workers_of
     workers=st.integers(1, 70),
     source=st.integers(0, 100),
     seed=st.integers(0, 1 << 60),
-    hot=st.sampled_from([0.5, 1.0]),
+    theta=st.sampled_from([0.5, 1.0]),
     slack=st.sampled_from([0.0, 0.1, 1.0]),
     room=st.sampled_from([1, 3, 50]),
     stream=st.integers(0, 1000),
 )
 def test_it_routes_as_the_plain_version(
-    *, workers: int, source: int, seed: int, hot: float, slack: float, room: int, stream: int
+    *, workers: int, source: int, seed: int, theta: float, slack: float, room: int, stream: int
 ) -> None:
-    strategy, cluster = DAG(hot=hot, error=hot / 2, slack=slack, table=room), Cluster.alike(workers)
+    strategy, cluster = DAG(theta=theta, counters=4, slack=slack, table=room), Cluster.alike(workers)
     kernel = strategy.router(cluster, source=source, seed=seed)
-    slow = plain.DAG(workers, source=source, seed=seed, hot=hot, error=hot / 2, slack=slack, room=room)
+    slow = plain.DAG(workers, source=source, seed=seed, theta=theta, counters=4, slack=slack, room=room)
     for number in range(3):
         # Other keys in each window, so that some cool down.
         keys = (skewed(400, stream + number) + np.uint64(20 * number)) % np.uint64(60)
@@ -108,7 +108,7 @@ def test_the_memory_of_a_source_is_counted_once() -> None:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"hot": 0.0}, {"error": 0.03}, {"slack": -1.0}, {"slack": 101.0}, {"table": 0}, {"half_life": 0}],
+    [{"theta": 0.0}, {"counters": 39}, {"slack": -1.0}, {"slack": 101.0}, {"table": 0}, {"half_life": 0}],
 )
 def test_parameters_out_of_bounds_are_refused(parameters: dict[str, float]) -> None:
     with pytest.raises(ParameterOutOfBounds, match="grouping dag"):

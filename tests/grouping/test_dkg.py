@@ -29,24 +29,24 @@ def learnt(strategy: DKG, cluster: Cluster, keys: Hashes, sources: int = 1) -> l
     workers=st.integers(1, 20),
     sources=st.integers(1, 3),
     seed=st.integers(0, 1 << 60),
-    hot=st.sampled_from([0.2, 1.0]),
+    theta=st.sampled_from([0.2, 1.0]),
     buckets=st.sampled_from([1, 4, 16]),
     once=st.booleans(),
     stream=st.integers(0, 1000),
 )
 def test_it_routes_as_the_plain_version(
-    *, workers: int, sources: int, seed: int, hot: float, buckets: int, once: bool, stream: int
+    *, workers: int, sources: int, seed: int, theta: float, buckets: int, once: bool, stream: int
 ) -> None:
-    strategy, cluster = DKG(hot=hot, error=hot / 2, buckets=buckets, once=once), Cluster.alike(workers)
+    strategy, cluster = DKG(theta=theta, buckets=buckets, once=once), Cluster.alike(workers)
     routers = [strategy.router(cluster, source=source, seed=seed) for source in range(sources)]
-    slow = [plain.DKG(workers, seed, hot / 2, buckets) for _ in range(sources)]
+    slow = [plain.DKG(workers, seed, 10, buckets) for _ in range(sources)]
     for number in range(3):
         keys = skewed(300, stream + number) + np.uint64(number)
         for source in range(sources):
             own = keys[source::sources].copy()
             assert routers[source].route(own).tolist() == [slow[source].route(int(key)) for key in own]
         strategy.boundary(routers, cluster, Counts.of(keys))
-        plain.build(slow, workers, hot, once=once)
+        plain.build(slow, workers, theta, once=once)
 
 
 def test_each_key_has_one_worker_whatever_the_source() -> None:
@@ -59,8 +59,8 @@ def test_each_key_has_one_worker_whatever_the_source() -> None:
 
 def test_no_worker_has_more_than_the_mean_and_the_largest_part() -> None:
     """Graham 1969: list scheduling. Every key has a counter, so what was learnt is exact."""
-    keys, cluster = skewed(20_000, 1, keys=300), Cluster.alike(20)  # 200 counters and more
-    (router,) = learnt(DKG(error=0.05), cluster, keys)
+    keys, cluster = skewed(20_000, 1, keys=300), Cluster.alike(20)  # of 400 counters
+    (router,) = learnt(DKG(counters=20), cluster, keys)
     load = loads(router.route(keys), cluster)
     assert load.max() <= load.mean() + Counts.of(keys).counts.max()
 
@@ -122,7 +122,7 @@ def test_a_source_alone_may_learn_by_itself() -> None:
     assert imbalance(loads(router.route(keys), cluster)).relative < 0.05
 
 
-@pytest.mark.parametrize("parameters", [{"hot": 0.0}, {"error": 0.2}, {"buckets": 0}, {"buckets": 257}])
+@pytest.mark.parametrize("parameters", [{"theta": 0.0}, {"counters": 9}, {"buckets": 0}, {"buckets": 257}])
 def test_parameters_out_of_bounds_are_refused(parameters: dict[str, float]) -> None:
     with pytest.raises(ParameterOutOfBounds, match="grouping dkg"):
         DKG(**parameters)  # type: ignore[arg-type]

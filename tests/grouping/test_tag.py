@@ -25,15 +25,15 @@ def end_of_batch(routers: list[Router], cluster: Cluster, keys: Hashes) -> None:
     windows=st.lists(st.lists(st.floats(0.1, 350), min_size=7, max_size=7), min_size=1, max_size=4),
     workers=st.integers(1, 7),
     seed=st.integers(0, 1 << 60),
-    hot=st.sampled_from([0.2, 1.0]),
+    theta=st.sampled_from([0.2, 1.0]),
     stream=st.integers(0, 1000),
 )
 def test_it_routes_as_the_plain_version(
-    windows: list[list[float]], workers: int, seed: int, hot: float, stream: int
+    windows: list[list[float]], workers: int, seed: int, theta: float, stream: int
 ) -> None:
     clusters = [Cluster(tuple(times[:workers])) for times in windows]
-    kernel = TAG(hot=hot, error=hot / 2).router(clusters[0], seed=seed)
-    slow = plain.TAG(clusters[0], seed, hot, hot / 2)
+    kernel = TAG(theta=theta).router(clusters[0], seed=seed)
+    slow = plain.TAG(clusters[0], seed, theta, 10)
     for number, cluster in enumerate(clusters):
         keys = skewed(300, stream + number)
         assert kernel.route(keys).tolist() == [slow.route(int(key)) for key in keys]
@@ -74,16 +74,17 @@ def test_a_row_names_a_worker_once() -> None:
     assert len({tuple(row) for row in named}) > 90
 
 
-def test_a_row_changes_only_where_speed_did() -> None:
-    """One of 50 workers is slower by half: a segment in 50, not all, is drawn anew."""
+def test_a_row_changes_little_where_speed_did() -> None:
+    """One of 50 workers is slower by half.
+
+    The others' bounds move by 1/100 at most, in sum a quarter of all segments; drawn anew, 98 % would change.
+    """
     times = np.ones(50)
     keys, segments = np.arange(2_000, dtype=np.uint64), np.ones(2_000, np.int64)
     before = Rows.of(keys, segments, Cluster(tuple(times)).shares, np.uint64(5)).workers
     times[49] = 2.0
     after = Rows.of(keys, segments, Cluster(tuple(times)).shares, np.uint64(5)).workers
-    assert (
-        0 < (before != after).mean() < 0.35
-    )  # boundaries move by up to 1/100 of the whole, half of a worker's
+    assert 0.2 < (before != after).mean() < 0.3
 
 
 def test_sources_that_counted_alike_have_the_same_rows() -> None:
@@ -141,8 +142,8 @@ def test_a_window_without_tuples_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"hot": 0.0}, {"hot": 1.5}, {"error": 0.0}, {"error": 0.11}, {"hot": 0.1}]
+    "parameters", [{"theta": 0.0}, {"theta": 1.5}, {"counters": 0}, {"counters": 9}, {"theta": 0.1}]
 )
 def test_a_threshold_finer_than_the_summary_resolves_is_refused(parameters: dict[str, float]) -> None:
     with pytest.raises(ParameterOutOfBounds, match="grouping tag"):
-        TAG(**parameters)
+        TAG(**parameters)  # type: ignore[arg-type]

@@ -25,8 +25,8 @@ What the paper leaves open, and what is done here:
 
 DAG counts tuples, and knows nothing of t_i.
 
-Cost: O(1) a tuple, O(W) for a hot key's. Memory: W / `error` counters; W bits a key that fits the table. A
-cold key has one replica, a hot one up to W.
+Cost: O(1) a tuple, O(W) for a hot key's. Memory: W * `counters` counters; W bits a key that fits the table.
+A cold key has one replica, a hot one up to W.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ class Greedy(NamedTuple):
     summary: SpaceSaving
     held: Held
     hashes: Hashed
-    hot: float
+    theta: float
     slack: float
 
 
 @step
 def _is_hot(greedy: Greedy, count: int) -> bool:
     total = greedy.summary.total[0]
-    return count * len(greedy.sent) >= greedy.hot * total and total >= len(greedy.summary.counts)  # type: ignore[no-any-return]
+    return count * len(greedy.sent) >= greedy.theta * total and total >= len(greedy.summary.counts)  # type: ignore[no-any-return]
 
 
 @step
@@ -171,7 +171,7 @@ class DagRouter(LoopRouter[Greedy, Greedy]):
                 np.zeros(1, np.int64),
             ),
             hashes=Hashed.of(cluster, seed),
-            hot=strategy.hot,
+            theta=strategy.theta,
             slack=strategy.slack,
         )
         super().__init__(_route, greedy, greedy)
@@ -188,7 +188,7 @@ class DagRouter(LoopRouter[Greedy, Greedy]):
 class DAG(HotKeys):
     """The rule of Pacaci and Özsu.
 
-    hot, error: `HotKeys`.
+    theta, counters: `HotKeys`.
     slack: how far a key's workers may be ahead, in mean loads, before it gets one more; 0 to 100.
     table: most keys in the routing table; 1 to 65,536.
     half_life: after how many tuples a count weighs half (`decay`); 1 to 2**40, which is never.
@@ -196,8 +196,8 @@ class DAG(HotKeys):
 
     name: ClassVar[str] = "dag"
 
-    hot: float = 0.05
-    error: float = 0.025
+    theta: float = 0.05
+    counters: int = 40
     slack: float = 0.1
     table: int = 4096
     half_life: int = FOREVER

@@ -17,12 +17,13 @@ What differs from the paper, or is left open there:
   one mapping is made for all;
 - the mapping then stays for good, as published. `once=False` makes a new one after each window, from that
   window alone;
-- theta is 1/(5W), in units of a worker's fair share (`HotKeys`); in the paper it is a number of its own;
+- theta is in units of a worker's fair share (`HotKeys`), 1/(5W) by default; in the paper it is a number of
+  its own;
 - Space-Saving may count a hot key too high; it never takes more from a bucket than the bucket has.
 
 DKG counts tuples, and knows nothing of t_i.
 
-Cost: O(1) a tuple. Memory: W * `buckets` numbers and at most W / `hot` keys; while learning W / `error`
+Cost: O(1) a tuple. Memory: W * `buckets` numbers and at most W / theta keys; while learning W * `counters`
 counters more. One replica a key, but for those that a new mapping moves.
 """
 
@@ -142,7 +143,7 @@ def build(routers: Sequence[DkgRouter], cluster: Cluster) -> None:
     keys, codes = np.unique(np.concatenate([each.keys for each in found]), return_inverse=True)
     counts = np.zeros(len(keys), np.int64)
     np.add.at(counts, codes, np.concatenate([each.estimates for each in found]))
-    hot = counts * cluster.workers >= routers[0].strategy.hot * seen.sum()
+    hot = counts * cluster.workers >= routers[0].strategy.theta * seen.sum()
     keys, counts = keys[hot], counts[hot]
     _take_out(states[0], seen, keys, counts)
     sizes = np.concatenate([counts, seen]).astype(np.float64)
@@ -157,7 +158,7 @@ def build(routers: Sequence[DkgRouter], cluster: Cluster) -> None:
 class DKG(HotKeys):
     """The rule of Rivetti et al.
 
-    hot, error: `HotKeys`.
+    theta, counters: `HotKeys`.
     buckets: hash buckets a worker; 1 to 256.
     once: whether the first mapping stays for good.
     """

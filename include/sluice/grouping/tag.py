@@ -21,7 +21,7 @@ What the seed leaves open, and what is done here:
 Drawing segments leaves chance in: n segments of equal size on W workers differ as balls in bins do. The
 choice by t_i * m_i evens that out only as far as rows overlap.
 
-Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(5W). Memory: W / `error` counters, at most
+Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(5W). Memory: W * `counters` counters, at most
 10W segments, W loads a source; a hot key has up to W replicas, a cold one two.
 """
 
@@ -115,7 +115,7 @@ class TagRouter(LoopRouter[_State, Load]):
     def window(self, cluster: Cluster) -> None:
         """Rebalance."""
         summary = self.state.summary
-        share = self._strategy.hot / cluster.workers
+        share = self._strategy.theta / cluster.workers
         hot = frequent(summary, share)
         segments = np.ceil(hot.estimates / (share * max(1, summary.total[0]))).astype(np.int64)
         self.state = self.state._replace(rows=Rows.of(hot.keys, segments, cluster.shares, self._seed))
