@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
 from sluice.grouping.dkg import DKG
 from sluice.grouping.hashing import Hashes
+from sluice.grouping.key import Key
 from sluice.grouping.measures import imbalance, loads, replicas
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of
@@ -47,6 +48,12 @@ def test_it_routes_as_the_plain_version(
             assert routers[source].route(own).tolist() == [slow[source].route(int(key)) for key in own]
         strategy.boundary(routers, cluster, Counts.of(keys))
         plain.build(slow, workers, theta, once=once)
+
+
+def test_it_is_key_grouping_until_it_has_learnt() -> None:
+    keys, cluster = skewed(2_000, 1, keys=1_000), Cluster.alike(13)
+    untaught = DKG().router(cluster, seed=9).route(keys)
+    assert (untaught == Key().router(cluster, seed=9).route(keys)).all()
 
 
 def test_each_key_has_one_worker_whatever_the_source() -> None:

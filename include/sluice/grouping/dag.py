@@ -25,7 +25,7 @@ What the paper leaves open, and what is done here:
 
 DAG counts tuples, and knows nothing of t_i.
 
-Cost: O(1) a tuple, O(W) for a hot key's. Memory: W * `counters` counters; W bits a key that fits the table.
+Cost: O(1) a tuple, O(W) for a hot key's. Memory: W * `counters` counters; W bits for each key of the table.
 A cold key has one replica, a hot one up to W.
 """
 

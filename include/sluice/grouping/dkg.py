@@ -38,14 +38,14 @@ import numpy as np
 from sluice.grouping.base import Cluster, Counts, Ints, Router, Targets
 from sluice.grouping.candidates import Hashed
 from sluice.grouping.compiled import kernel, step
-from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe
+from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe, space_saving
 from sluice.grouping.frequency.table import NOWHERE, Table, find
 from sluice.grouping.hashing import Hashes, mix, worker_of
 from sluice.grouping.hot_keys import HotKeys, numbered
 from sluice.grouping.load import Load, own_counts
 from sluice.grouping.packing import pack_whole
 from sluice.grouping.parameters import within
-from sluice.grouping.routing import LoopRouter, memory, router_loop
+from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import only
 
 
@@ -58,9 +58,9 @@ class Mapping(NamedTuple):
 
 
 class _State(NamedTuple):
-    """learning: 1 while keys are counted. seen: tuples by bucket."""
+    """learning: whether keys are counted. seen: tuples by bucket, as long as it is."""
 
-    learning: Ints
+    learning: bool
     summary: SpaceSaving
     seen: Ints
     mapping: Mapping
@@ -69,13 +69,13 @@ class _State(NamedTuple):
 
 @step
 def _bucket(state: _State, key: np.uint64) -> int:
-    return worker_of(mix(key, state.hashes.seed), len(state.seen))
+    return worker_of(mix(key, state.hashes.seed), len(state.mapping.buckets))
 
 
 @step
 def _assign(state: _State, key: np.uint64, candidates: Targets) -> int:
     bucket = _bucket(state, key)
-    if state.learning[0]:
+    if state.learning:
         observe(state.summary, key)
         state.seen[bucket] += 1
     mapping = state.mapping
@@ -101,14 +101,14 @@ class DkgRouter(LoopRouter[_State, Load]):
     def __init__(self, strategy: DKG, cluster: Cluster, source: int, seed: int) -> None:
         self.strategy = strategy
         size = cluster.workers * strategy.buckets
-        # Each worker has its buckets side by side: key grouping, until there is a mapping.
+        # Each worker has its buckets side by side: until there is a mapping, this is key grouping.
         nothing = Mapping(
             numbered(np.empty(0, np.uint64)),
             np.empty(0, np.int32),
             (np.arange(size) // strategy.buckets).astype(np.int32),
         )
         state = _State(
-            learning=np.ones(1, np.int64),
+            learning=True,
             summary=strategy.summary(cluster),
             seen=np.zeros(size, np.int64),
             mapping=nothing,
@@ -122,20 +122,19 @@ class DkgRouter(LoopRouter[_State, Load]):
 
     def adopt(self, mapping: Mapping) -> None:
         """Route by a mapping; what was learnt for it is done with."""
-        self.state.learning[0] = not self.strategy.once
         self.state = self.state._replace(mapping=mapping)
-        clear(self.state.summary)
-        self.state.seen[:] = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Once it has learnt, a source may drop its summary."""
-        return super().nbytes - (0 if self.state.learning[0] else memory(self.state.summary))
+        if self.strategy.once:
+            self.state = self.state._replace(
+                learning=False, summary=space_saving(1), seen=np.empty(0, np.int64)
+            )
+        else:
+            clear(self.state.summary)
+            self.state.seen[:] = 0
 
 
 def build(routers: Sequence[DkgRouter], cluster: Cluster) -> None:
     """One mapping for all routers, of what those learnt that are still learning."""
-    states = [router.state for router in routers if router.state.learning[0]]
+    states = [router.state for router in routers if router.state.learning]
     seen: Ints = np.sum([state.seen for state in states], axis=0, dtype=np.int64)
     if not states or not seen.any():
         return

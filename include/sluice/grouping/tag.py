@@ -21,8 +21,8 @@ What the seed leaves open, and what is done here:
 Drawing segments leaves chance in: n segments of equal size on W workers differ as balls in bins do. The
 choice by t_i * m_i evens that out only as far as rows overlap.
 
-Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(5W). Memory: W * `counters` counters, at most
-10W segments, W loads a source; a hot key has up to W replicas, a cold one two.
+Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(W log W). Memory: W * `counters` counters, at
+most 10W segments, W loads a source; a hot key has up to W replicas, a cold one two.
 """
 
 from __future__ import annotations
