@@ -93,9 +93,16 @@ def test_a_theta_finer_than_the_summary_is_refused(name: str) -> None:
 
 
 @both
+def test_a_half_life_in_which_a_single_tuple_makes_a_head_is_refused(name: str) -> None:
+    with pytest.raises(ParameterOutOfBounds, match="half_life is 320; it must be above W/theta = 320"):
+        strategy(name, half_life=320).router(Cluster.alike(64))
+    strategy(name, half_life=321).router(Cluster.alike(64))
+
+
+@both
 @pytest.mark.parametrize(
     "wrong",
-    [{"theta": 0.1}, {"theta": 2.1}, {"theta": float("nan")}, {"counters": 1_001}, {"half_life": 1}],
+    [{"theta": 0.1}, {"theta": 2.1}, {"theta": float("nan")}, {"counters": 1_001}, {"half_life": 0}],
 )
 def test_parameters_out_of_bounds_are_refused(name: str, wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterOutOfBounds, match=f"grouping {name}: {next(iter(wrong))} is"):

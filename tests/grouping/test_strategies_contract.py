@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -131,10 +132,10 @@ def test_a_name_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert len(STRATEGIES) == len(set(STRATEGIES)) == 12
 
 
-def python(code: str, **environment: str) -> str:
+def python(code: str) -> str:
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": ":".join(sys.path), **environment},
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
@@ -149,14 +150,36 @@ def test_the_registry_costs_no_numba() -> None:
     )
 
 
-def test_a_loop_is_compiled_once_a_machine_and_not_once_a_process(tmp_path: Path) -> None:
+def test_a_loop_that_one_process_compiled_no_other_compiles() -> None:
+    strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     code = (
         "import numpy as np; from sluice.grouping import key, base\n"
         "key.Key().router(base.Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))\n"
         "print(sum(key._route.stats.cache_hits.values()), sum(key._route.stats.cache_misses.values()))"
     )
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1"
-    assert python(code, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0"
+    assert python(code) == "1 0"
+
+
+def test_the_name_of_a_kernels_code_on_disk_changes_with_every_step_that_it_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel, a step that it calls, and one that this calls, in three files; only the last one changes."""
+
+    def write(name: str, decorator: str, imports: str, value: str) -> None:
+        (tmp_path / f"{name}.py").write_text(
+            f"from sluice.grouping.compiled import {decorator}\n{imports}\n"
+            f"@{decorator}\ndef {name}() -> 'int':\n    return {value}\n"
+        )
+
+    write("far", "step", "", "1")
+    write("near", "step", "from far import far", "far()")
+    write("top", "kernel", "from near import near", "near()")
+    monkeypatch.syspath_prepend(tmp_path)
+    name = "import top; print(top.top.py_func.__qualname__)"
+    before = python(name)
+    assert python(name) == before
+    write("far", "step", "", "23")
+    assert python(name) != before
 
 
 def test_a_step_that_returns_an_array_is_refused() -> None:
