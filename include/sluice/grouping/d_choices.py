@@ -1,6 +1,6 @@
 """D-Choices: a key of the head has d workers, as few as balance allows, one of the tail two.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV-B. With p_1 >= p_2
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV. With p_1 >= p_2
 >= ... the shares of the head's keys and n workers, the first h keys of the head name
 b_h = n - n ((n - 1)/n)^(h d) distinct workers. d is the least number, not below p_1 n, for which these are
 enough for all that must, or by chance does, go to them alone: for each h
@@ -8,8 +8,8 @@ enough for all that must, or by chance does, go to them alone: for each h
     p_1 + ... + p_h  +  (b_h/n)^d * (the rest of the head)  +  (b_h/n)^2 * (the tail)  <=  b_h (1/n + epsilon)
 
 With d = n every worker may take the head, as in W-Choices. b_h is for independent hashes; ours never coincide
-(`candidates`) and so name no fewer workers. The paper solves for d at each tuple of the head, which no source
-can afford; here it is solved after 1, 2, 4, ... tuples, and then after every `solve_every`.
+(`candidates`) and so name no fewer workers. To solve for d at each tuple of the head is more than a source
+can afford; it is solved after 1, 3, 7, 15, ... tuples, at distances that double up to `solve_every`.
 
 Cost: O(1) a tuple of the tail, O(d) one of the head. Memory: as W-Choices; at the workers up to d replicas of
 a key of the head, 2 of others, and more where d changed.

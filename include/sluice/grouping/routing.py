@@ -36,14 +36,17 @@ Loop = Callable[[Hashes, Targets, State, View], None]
 
 
 def _assign(state: Any, key: np.uint64, candidates: Targets) -> int:
-    raise NotImplementedError  # `router_loop` puts the strategy's here, and
+    """In a loop the strategy's own assignment has this name (`router_loop`)."""
+    raise NotImplementedError
 
 
 def _select(candidates: Targets, count: int, load: Any, key: np.uint64) -> int:
-    raise NotImplementedError  # here
+    """In a loop the strategy's own selection has this name."""
+    raise NotImplementedError
 
 
 def _route(keys: Hashes, targets: Targets, state: Any, load: Any) -> None:
+    """What all loops have in common; their names for `_assign` and `_select` differ."""
     candidates = np.empty(len(load.sent), np.int32)
     for i in range(len(keys)):
         count = _assign(state, keys[i], candidates)
