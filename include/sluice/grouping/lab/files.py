@@ -44,4 +44,4 @@ def recorded(path: Path, extract: Extract | None = None) -> Recorded:
     keys = hashes[values.codes[values.codes < len(texts)]]
     if not len(keys):
         raise NoSuchStream(f"{path}: no line has a key; {len(lines):,} lines were read")
-    return Recorded(str(path), keys)
+    return Recorded(f"file:{path}", keys)

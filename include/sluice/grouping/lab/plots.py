@@ -11,8 +11,12 @@ from typing import Any
 
 from sluice.grouping.lab.trials import Row
 
-#: Distinguishable in grey and by the colour-blind, together with matplotlib's colours.
+#: A strategy's mark and colour come by its place; there are more strategies than matplotlib has colours.
+_COLOURS = (*(f"C{n}" for n in range(10)), "black", "navy", "darkgreen")
 _MARKS = ("o-", "s--", "^:", "d-.", "v-", "x--", "*:", "p-.", "<-", ">--", "h:", "+-.")
+
+
+_APART = 1.5
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,8 @@ def draw_all(rows: Sequence[Row], waits: Sequence[Row], folder: Path) -> list[Pa
             if len({row["batch"] for row in some}) > 1:
                 draw_some(BY_BATCH, some, "imbalance-by-batch", stream, f"{workers} workers")
                 draw_some(MEMORY, some, "state-by-tuples", stream, f"{workers} workers")
-    for stream, of_stream in _groups(waits, "stream"):
+    bounded = [row for row in waits if float(row["busiest"]) < 1]  # the others' say how long the trial was
+    for stream, of_stream in _groups(bounded, "stream"):
         for workers, some in _groups(of_stream, "workers"):
             draw_some(LATENCY, some, "latency-by-utilisation", stream, f"{workers} workers")
     return drawn
@@ -86,8 +91,9 @@ def draw(plot: Plot, rows: Iterable[Row], path: Path) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         lines.setdefault(str(row["strategy"]), []).append((float(row[plot.x]), float(row[plot.y])))
-    for mark, (name, points) in zip(cycle(_MARKS), lines.items(), strict=False):
-        axes.plot(*zip(*sorted(points), strict=True), mark, label=name, markersize=5)
+    looks = zip(cycle(_MARKS), cycle(_COLOURS), lines.items(), strict=False)
+    for mark, colour, (name, points) in looks:
+        axes.plot(*zip(*sorted(points), strict=True), mark, color=colour, label=name, markersize=5)
     _scales(axes, plot, sorted({x for points in lines.values() for x, _ in points}))
     axes.set_title(plot.title)
     axes.set_xlabel(plot.x_label)
@@ -107,7 +113,17 @@ def _scales(axes: Any, plot: Plot, xs: Sequence[float]) -> None:
     if plot.linear is not None:
         axes.set_yscale("symlog", linthresh=plot.linear)
     axes.set_ylim(bottom=0)
-    axes.set_xticks(xs, [_tick(x) for x in xs])
+    ticks = _apart(xs) if plot.log_x else xs
+    axes.set_xticks(ticks, [_tick(x) for x in ticks])
+
+
+def _apart(xs: Sequence[float]) -> list[float]:
+    """Those whose labels do not meet on a logarithmic axis."""
+    found: list[float] = []
+    for x in xs:
+        if not found or x >= found[-1] * _APART:
+            found.append(x)
+    return found
 
 
 def _tick(x: float) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sluice.grouping.lab.trials import Row
 
 Cell = str | int | float | None
+Measured = dict[str, list[Row]]  # the rows of each experiment
 
 _WHOLE = 100  # from here on digits after the point say nothing
 _EXACT = 1e-4
@@ -15,13 +16,14 @@ _EXACT = 1e-4
 
 @dataclass(frozen=True)
 class Table:
-    """The first column names the row."""
+    """Columns of nothing but text are set to the left, others to the right. The first one names the row."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
     def markdown(self) -> str:
-        lines = [self.columns, ["---", *["---:"] * (len(self.columns) - 1)]]
+        text = [all(isinstance(row[n], str) for row in self.rows) for n in range(len(self.columns))]
+        lines = [self.columns, ["---" if left else "---:" for left in text]]
         lines += [[shown(cell) for cell in row] for row in self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -41,6 +43,11 @@ def shown(cell: Cell) -> str:
             return f"{cell:.0e}"
         case _:
             return f"{cell:.3g}"
+
+
+def selected(rows: Iterable[Row], **labels: Cell) -> list[Row]:
+    """The rows that have these labels."""
+    return [row for row in rows if all(row[name] == value for name, value in labels.items())]
 
 
 def pivot(
