@@ -38,8 +38,8 @@ class Planned(Strategy):
     room: for how many keys of the past, 1,024 to 2**22. The others are remembered by their buckets.
     half_life: in batches, after which a batch counts half as much, 0.1 to 1,000. A hot key that is gone has
     less than a hundredth of its weight after seven half-lives.
-    tolerance: standard deviations by which a worker may be ahead of its share, 0.1 to 100. Less balances
-    better and costs replicas. At 3 nothing is corrected that chance explains; at 100 the plan stands alone.
+    tolerance: standard deviations by which a worker may be ahead of its share, 0.1 to a million, with which
+    the plan stands alone. Less balances better and costs replicas; 3 corrects nothing that chance explains.
     patience: how many more are tolerated when a batch begins, 0 to 100.
     alarm: with this many standard deviations of tuples too many a key is hot, 1 to 100.
     counters: of the summary that finds such keys, and how many it may find in a batch, 16 to 65,536.
@@ -64,7 +64,7 @@ class Planned(Strategy):
         within(self, "grain", 1 / 256, 1)
         within(self, "room", 1024, 1 << 22)
         within(self, "half_life", 0.1, 1000)
-        within(self, "tolerance", 0.1, 100)
+        within(self, "tolerance", 0.1, 1_000_000)
         within(self, "patience", 0, 100)
         within(self, "alarm", 1, 100)
         within(self, "counters", 16, 1 << 16)
