@@ -66,13 +66,13 @@ def planned(rule: Strategy, cluster: Cluster, before: Counts, keys: Hashes) -> T
 def least_replicas(router: PlannedRouter, keys: Hashes, targets: Targets, most: float) -> float:
     """Replicas a key that no correction of a plan could do without, even one that knew the batch beforehand.
 
-    `targets` is where the plan alone sends the batch. Workers that share a split key can even out what they
-    have, and that costs nothing more. A group of such workers that has more than 1 + `most` times its share has
-    to send a key to another group, and that is a replica.
+    `targets` is where the plan alone sends the batch. Workers that share a split key can even out what
+    they have, and that costs nothing more. A group of such workers that has more than 1 + `most` times its
+    share has to send a key to another group, and that is a replica.
 
     EDU at 1,000 workers: 1.040 for the keys that outgrow a worker; and since 2,000 tuples a worker sway by
-    sqrt(2 / 2000) = 3.2 %, some 115 groups of 539 are over by 2 %: 1.050 in all. That is the limit itself, so a
-    rule that does not know the batch beforehand misses it: 1.07.
+    sqrt(2 / 2000) = 3.2 %, some 115 groups of 539 are over by 2 %: 1.050 in all. That is the limit itself,
+    so a rule that does not know the batch beforehand misses it: 1.07.
     """
     made = router.plan
     split = np.repeat(np.arange(len(made.keys)), np.diff(made.first)) + made.workers
