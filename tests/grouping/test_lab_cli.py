@@ -125,7 +125,7 @@ def test_what_is_no_number_is_usage(arguments: tuple[str, ...]) -> None:
 
 def test_the_page_is_written_from_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    monkeypatch.setattr(experiments, "measure", lambda name: done.append(name) or Path(name))
+    monkeypatch.setattr(experiments, "measure", lambda name, scale: done.append(name) or Path(name))
     monkeypatch.setattr(page, "write", lambda: done.append("page") or tmp_path)
     assert lab("page").exit_code == 0
     assert done == [*experiments.EXPERIMENTS, "page"]

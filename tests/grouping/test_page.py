@@ -72,9 +72,20 @@ def test_the_order_of_table_2_is_the_seeds(stream: str) -> None:
     shuffle, kg2, key = (comparison.shares(MEASURED, stream, name) for name in ("shuffle", "kg2", "key"))
     for ours in zip(shuffle, kg2, key, strict=True):
         assert ours[0] < ours[1] < ours[2] / 100
-    for theirs in zip(*(seeds.IMBALANCE[stream][name] for name in seeds.STRATEGIES), strict=True):
-        assert theirs[0] <= theirs[1] < theirs[2]
     assert max(shuffle) < 0.01
+
+
+def test_the_seed_has_that_order_too_but_once() -> None:
+    otherwise = []
+    for stream, printed in seeds.IMBALANCE.items():
+        shuffle, kg2, key = (printed[name] for name in seeds.STRATEGIES)
+        assert all(theirs < keys for theirs, keys in zip(kg2, key, strict=True))
+        otherwise += [
+            (stream, width)
+            for width, ours, turns in zip(seeds.WIDTHS, kg2, shuffle, strict=True)
+            if ours < turns
+        ]
+    assert otherwise == [("isp", 10)]
 
 
 def test_isp_is_less_even_than_edu_and_its_top_key_bounds_it() -> None:
@@ -94,7 +105,7 @@ def test_a_support_that_follows_the_width_mends_kg2() -> None:
 def test_kg2_holds_ever_less_of_shuffles_memory() -> None:
     ratios = list(comparison.held_ratio(MEASURED).values())
     assert ratios == sorted(ratios, reverse=True)
-    assert ratios[0] > 1.05 * seeds.MEMORY > ratios[-1] * 3
+    assert ratios[0] > 1.05 * seeds.MEMORY > 2 * ratios[-1]
     assert pytest.approx(0.06, abs=0.005) == 2 / 32
 
 

@@ -97,7 +97,7 @@ def memory(scale: float) -> Iterator[Row]:
     """State while EDU's 32 M visits come, at ever longer intervals."""
     stream = edu_stream()
     visits = _part(edu.VISITS, scale)
-    totals = [visits // step for step in (3_200, 1_000, 320, 100, 32, 10)]
+    totals = [visits // step for step in (32_000, 10_000, 3_200, 1_000, 320, 100, 32, 10)]
     totals += range(_MEMORY_BATCH * 2, visits + 1, _MEMORY_BATCH)
     sizes = [after - before for before, after in itertools.pairwise([0, *totals])]
     setting = Setting(stream, MEMORY_WORKERS)

@@ -36,7 +36,7 @@ PLOTS: dict[str, tuple[str, Row, Plot]] = {
     "memory": (
         "memory",
         {},
-        replace(plots.MEMORY, title="EDU: state as its 32 M visits come, 32 workers"),
+        replace(plots.MEMORY, title="EDU: state as its visits come, 32 workers"),
     ),
     "latency": (
         "latency",
@@ -64,6 +64,7 @@ _jinja.filters["percent"] = lambda part: f"{part:.0%}".replace("%", " %")
 def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
     """Write the page, and its plots into the folder `images` beside it; the page's path."""
     measured = {name: kept(name, folder) for name in EXPERIMENTS}
+    page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render(measured))
     for name, (experiment, chosen, plot) in PLOTS.items():
         image = page.parent / "images" / f"grouping-{name}.svg"
@@ -80,6 +81,9 @@ def render(measured: Measured) -> str:
         seeds=seeds,
         drift_at=DRIFT_AT,
         plots={name: plot.title for name, (_, _, plot) in PLOTS.items()},
+        tuples={name: int(rows[0]["tuples"]) for name, rows in measured.items() if name != "latency"},
+        stand_in=measured["latency"][0]["stream"],
+        zipf_keys=int(str(measured["skew"][0]["stream"]).rpartition(":")[2]),
         strategies=_strategies().markdown(),
         overview={stream: _overview(measured, stream).markdown() for stream in seeds.IMBALANCE},
         table_2={stream: comparison.table_2(measured, stream).markdown() for stream in seeds.IMBALANCE},
