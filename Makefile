@@ -50,6 +50,9 @@ test: setup lint ## everything, against the real stack in an instance of its own
 bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
 	@$(BIN)/python -m tests.bench
 
+lab: $(INSTALLED) ## measure the strategies of grouping and write docs/grouping.md (some minutes)
+	@$(BIN)/sluice lab page
+
 lint: $(INSTALLED) ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -69,4 +72,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test bench lint format lock clean
+.PHONY: help setup demo up down fast test bench lab lint format lock clean

@@ -53,6 +53,7 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
+    "lab": Lazy("sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured."),
     "demo": Lazy(
         "sluice.cli.demo", "demo", "Run the whole platform on one log and prove that its counts agree."
     ),

@@ -1,0 +1,206 @@
+"""`sluice lab ...`: strategies of grouping tried on streams, without a running platform."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sluice.cli.format import Format, write
+
+if TYPE_CHECKING:
+    from sluice.grouping.lab.trials import Row
+    from sluice.tasks.extract import Extract
+
+app = typer.Typer(help="Strategies of grouping, tried on streams and measured.", no_args_is_help=True)
+
+#: What of a row is shown; a CSV file has all of it.
+_SHOWN = (
+    "strategy", "stream", "workers", "batch", "relative", "share", "absolute", "makespan", "replicas", "held",
+    "sent", "partials", "ns", "boundary_ms", "source_kib", "state_kib",
+)  # fmt: skip
+_DIGITS = 4
+
+
+@app.command()
+def grouping(
+    *,
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...", help="Which; kg2:support=0.01 sets a parameter. Default: all of them."
+        ),
+    ] = "",
+    stream: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="edu, isp, zipf:Z[:KEYS], file:PATH, or a stream that drifts: appear, fade, swap or "
+            "move[@BATCH]:STREAM, at batch 1.5 unless it is said. Can be given several times.",
+        ),
+    ] = ["edu"],  # noqa: B006 - typer copies it
+    workers: Annotated[str, typer.Option(metavar="N,...", help="How many, 1 to 65,536.")] = "64",
+    sources: Annotated[int, typer.Option(min=1, max=1_000, help="Each routes its part of the tuples.")] = 5,
+    times: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The workers' times a tuple: equal, slow (the last is 4, the others 1), spread (1 to 4), "
+            "network (the distances of seed 001), or each worker's: 1,1,2.5.",
+        ),
+    ] = "equal",
+    tuples: Annotated[int, typer.Option(min=1, help="A batch has so many.")] = 1_000_000,
+    batches: Annotated[int, typer.Option(min=1, help="The last one is shown.")] = 2,
+    every_batch: Annotated[bool, typer.Option("--every-batch", help="Show all of them.")] = False,
+    utilisation: Annotated[
+        str,
+        typer.Option(
+            metavar="U,...", help="Also show latencies in the last batch at these parts of the full load."
+        ),
+    ] = "",
+    a_key: Annotated[int, typer.Option("--state", min=0, metavar="BYTES", help="A key's, at a worker.")] = 16,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed routes the same tuples alike.")] = 0,
+    field: Annotated[
+        str | None, typer.Option(help="file: the key is this field of an access log, e.g. client.")
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="file: the key is cut out between two of these ...")
+    ] = None,
+    index: Annotated[int, typer.Option(min=0, help="file: ... and is the field of this number.")] = 0,
+    regex: Annotated[
+        str | None, typer.Option(help="file: the key is the first group of this pattern.")
+    ] = None,
+    style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    to: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write every batch and figure.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw them, as SVG files.")] = None,
+) -> None:
+    """Route streams by strategies of grouping, and measure balance, memory and time.
+
+    relative, share and absolute are the imbalance: max / mean - 1, (max - mean) / sum, max - mean of the
+    workers' loads. makespan: the busiest worker's time over the least possible. replicas: workers that hold a
+    key, on average, in this batch; held: in all batches. sent: rows sent a tuple. partials: rows that are
+    merged. ns: routing a tuple; boundary_ms: planning between batches. source_kib, state_kib: memory of the
+    source and of the worker that have most.
+
+    Examples:
+      sluice lab grouping --workers 5,10,20,50
+      sluice lab grouping --strategy key,pkg,planned --stream zipf:1.4:10000000 --workers 1000
+      sluice lab grouping --stream move@2.5:edu --batches 5 --every-batch --plots plots
+      sluice lab grouping --stream file:access.log.gz --field client --times spread --utilisation 0.5,0.9
+    """
+    from sluice import grouping as package
+    from sluice.grouping.lab import named, trials
+
+    strategies = _names(strategy) or list(package.STRATEGIES)
+    widths = [_whole(each) for each in _names(workers)]
+    utilisations = [_number(each) for each in _names(utilisation)]
+    for each in strategies:
+        named.strategy(each)  # what is misspelt is said before anything is measured
+    measured: list[Row] = []
+    waited: list[Row] = []
+    for name in stream:
+        source = named.stream(name, _extract(field, delimiter, index, regex))
+        for width in widths:
+            setting = trials.Setting(source, width, times, sources, batches, tuples, seed, a_key)
+            keys = setting.keys()
+            for each in strategies:
+                found = trials.run(each, setting, keys)
+                measured += trials.rows(each, setting, found)
+                waited += trials.waits(each, setting, found, utilisations)
+    shown = [row for row in measured if every_batch or row["batch"] == batches]
+    _print(shown, _SHOWN, style)
+    if waited:
+        typer.echo()
+        _print(waited, [*waited[0]], style)
+    if to is not None:
+        _write_csv(measured, to)
+    if plots is not None:
+        _draw(measured, waited, plots)
+
+
+@app.command()
+def page(
+    experiments: Annotated[
+        str,
+        typer.Option(metavar="NAME,...", help="Measure these; none: only write. Default: all of them."),
+    ] = "",
+    scale: Annotated[
+        float, typer.Option(min=0.001, max=1.0, help="The part of the tuples and keys to measure with.")
+    ] = 1.0,
+) -> None:
+    """Measure what docs/grouping.md reports, and write the page and its plots.
+
+    What is measured stays in docs/grouping, one JSON file an experiment, and the page is made of that alone.
+    All of it takes some minutes; a tenth of the tuples shows the same, less exactly.
+
+    Examples:
+      sluice lab page
+      sluice lab page --experiments drift,latency --scale 0.1
+      sluice lab page --experiments none
+    """
+    from sluice.grouping.lab import experiments as kept
+    from sluice.grouping.lab import page as pages
+
+    wanted = [] if experiments == "none" else _names(experiments) or list(kept.EXPERIMENTS)
+    if unknown := set(wanted) - set(kept.EXPERIMENTS):
+        raise typer.BadParameter(
+            f"{', '.join(sorted(unknown))}: use {', '.join(kept.EXPERIMENTS)} or none",
+            param_hint="--experiments",
+        )
+    for name in wanted:
+        typer.echo(f"measured {kept.measure(name, scale=scale)}", err=True)
+    typer.echo(f"wrote {pages.write()}", err=True)
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise typer.BadParameter(f"{text!r} is no number of workers", param_hint="--workers")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number", param_hint="--utilisation") from None
+
+
+def _extract(field: str | None, delimiter: str | None, index: int, regex: str | None) -> Extract | None:
+    """How a file's keys are cut out; None: the line is the key."""
+    from sluice.tasks.extract import Extract
+
+    if field is None and delimiter is None and regex is None:
+        return None
+    return Extract(field=field, delimiter=delimiter, index=None if delimiter is None else index, regex=regex)
+
+
+def _print(rows: Sequence[Row], columns: Sequence[str], style: Format) -> None:
+    write(columns, [[_short(row[name]) for name in columns] for row in rows], style)
+
+
+def _short(value: str | int | float) -> str | int | float:
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+
+def _write_csv(rows: Sequence[Row], path: Path) -> None:
+    with path.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    typer.echo(f"{path}: {len(rows):,} rows", err=True)
+
+
+def _draw(measured: Sequence[Row], waited: Sequence[Row], folder: Path) -> None:
+    from sluice.grouping.lab.plots import draw_all
+
+    for path in draw_all(measured, waited, folder):
+        typer.echo(str(path), err=True)

@@ -1,0 +1,112 @@
+"""The seam of grouping: a strategy with its parameters, and the routers of its sources.
+
+A *source* sends each tuple to one of W *workers*. Its `Router` decides where to, in the tuples' order, from
+what this source knows: it never sees another source's tuples. Between two batches (seed 001: windows) the
+`Strategy` may look at all that was counted and give its routers a new plan.
+
+Inside a router two decisions are apart: an *assignment* says which workers may take a key, a *selection*
+which of them takes this tuple (`selection`), and the load that a selection compares is a model of its own
+(`load`). How often keys occur is estimated in `frequency`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.grouping.hashing import Hashes
+
+#: A worker for each tuple.
+Targets = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+MOST_WORKERS = 1 << 16
+
+
+class ParameterOutOfBounds(ValueError):
+    """A strategy's parameter is not within its bounds; the message names both."""
+
+    def __init__(self, strategy: str, name: str, value: object, bounds: str) -> None:
+        super().__init__(f"grouping {strategy}: {name} is {value!r}; it must be {bounds}")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What tuples are routed to.
+
+    times: mean completion time of a tuple at each worker (t_i of seed 001), any unit; shape (workers,).
+    """
+
+    times: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.times) <= MOST_WORKERS:
+            raise ValueError(f"workers: {len(self.times)}; there must be 1 to {MOST_WORKERS}")
+        if not all(np.isfinite(t) and t > 0 for t in self.times):
+            raise ValueError("times: every worker's time must be a positive number")
+
+    @classmethod
+    def alike(cls, workers: int) -> Cluster:
+        return cls((1.0,) * workers)
+
+    @property
+    def workers(self) -> int:
+        return len(self.times)
+
+    @property
+    def shares(self) -> Floats:
+        """The part of all tuples that each worker should get, 1/t_i over their sum (seed 001, (4))."""
+        rates = 1 / np.asarray(self.times)
+        return np.asarray(rates / rates.sum())
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each key occurred in a batch, of all sources together: keys distinct, counts > 0."""
+
+    keys: Hashes
+    counts: Ints
+
+    @classmethod
+    def of(cls, keys: Hashes) -> Counts:
+        return cls(*np.unique(keys, return_counts=True))
+
+
+class Router(ABC):
+    """One source's end of a strategy: its own counts, summaries and tables. Same input, same output."""
+
+    @abstractmethod
+    def route(self, keys: Hashes) -> Targets:
+        """The worker of each tuple, in the tuples' order; what was routed is remembered."""
+
+    def window(self, cluster: Cluster) -> None:  # noqa: B027 - most rules have no windows
+        """A window ends; `cluster` has the workers' times as measured in it (seed 001: rebalance)."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Memory that this source's state takes."""
+
+
+@dataclass(frozen=True)
+class Strategy(ABC):
+    """A rule of grouping. Subclasses are frozen dataclasses; their fields are the rule's parameters."""
+
+    name: ClassVar[str]
+    #: Whether a source sends one partial result a key and batch instead of each tuple.
+    combines: ClassVar[bool] = False
+
+    @abstractmethod
+    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+        """The router of source number `source`. All sources of a run share the `seed`."""
+
+    def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
+        """A batch is over and `batch` is what it counted: the routers' windows end."""
+        for router in routers:
+            router.window(cluster)

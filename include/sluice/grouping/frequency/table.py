@@ -1,0 +1,71 @@
+"""A hash table of keys to the numbers of their entries: linear probing, deletion without tombstones.
+
+The entries themselves are arrays of the estimator. It keeps `places`, the slot of each entry, which a
+deletion updates when it moves others (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.grouping.compiled import step
+from sluice.grouping.hashing import Hashes, mix
+
+#: Numbers of entries and slots.
+Places = npt.NDArray[np.int32]
+
+NOWHERE = -1
+
+
+class Table(NamedTuple):
+    """keys: by slot, where there is one; entries: its entry, or NOWHERE. Shape (slots,), a power of two."""
+
+    keys: Hashes
+    entries: Places
+
+
+def table(room: int) -> Table:
+    """An empty table for up to `room` entries, of which it fills at most half."""
+    slots = 1 << (2 * room - 1).bit_length()
+    return Table(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
+
+
+@step
+def _home(key: np.uint64, mask: int) -> int:
+    return np.int64(mix(key, np.uint64(0))) & mask  # type: ignore[return-value]
+
+
+@step
+def find(table: Table, key: np.uint64) -> int:
+    """The slot that has the key, or else the empty one that it would get."""
+    mask = len(table.keys) - 1
+    slot = _home(key, mask)
+    while table.entries[slot] != NOWHERE and table.keys[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@step
+def put(table: Table, slot: int, key: np.uint64, entry: int, places: Places) -> None:
+    """Give an empty slot that `find` returned to a key."""
+    table.keys[slot], table.entries[slot] = key, entry
+    places[entry] = slot
+
+
+@step
+def remove(table: Table, entry: int, places: Places) -> None:
+    """Empty an entry's slot, moving back those behind it that would no longer be found."""
+    mask = len(table.keys) - 1
+    hole = slot = int(places[entry])
+    places[entry] = NOWHERE
+    while True:
+        slot = (slot + 1) & mask
+        if table.entries[slot] == NOWHERE:
+            break
+        if (slot - _home(table.keys[slot], mask)) & mask >= (slot - hole) & mask:
+            put(table, hole, table.keys[slot], table.entries[slot], places)
+            hole = slot
+    table.entries[hole] = NOWHERE

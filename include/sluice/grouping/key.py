@@ -1,0 +1,35 @@
+"""Key grouping: a key's hash names its only worker.
+
+Every engine's default. No parameters. Cost: one hash a tuple. Memory: none for a decision (the W counts of
+what was sent are kept as for all strategies); one replica a key. The worker of a hot key gets all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.candidates import Hashed, hashed
+from sluice.grouping.compiled import step
+from sluice.grouping.load import own_counts
+from sluice.grouping.routing import LoopRouter, router_loop
+from sluice.grouping.selection import only
+
+
+@step
+def _one(hashes: Hashed, key: np.uint64, candidates: Targets) -> int:
+    return hashed(hashes, key, 1, candidates)
+
+
+_route = router_loop(_one, only)
+
+
+@dataclass(frozen=True)
+class Key(Strategy):
+    name: ClassVar[str] = "key"
+
+    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+        return LoopRouter(_route, Hashed.of(cluster, seed), own_counts(cluster, source))

@@ -1,0 +1,93 @@
+"""KG2: a key that Lossy Counting calls hot may go to a fifth of the workers, any other key to two.
+
+Seed 000, section 3.2. A source counts keys by Lossy Counting (Manku and Motwani 2002) with support s =
+0.05, and in a vector of W numbers the tuples that it sent to each worker. A tuple goes to the least loaded,
+by that vector, of its key's candidates: W/5 hashed workers for a hot key, two for a cold one, and two for
+all where W/5 < 2.
+
+What the seed leaves open, and what is done here:
+
+- epsilon: s/10, as Manku and Motwani recommend;
+- hot is what Lossy Counting would report, an estimate of at least (s - epsilon) N: every key above s N is
+  hot, none below (s - epsilon) N is;
+- W/5 is rounded up; a key's candidates never coincide, and a hot key keeps the two that it had
+  (`candidates`);
+- the summary never forgets, so a key that was hot long ago may stay hot: `half_life` changes that.
+
+s does not move with W: at W = 64 a key just below 5 % has 3.2 workers' fair shares for its two workers.
+That is what bounds KG2's balance, and s = 1/(5W) mends it.
+
+Cost: O(1) a tuple, O(W/5) for a hot key's. Memory: 1/epsilon * log(epsilon N) counters and W loads a
+source; a hot key has W/5 replicas, a cold one two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from sluice.grouping.base import Cluster, Router, Strategy, Targets
+from sluice.grouping.candidates import Hashed, hashed
+from sluice.grouping.compiled import step
+from sluice.grouping.frequency.decay import FOREVER
+from sluice.grouping.frequency.lossy_counting import LossyCounting, lossy_counting, observe
+from sluice.grouping.load import own_counts
+from sluice.grouping.parameters import within
+from sluice.grouping.routing import LoopRouter, router_loop
+from sluice.grouping.selection import least_loaded
+
+CHOICES = 2
+
+
+class _State(NamedTuple):
+    """share: of the tuples counted, from which on a key is hot. choices: a hot key's candidates."""
+
+    summary: LossyCounting
+    hashes: Hashed
+    share: float
+    choices: int
+
+
+@step
+def _assign(state: _State, key: np.uint64, candidates: Targets) -> int:
+    hot = observe(state.summary, key) >= state.share * state.summary.total[0]
+    return hashed(state.hashes, key, state.choices if hot else CHOICES, candidates)
+
+
+_route = router_loop(_assign, least_loaded)
+
+
+@dataclass(frozen=True)
+class KG2(Strategy):
+    """Seed 000's rule.
+
+    support: the share of all tuples above which a key is hot; 0.0001 to 1.
+    error: epsilon of Lossy Counting; 0.00001 to `support` / 2, for a summary coarser than that
+        calls any key hot.
+    part: a hot key may go to one worker in `part`; 1 (to all) to 65,536.
+    half_life: after how many tuples a count weighs half (`decay`); 1 to 2**40, which is never.
+    """
+
+    name: ClassVar[str] = "kg2"
+
+    support: float = 0.05
+    error: float = 0.005
+    part: int = 5
+    half_life: int = FOREVER
+
+    def __post_init__(self) -> None:
+        within(self, "support", 0.0001, 1)
+        within(self, "error", 0.00001, self.support / 2)
+        within(self, "part", 1, 1 << 16)
+        within(self, "half_life", 1, FOREVER)
+
+    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+        state = _State(
+            lossy_counting(self.error, self.half_life),
+            Hashed.of(cluster, seed),
+            self.support - self.error,
+            max(CHOICES, -(-cluster.workers // self.part)),
+        )
+        return LoopRouter(_route, state, own_counts(cluster, source))

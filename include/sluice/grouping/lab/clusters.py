@@ -1,0 +1,36 @@
+"""Clusters to route to: how long a tuple takes at each worker (t_i of seed 001)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sluice.grouping.base import Cluster
+
+#: Microseconds from a source to a worker in the same process, on the same machine, in the same rack, and
+#: anywhere else: seed 001, table 1.
+DISTANCES = (0.1, 20.0, 200.0, 350.0)
+SERVICE = 100.0  # microseconds of work a tuple: near workers are then some four times as fast as far ones
+SLOWEST = 4.0
+
+
+def equal(workers: int) -> Cluster:
+    return Cluster.alike(workers)
+
+
+def one_slow(workers: int) -> Cluster:
+    """The last worker takes four times as long as each of the others."""
+    return Cluster((1.0,) * (workers - 1) + (SLOWEST,))
+
+
+def spread(workers: int) -> Cluster:
+    """Times evenly from 1 to 4."""
+    return Cluster(tuple(np.linspace(1.0, SLOWEST, workers).tolist()))
+
+
+def network(workers: int, service: float = SERVICE) -> Cluster:
+    """Service and network distance, in microseconds; a quarter of the workers at each distance of seed 001.
+
+    The seed does not say how many of its workers were how far away; quarters are a choice.
+    """
+    quarter = np.arange(workers) * len(DISTANCES) // workers
+    return Cluster(tuple((service + np.asarray(DISTANCES)[quarter]).tolist()))

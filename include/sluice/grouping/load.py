@@ -1,0 +1,50 @@
+"""How loaded a source believes each worker to be: what it sent there itself, times the worker's time.
+
+A source asks no worker. Its own counts suffice: if every source balances what it sends, the sum is balanced
+(Nasir et al. 2015, section III-B; seed 000, section 3.2). With workers of unequal speed the load is t_i * m_i
+(seed 001, section 3.2); own counts alone are the same with every t_i = 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sluice.grouping.base import Cluster, Floats, Ints
+from sluice.grouping.compiled import step
+
+
+class Load(NamedTuple):
+    """sent: tuples that this source sent to each worker (m_i), shape (workers,).
+
+    times: completion time of a tuple at each worker (t_i), shape (workers,); `retime` changes them.
+    first: the worker at which a search of all workers begins. Each source has another, or all of them would
+    send what little they have to worker 0.
+    """
+
+    sent: Ints
+    times: Floats
+    first: int
+
+
+def own_counts(cluster: Cluster, source: int = 0) -> Load:
+    """Load in tuples."""
+    return Load(np.zeros(cluster.workers, np.int64), np.ones(cluster.workers), source % cluster.workers)
+
+
+def completion_times(cluster: Cluster, source: int = 0) -> Load:
+    """Load in the cluster's unit of time."""
+    times = np.array(cluster.times, np.float64)
+    return Load(np.zeros(cluster.workers, np.int64), times, source % cluster.workers)
+
+
+def retime(load: Load, cluster: Cluster) -> None:
+    """Take the workers' times as they were measured last."""
+    load.times[:] = cluster.times
+
+
+@step
+def load_of(load: Load, worker: int) -> float:
+    """A worker's load, t_i * m_i."""
+    return load.sent[worker] * load.times[worker]  # type: ignore[no-any-return]

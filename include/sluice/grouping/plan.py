@@ -1,0 +1,148 @@
+"""A plan: where each key goes until the next one. All that a source looks up, and no more.
+
+Keys frequent enough to matter one by one are *listed*: each has one worker or several, its *parts*, and the
+share of its tuples that each part gets. All other keys fall into *buckets* by their hash, and a bucket has
+one worker. However many keys there are, there are always as many buckets, and at most W / grain listed keys.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.grouping.base import Floats, Ints, Targets
+from sluice.grouping.compiled import kernel, step
+from sluice.grouping.frequency.table import Places
+from sluice.grouping.hashing import Hashes, worker_of
+from sluice.grouping.summary import hash_of
+
+#: Instead of a number of a listed key, or of a worker: there is none; there are several.
+NONE, SPLIT = -1, -2
+#: 2**64 / golden ratio.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_RANGE = float(1 << 64)
+_LAST = _RANGE - 2048  # the greatest double below it
+
+
+class Plan(NamedTuple):
+    """Arrays by listed key, by part, by unit and by worker.
+
+    slots, numbers: a hash table, shape (a power of two,): the hashes of listed keys, and which listed key
+    each is, NONE in an empty slot.
+    keys, weights: by listed key, the most frequent first: the key, and the tuples it is expected to have.
+    first: the parts of listed key k are first[k] .. first[k + 1] - 1; shape (listed keys + 1,).
+    parts, upto: by part, its worker, and where it ends in 0 .. 2**64 (the last one: just below). Of its key's
+    tuples a part gets what it has of that range.
+    guide: n parts of a key also stand for n equal cells of the range: in which part each cell begins.
+    homes: by *unit*, which is a listed key or, numbered after them, a bucket: its worker, or SPLIT.
+    loose: by unit, whether its tuples may go elsewhere once their worker has too much (`planned_loop`).
+    shares: by worker, of all tuples; they add up to 1.
+    expected: tuples of all sources in the batch to come; 0 before the first.
+    """
+
+    seed: np.uint64
+    slots: Hashes
+    numbers: Places
+    keys: Hashes
+    weights: Floats
+    first: Ints
+    parts: Targets
+    upto: Hashes
+    guide: Ints
+    homes: Targets
+    loose: npt.NDArray[np.bool_]
+    shares: Floats
+    expected: float
+
+    @property
+    def workers(self) -> int:
+        return len(self.shares)
+
+    @property
+    def units(self) -> int:
+        return len(self.homes)
+
+    def candidates(self, number: int) -> Targets:
+        """The workers of a listed key."""
+        return self.parts[self.first[number] : self.first[number + 1]]
+
+
+def listing(keys: Hashes, seed: int) -> tuple[Hashes, Places]:
+    """The slots and numbers of distinct keys. At most a quarter is taken: other keys meet an empty slot."""
+    size = 1 << (4 * len(keys)).bit_length()
+    slots, numbers = np.zeros(size, np.uint64), np.full(size, NONE, np.int32)
+    _fill(slots, numbers, keys, np.uint64(seed))
+    return slots, numbers
+
+
+@kernel
+def _fill(slots: Hashes, numbers: Places, keys: Hashes, seed: np.uint64) -> None:
+    mask = len(slots) - 1
+    for number in range(len(keys)):
+        hashed = hash_of(keys[number], seed)
+        slot = np.int64(hashed) & mask
+        while numbers[slot] != NONE:
+            slot = (slot + 1) & mask
+        slots[slot], numbers[slot] = hashed, number
+
+
+def ends(first: Ints, sizes: Floats) -> Hashes:
+    """Where each part ends in 0 .. 2**64, so that a key's parts are as large as their sizes (`Plan.upto`)."""
+    parts, reached = np.diff(first), np.cumsum(sizes)
+    before = np.repeat(reached[first[:-1]] - sizes[first[:-1]], parts)
+    whole = np.repeat(reached[first[1:] - 1], parts) - before
+    return np.minimum((reached - before) / whole * _RANGE, _LAST).astype(np.uint64)
+
+
+@kernel
+def guide(first: Ints, upto: Hashes) -> Ints:
+    """In which part each of a key's cells begins (`Plan.guide`)."""
+    found = np.empty(len(upto), np.int64)
+    for number in range(len(first) - 1):
+        part, cells = first[number], first[number + 1] - first[number]
+        for cell in range(cells):
+            # The first position that `worker_of` puts here: its high half is ceil(2**32 cell / cells).
+            begin = np.uint64(((cell << 32) + cells - 1) // cells) << np.uint64(32)
+            while part < first[number + 1] - 1 and upto[part] <= begin:
+                part += 1
+            found[first[number] + cell] = part
+    return found
+
+
+@step
+def unit_of(plan: Plan, key: np.uint64) -> int:
+    """The unit of a key. One hash names both its slot, by its low bits, and its bucket, by the high ones.
+
+    There is no branch but the loop's, which is nearly always over at once: whether a key is listed no
+    processor can guess, and a wrong guess costs more than the bucket of a key that has no need of it.
+    """
+    hashed = hash_of(key, plan.seed)
+    mask, listed = len(plan.slots) - 1, len(plan.keys)
+    slot = np.int64(hashed) & mask
+    while (plan.numbers[slot] != NONE) & (plan.slots[slot] != hashed):
+        slot = (slot + 1) & mask
+    number: int = plan.numbers[slot]
+    bucket = listed + worker_of(hashed, len(plan.homes) - listed)
+    return number if number != NONE else bucket
+
+
+@step
+def following(position: np.uint64) -> np.uint64:
+    """Where in 0 .. 2**64 a key's next tuple falls: the multiples of the golden ratio, modulo 1.
+
+    Of any n in a row every interval gets its share to within O(log n) tuples, where random positions would
+    miss it by O(sqrt(n)) (Kuipers and Niederreiter 1974, "Uniform Distribution of Sequences", section 2.3).
+    """
+    return position + GOLDEN
+
+
+@step
+def part_at(plan: Plan, number: int, position: np.uint64) -> int:
+    """The worker whose part of a listed key has this position. O(1) on average (Chen and Asau 1974)."""
+    first, after = plan.first[number], plan.first[number + 1]
+    part = plan.guide[first + worker_of(position, after - first)]
+    while part < after - 1 and position >= plan.upto[part]:
+        part += 1
+    return plan.parts[part]  # type: ignore[no-any-return]

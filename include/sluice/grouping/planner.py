@@ -1,0 +1,112 @@
+"""From what past batches counted to a plan for the next one.
+
+1. *Listed* keys are those expected to have at least `grain` of a worker's mean share. They are packed one by
+   one; what fits into no worker is split, into no more parts than it needs (`packing`).
+2. Buckets are packed around them. A bucket weighs what its other keys had in the past and its part of what
+   keys never seen will bring, which is as much as keys seen once brought (`Summary.unseen`). Without that,
+   empty buckets would weigh nothing and all fall to one worker, and every new key with them.
+3. *Loose* units: chance will move a worker's load by about sqrt(tuples) from what was planned. On each worker
+   so many units are marked that its sources may send elsewhere what is too much (`planned_loop`): those first
+   that have most tuples a key, for a key that goes elsewhere costs a replica, however many tuples it has.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sluice.grouping.base import Cluster, Floats, Ints
+from sluice.grouping.hashing import Hashes
+from sluice.grouping.packing import pack_keys, pack_whole
+from sluice.grouping.plan import SPLIT, Plan, ends, guide, listing
+from sluice.grouping.summary import Summary, buckets_of
+
+#: How much of a worker is loose, in standard deviations, sqrt(tuples). The plan's counts have one and the
+#: batch's own another, together sqrt(2); beyond three of those are one or two workers of a thousand.
+_LOOSE = 4.5
+#: However few tuples a worker gets, a key of a single one is not worth being listed.
+_LEAST = 2.0
+
+
+def plan(past: Summary, cluster: Cluster, grain: float) -> Plan:
+    """The plan for the batch after `past`: as many tuples as the last had, keys as frequent as in all of it.
+
+    grain: of a worker's mean share. O(keys in the summary + units * workers): about 5 ms for 64
+    workers, 25 ms for 1,000.
+    """
+    weights = _weights(past, cluster, grain)
+    load = np.zeros(cluster.workers)
+    total = float(weights.listed.sum() + weights.buckets.sum())
+    pieces, parts, sizes = pack_keys(weights.listed, cluster.shares, total, load)
+    owners = pack_whole(weights.buckets, cluster.shares, load)
+
+    order = np.argsort(pieces, kind="stable")
+    pieces, parts, sizes = pieces[order], parts[order], sizes[order]
+    first = np.searchsorted(pieces, np.arange(len(weights.keys) + 1))
+    split = np.diff(first) > 1
+    loose = _loose(
+        np.concatenate([parts, owners]),
+        np.concatenate([sizes, weights.buckets]),
+        np.concatenate([~split[pieces], weights.distinct]),
+        _LOOSE * np.sqrt(cluster.shares * past.last),
+    )
+    slots, numbers = listing(weights.keys, past.seed)
+    upto = ends(first, sizes)
+    return Plan(
+        seed=np.uint64(past.seed),
+        slots=slots,
+        numbers=numbers,
+        keys=weights.keys,
+        weights=weights.listed,
+        first=first,
+        parts=parts.astype(np.int32),
+        upto=upto,
+        guide=guide(first, upto),
+        homes=np.concatenate([np.where(split, SPLIT, parts[first[:-1]]), owners]).astype(np.int32),
+        loose=np.concatenate([loose[first[:-1]], loose[len(parts) :]]),
+        shares=cluster.shares,
+        expected=float(past.last),
+    )
+
+
+class _Weights(NamedTuple):
+    """Tuples expected in the batch to come: of each listed key, the most frequent first, and each bucket."""
+
+    keys: Hashes
+    listed: Floats
+    buckets: Floats
+    distinct: Ints  # by bucket, its keys that are not listed, at least 1
+
+
+def _weights(past: Summary, cluster: Cluster, grain: float) -> _Weights:
+    scale = past.last / past.tuples if past.tuples else 0.0
+    expected = past.counts * scale
+    found = np.flatnonzero(expected >= max(_LEAST, grain * past.last / cluster.workers))
+    found = found[np.lexsort([past.keys[found], -expected[found]])]
+    keys, listed = past.keys[found], expected[found]
+
+    buckets = len(past.buckets)
+    numbers = buckets_of(keys, past.seed, buckets)
+    others = np.maximum(past.buckets * scale - np.bincount(numbers, listed, buckets), 0)
+    distinct = np.maximum(past.distinct - np.bincount(numbers, minlength=buckets), 1)
+    # One tuple at least: where all keys are known, and before the first batch, buckets are spread as well.
+    new = max(1.0, past.last * past.unseen)
+    return _Weights(keys, listed, others * (1 - past.unseen) + new / buckets, distinct)
+
+
+def _loose(workers: Ints, weights: Floats, keys: Ints, enough: Floats) -> npt.NDArray[np.bool_]:
+    """Mark of each worker's pieces those with most weight a key, until `enough` is marked; by piece.
+
+    keys: by piece, how many would cost a replica; 0 of a key that is on several workers anyway.
+    enough: by worker.
+    """
+    density = np.divide(weights, keys, out=np.full(len(weights), np.inf), where=keys > 0)
+    order = np.lexsort([-density, workers])
+    before = np.cumsum(weights[order]) - weights[order]
+    starts = np.searchsorted(workers[order], np.arange(len(enough)))
+    of_others = np.append(before, 0.0)[starts]
+    marked = np.empty(len(weights), np.bool_)
+    marked[order] = before - of_others[workers[order]] < enough[workers[order]]
+    return marked

@@ -1,0 +1,113 @@
+"""What planned grouping remembers of past batches: the most frequent keys, and a total for each bucket.
+
+While all keys have room this is exact. Beyond it the others are known by their bucket only, so a summary of a
+hundred million keys is as small as one of ten thousand. Bucket totals add up exactly; of frequent keys those
+are kept that are most frequent in both summaries together (Agarwal et al. 2012, "Mergeable summaries"), and
+what a key loses by having been among the others is still in its bucket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.grouping.base import Counts, Floats, Ints
+from sluice.grouping.compiled import kernel, step
+from sluice.grouping.hashing import Hashes, mix, worker_of
+
+_SUMMARY = np.uint64(0x62)  # which of a key's hashes
+
+
+@step
+def hash_of(key: np.uint64, seed: np.uint64) -> np.uint64:
+    """The hash whose high bits name a key's bucket (`worker_of`)."""
+    return mix(key, seed ^ _SUMMARY)
+
+
+@kernel
+def _buckets_of(keys: Hashes, seed: np.uint64, buckets: int, found: Ints) -> None:
+    for i in range(len(keys)):
+        found[i] = worker_of(hash_of(keys[i], seed), buckets)
+
+
+def buckets_of(keys: Hashes, seed: int, buckets: int) -> Ints:
+    """The bucket of each key; shape (keys,)."""
+    found = np.empty(len(keys), np.int64)
+    _buckets_of(np.require(keys, np.uint64, ["C", "W"]), np.uint64(seed), buckets, found)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Tuples of the past; what a batch counts for halves with each half-life.
+
+    seed: of the hash that names buckets. room: for how many keys.
+    keys, counts: the most frequent keys, in no particular order; shape (at most room,). A count is exact
+    while all keys have room, and else too low, by at most the least count that found room in each batch.
+    buckets: tuples by bucket, those of the frequent keys included; shape (buckets,).
+    distinct: keys by bucket in the last batch; shape (buckets,).
+    singles: tuples whose key occurred once in its batch. tuples: all. last: those of the last batch.
+    """
+
+    seed: int
+    room: int
+    keys: Hashes
+    counts: Floats
+    buckets: Floats
+    distinct: Ints
+    singles: float = 0.0
+    tuples: float = 0.0
+    last: int = 0
+
+    @classmethod
+    def empty(cls, *, seed: int, room: int, buckets: int) -> Summary:
+        keys, counts = np.empty(0, np.uint64), np.empty(0)
+        return cls(seed, room, keys, counts, np.zeros(buckets), np.zeros(buckets, np.int64))
+
+    def then(self, batch: Counts, kept: float) -> Summary:
+        """With one batch more, before which all counts are multiplied by `kept`, 0 to 1.
+
+        A batch without tuples says nothing and changes nothing. O(distinct keys).
+        """
+        if not len(batch.keys):
+            return self
+        numbers = buckets_of(batch.keys, self.seed, len(self.buckets))
+        tuples = int(batch.counts.sum())
+        top = _largest(batch.counts, self.room)
+        keys, counts = self._merged(batch.keys[top], batch.counts[top], kept)
+        return Summary(
+            self.seed,
+            self.room,
+            keys,
+            counts,
+            buckets=self.buckets * kept + np.bincount(numbers, batch.counts, len(self.buckets)),
+            distinct=np.bincount(numbers, minlength=len(self.buckets)),
+            singles=self.singles * kept + int((batch.counts == 1).sum()),
+            tuples=self.tuples * kept + tuples,
+            last=tuples,
+        )
+
+    def _merged(self, keys: Hashes, counts: Ints, kept: float) -> tuple[Hashes, Floats]:
+        both, codes = np.unique(np.concatenate([self.keys, keys]), return_inverse=True)
+        merged = np.bincount(codes, np.concatenate([self.counts * kept, counts])).astype(np.float64)
+        top = _largest(merged, self.room)
+        return both[top], merged[top]
+
+    @property
+    def unseen(self) -> float:
+        """The part of the tuples to come whose key was never seen: that of keys seen once.
+
+        Good 1953, "The population frequencies of species", formula (9), after Turing.
+        """
+        return self.singles / self.tuples if self.tuples else 1.0
+
+
+def _largest(counts: Ints | Floats, room: int) -> Ints:
+    """Where the `room` largest counts are, in ascending order; of equal ones the first."""
+    if len(counts) <= room:
+        return np.arange(len(counts))
+    least = np.partition(counts, len(counts) - room)[len(counts) - room]
+    above = np.flatnonzero(counts > least)
+    equal = np.flatnonzero(counts == least)[: room - len(above)]
+    return np.sort(np.concatenate([above, equal]))

@@ -1,0 +1,39 @@
+"""W-Choices: a key of the head may go to every worker, one of the tail to two; the least loaded gets it.
+
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV. Parameters:
+`HeadStrategy`.
+
+Cost: O(1) a tuple of the tail, O(W) one of the head. Memory: 64 to 88 bytes a counter and W counts a source;
+at the workers up to W replicas of a key of the head, 2 of others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sluice.grouping.base import Cluster, Router, Targets
+from sluice.grouping.candidates import hashed
+from sluice.grouping.compiled import step
+from sluice.grouping.head import Head, HeadStrategy, in_head
+from sluice.grouping.load import own_counts
+from sluice.grouping.routing import LoopRouter, router_loop
+from sluice.grouping.selection import EVERY, least_loaded
+
+
+@step
+def _all_or_two(head: Head, key: np.uint64, candidates: Targets) -> int:
+    return EVERY if in_head(head, key) else hashed(head.hashes, key, 2, candidates)
+
+
+_route = router_loop(_all_or_two, least_loaded)
+
+
+@dataclass(frozen=True)
+class WChoices(HeadStrategy):
+    name: ClassVar[str] = "w-choices"
+
+    def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
+        return LoopRouter(_route, self.head(cluster, seed), own_counts(cluster, source))
