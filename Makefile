@@ -45,7 +45,7 @@ fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; a mi
 	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e"
 
 test: setup lint ## everything, against the real stack in an instance of its own (about half an hour on 2 cores)
-	@$(BIN)/pytest -v --durations=15
+	@$(BIN)/python -m tests
 
 bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
 	@$(BIN)/python -m tests.bench

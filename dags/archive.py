@@ -1,6 +1,7 @@
 """### Archive
 `jobs/archiver.py`, a Kafka consumer group that writes the master dataset to HDFS exactly once, for ever, as a
-detached process that is supervised like the speed layer.
+detached process that is supervised like the speed layer. It archives `logs` and every
+topic that a task reads.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from airflow.sdk import DAG
 
-from sluice_airflow.defaults import FOR_EVER, START, TAG, TOPIC
+from sluice_airflow.defaults import FOR_EVER, START, TAG
 from sluice_airflow.supervised_process import SupervisedJob
 
 with DAG(
@@ -23,4 +24,4 @@ with DAG(
     default_args=FOR_EVER,
     tags=[TAG, "archive", "for ever"],
 ):
-    SupervisedJob(task_id="archiver", job="archiver", arguments=["--topic", TOPIC])
+    SupervisedJob(task_id="archiver", job="archiver")

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from sluice_airflow.defaults import BATCH, RESULTS, START, TAG, TOPIC
+from sluice_airflow.defaults import BATCH, RESULTS, START, TAG
 from sluice_airflow.nightly import NightlyBatch
 
 with DAG(
@@ -35,7 +35,6 @@ with DAG(
         task_id="batch",
         conn_id="spark_default",
         job="nightly",
-        topics=[TOPIC],
         asset=RESULTS,
         settle=timedelta(minutes=30),
     )

@@ -1,4 +1,7 @@
-"""Archive topics into HDFS until SIGTERM: ``python jobs/archiver.py --topic logs [--topic more]``."""
+"""Archive topics into HDFS until SIGTERM: ``python jobs/archiver.py [--topic logs [--topic more]]``.
+
+Without a topic: `logs`, and every topic that a task reads, new ones as they come.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--topic", action="append", required=True, help="a topic to archive; may be repeated")
+    parser.add_argument("--topic", action="append", default=[], help="archive only this topic (repeatable)")
     parser.add_argument(
         "--declare-lost",
         metavar="PARTITION:OFFSET",
@@ -24,7 +27,7 @@ def main() -> int:
     given = parser.parse_args()
     if given.declare_lost:
         partition, _, first = given.declare_lost.partition(":")
-        if len(given.topic) > 1 or not (partition.isdecimal() and first.isdecimal()):
+        if len(given.topic) != 1 or not (partition.isdecimal() and first.isdecimal()):
             parser.error("--declare-lost takes one topic, and PARTITION:OFFSET as in 2:1000")
         return service.declare_lost(given.topic[0], int(partition), int(first))
     return service.archive(given.topic, given.progress)

@@ -1,7 +1,12 @@
-"""Bring up the instance that the tests use: ``python -m tests.bring_up NAME``, with its variables set."""
+"""The instance that the tests use: ``python -m tests.bring_up`` starts it, or mends it if it runs already.
+
+It is ``test``, and begins with nothing in it, unless SLUICE_TEST_INSTANCE names another, which is used as it
+is.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 
@@ -9,24 +14,55 @@ from sluice.settings import Settings
 from sluice.stack import bringup, entry, shutdown, supervisor
 from sluice.stack.catalogue import DAEMONS
 
+TEST_INSTANCE = "test"
 
-def bring_up(settings: Settings, *, empty: bool) -> None:
-    """One that does not run is started, with nothing in it if it shall be ``empty``; a sick one is mended."""
 
+def instance_settings() -> Settings:
+    return Settings(instance=os.environ.get("SLUICE_TEST_INSTANCE") or TEST_INSTANCE)
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """What the instance's processes, and the tests themselves, have in their environment."""
+    return {
+        "SLUICE_INSTANCE": settings.instance,
+        # What is brought up here can be killed at a named point: sluice.statistics.faults.
+        "SLUICE_FAULTS": str(settings.home / "faults"),
+        # The team's metrics, and one that fails: tests/e2e/failing_metrics.
+        "SLUICE_METRICS__PATH": str(settings.home / "metrics"),
+        # For JVMs that live for seconds: without the second compiler Spark starts with half the CPU time.
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Nobody waits for an archive file to grow old.
+        "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
+    }
+
+
+def bring_up(settings: Settings) -> None:
     def say(text: str) -> None:
         print(text, flush=True)
 
     begin = not supervisor.running(settings)
     if begin:
         shutdown.down(settings, say)  # what a run that was killed left behind
-        if empty and settings.home.exists():
+        if settings.instance == TEST_INSTANCE and settings.home.exists():
             shutil.rmtree(settings.home)
+        _metrics(settings)
     if begin or any(entry.check(settings, daemon) for daemon in DAEMONS):
         bringup.up(settings, say)
 
 
+def _metrics(settings: Settings) -> None:
+    """The folder of the team's metrics that the platform gets: its own, and those that fail."""
+    folder = settings.home / "metrics"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in ("include/metrics", "tests/e2e/failing_metrics"):
+        for file in (settings.root / source).glob("*.py"):
+            shutil.copy(file, folder)
+
+
 if __name__ == "__main__":
+    chosen = instance_settings()
+    os.environ.update(variables(chosen))
     try:
-        bring_up(Settings(instance=sys.argv[1]), empty="--empty" in sys.argv)
+        bring_up(chosen)
     except (bringup.BringUpFailed, bringup.PortInUse) as error:
         sys.exit(str(error))

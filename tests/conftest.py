@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from sluice.settings import Settings, get_settings
+from sluice.settings import ROOT, Settings, get_settings
 from sluice.stack import shutdown, supervisor
 from sluice.stack.environment import environment
+from tests.bring_up import instance_settings, variables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TEST_INSTANCE = "test"
 # How long an example takes is no property of what is tested.
 hypothesis.settings.register_profile("sluice", deadline=None)
 hypothesis.settings.load_profile("sluice")
-BRINGING_UP = pytest.StashKey[subprocess.Popen[str]]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,61 +32,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """The stack comes up while the tests without daemons run."""
-    wanted = any("stack" in getattr(item, "fixturenames", ()) for item in session.items)
-    if wanted and not session.config.option.collectonly and not supervisor.running(_settings()):
-        session.config.stash[BRINGING_UP] = _bring_up()
-
-
-def _name() -> str:
-    """The instance that SLUICE_TEST_INSTANCE names, else ``test``."""
-    return os.environ.get("SLUICE_TEST_INSTANCE") or TEST_INSTANCE
-
-
-def _settings() -> Settings:
-    return Settings(instance=_name())
-
-
-def _variables() -> dict[str, str]:
-    home = _settings().home
-    return {
-        "SLUICE_INSTANCE": _name(),
-        # What is brought up here can be killed at a named point: sluice.statistics.faults.
-        "SLUICE_FAULTS": str(home / "faults"),
-        # Nobody waits for an archive file to grow old.
-        "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
-    }
-
-
-def _bring_up() -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.bring_up", _name()]
-    if _name() == TEST_INSTANCE:
-        command.append("--empty")
-    return subprocess.Popen(
-        command,
-        env={**os.environ, **_variables()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=_settings().root,
-    )
-
-
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """The settings of a running instance."""
+    """The settings of a running instance, brought up if it does not run (and then stopped at the end)."""
     before = dict(os.environ)
     say = announcer(request.config)
-    bringing_up = request.config.stash.get(BRINGING_UP, None) or _bring_up()
-    assert bringing_up.stdout is not None
-    said = []
-    for line in bringing_up.stdout:
-        said.append(line)
-        say(line.rstrip())
-    if bringing_up.wait() != 0:
-        raise RuntimeError("the stack did not come up:\n" + "".join(said[-30:]))
-    os.environ.update(_variables())
+    ours = not supervisor.running(instance_settings())
+    bring_up(say)
+    os.environ.update(variables(instance_settings()))
     get_settings.cache_clear()
     settings = get_settings()
     os.environ.update(environment(settings))  # Spark sessions in this very process
@@ -95,6 +47,23 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     os.environ.clear()
     os.environ.update(before)
     get_settings.cache_clear()
+    if ours:
+        shutdown.down(settings, say)
+
+
+def bring_up(say: Callable[[str], None]) -> None:
+    """In a process of its own: the daemons' environment is not the tests'."""
+    command = [sys.executable, "-m", "tests.bring_up"]
+    said = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+    ) as bringing_up:
+        assert bringing_up.stdout is not None
+        for line in bringing_up.stdout:
+            said.append(line)
+            say(line.rstrip())
+    if bringing_up.returncode != 0:
+        raise RuntimeError("the stack did not come up:\n" + "".join(said[-30:]))
 
 
 @pytest.fixture(scope="module")
@@ -109,16 +78,6 @@ def spark(stack: Settings) -> Iterator[SparkSession]:
     made.stop()
     os.environ.clear()
     os.environ.update(before)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """What this run brought up is stopped, also where no test ever came to ask for it."""
-    bringing_up = session.config.stash.get(BRINGING_UP, None)
-    if bringing_up is not None:
-        if bringing_up.poll() is None:
-            bringing_up.terminate()
-            bringing_up.communicate()
-        shutdown.down(_settings(), announcer(session.config))
 
 
 def announcer(config: pytest.Config) -> Callable[[str], None]:

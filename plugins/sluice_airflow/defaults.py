@@ -9,7 +9,6 @@ from airflow.sdk import Asset
 
 OWNER = "sluice"
 TAG = "sluice"
-TOPIC = "logs"
 # For the DAGs that run for ever: a failed claim or a crash loop is tried again, for ever, but not in a hurry.
 FOR_EVER = {"owner": OWNER, "retries": 3, "retry_delay": timedelta(seconds=15)}
 # For the batch: a daemon that restarts is back within a minute or two.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from sluice_airflow.connections import environment, settings
 
 
 class NightlyBatch(SparkSubmitOperator):
-    """Compute the day on which the run's data interval starts, for each of the topics that has lines of it.
+    """Compute the day on which the run's data interval starts, for each topic that has lines of it.
 
     A scheduled run first waits ``settle`` after the day's end, in the triggerer, for the last lines to be
     archived. All runs but those of a backfill also compute the marked days again. A topic without lines of
@@ -26,12 +27,10 @@ class NightlyBatch(SparkSubmitOperator):
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """
 
-    def __init__(
-        self, *, job: str, topics: list[str], asset: Asset, settle: timedelta, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, job: str, asset: Asset, settle: timedelta, **kwargs: Any) -> None:
         # Started from scratch on a retry: what a cluster's half-done job wrote is overwritten whole.
         super().__init__(outlets=[asset], durable=False, **kwargs)
-        self.job, self.topics, self.asset, self.settle = job, topics, asset, settle
+        self.job, self.asset, self.settle = job, asset, settle
 
     def execute(self, context: Any) -> None:
         if context["dag_run"].run_type == DagRunType.SCHEDULED:
@@ -43,8 +42,7 @@ class NightlyBatch(SparkSubmitOperator):
     def compute(self, context: Any, event: Any = None) -> None:
         run, day, now = context["dag_run"], day_of(context), settings()
         marked = run.run_type != DagRunType.BACKFILL_JOB
-        wanted = (run.conf or {}).get("topics", self.topics)
-        topics = topics_to_compute(now, wanted, day, marked)
+        topics = topics_to_compute(now, (run.conf or {}).get("topics"), day, marked)
         if not topics:
             self.log.info("nothing to do: no line of %s is archived, no day is marked", day)
             raise AirflowSkipException
@@ -70,14 +68,19 @@ def day_of(context: Any) -> date:
     return start.date() if start else (datetime.now(UTC) - timedelta(days=1)).date()
 
 
-def topics_to_compute(settings: Settings, topics: list[str], day: date, marked: bool) -> list[str]:
-    """Those of the topics that have archived lines of this day or, with ``marked``, days to compute again."""
+def topics_to_compute(settings: Settings, topics: Sequence[str] | None, day: date, marked: bool) -> list[str]:
+    """Those of the topics (None: of all) that have archived lines of this day or, with ``marked``, days to
+    compute again.
+    """
     import sqlalchemy as sa
 
     from sluice.storage import schema
     from sluice.storage.days import Days
     from sluice.storage.postgres import engine
+    from sluice.tasks.topics import TopicStore
 
+    if topics is None:
+        topics = TopicStore(engine(settings)).names()
     files = schema.archive_files.c
     with engine(settings).connect() as connection:
         query = sa.select(files.topic).distinct().where(files.days[day.isoformat()].is_not(None))

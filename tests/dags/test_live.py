@@ -13,7 +13,7 @@ from sluice.settings import Settings
 from sluice.stack import entry, process, supervisor
 from sluice.stack.airflow_api import Airflow
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
 JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "archiver")}
 # A task start takes 3-5 s of one core, and a continuous run comes at the scheduler's next look.

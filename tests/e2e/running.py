@@ -10,6 +10,8 @@ import datetime as dt
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -27,6 +29,7 @@ DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
 SETTLE_SECONDS = 240.0
 POLL_SECONDS = 1.0
+COMMAND_SECONDS = 600.0
 
 Series = tuple[int, tuple[str, ...]]
 
@@ -101,13 +104,20 @@ class Platform:
             out.write(data)
         return path
 
-    def settle(self, timeout: float = SETTLE_SECONDS) -> Hops:
-        """Wait until nothing is on its way any more; the hops then."""
+    def sluice(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """A command as a user gives it, with `text` as its input."""
+        command = [sys.executable, "-m", "sluice.cli.main", "--instance", self.settings.instance, *arguments]
+        return subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+
+    def settle(self, timeout: float = SETTLE_SECONDS, topic: str = TOPIC) -> Hops:
+        """Wait until nothing of the topic is on its way any more; the hops then."""
         deadline = time.monotonic() + timeout
         why = "nothing was looked at"
         while time.monotonic() < deadline:
             try:
-                hops = audit(self.settings, TOPIC, hive=False)
+                hops = audit(self.settings, topic, hive=False)
             except Exception as error:  # a daemon that was killed is still coming back
                 why = f"{type(error).__name__}: {error}"
             else:

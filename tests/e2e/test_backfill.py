@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
-import sys
 
 import pytest
 
@@ -22,11 +20,6 @@ DAY = dt.date(2025, 8, 1)
 TASK = "born_late"
 SECONDS = 600.0
 NIGHT_SECONDS = 900.0
-
-
-def sluice(platform: Platform, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sluice.cli.main", "--instance", platform.settings.instance, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
 def statuses(platform: Platform) -> None:
@@ -51,7 +44,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     wait_until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "no first commit")
     assert platform.counted(TASK, DAY, "online").values == {}
 
-    filled = sluice(platform, "tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))
+    filled = platform.sluice("tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))
     assert filled.returncode == 0, filled.stderr
     assert "finished: 1 of 1 days" in filled.stdout
     assert platform.counted(TASK, DAY, "online").values == expected(platform.written[DAY])["hits_by_status"]
@@ -69,14 +62,14 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert {run.state for run in reconciled} == {"success"}
     assert platform.counted(TASK, DAY, "offline").values == whole
     assert DAY not in Days(engine(platform.settings), TOPIC).marked()
-    assert "backfilled" in sluice(platform, "tasks", "history", TASK).stdout
-    assert "finished" in sluice(platform, "tasks", "backfills", TASK).stdout
+    assert "backfilled" in platform.sluice("tasks", "history", TASK).stdout
+    assert "finished" in platform.sluice("tasks", "backfills", TASK).stdout
 
 
 def test_what_cannot_be_filled_is_refused(platform: Platform) -> None:
-    unknown = sluice(platform, "tasks", "backfill", "nosuch", "--from", str(DAY), "--to", str(DAY))
+    unknown = platform.sluice("tasks", "backfill", "nosuch", "--from", str(DAY), "--to", str(DAY))
     assert unknown.returncode == 2
-    backwards = sluice(platform, "tasks", "backfill", TASK, "--from", "2025-08-02", "--to", "2025-08-01")
+    backwards = platform.sluice("tasks", "backfill", TASK, "--from", "2025-08-02", "--to", "2025-08-01")
     assert backwards.returncode == 2
     assert "name the earlier day first" in backwards.stderr
     with Airflow(platform.settings) as airflow:

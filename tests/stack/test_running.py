@@ -91,6 +91,7 @@ def test_the_topic_stamps_arrival_and_takes_long_lines(stack: Settings) -> None:
     assert str(stack.kafka.max_message_bytes) in str(found)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["metastore", "hbase-thrift"])
 def test_a_killed_daemon_comes_back(stack: Settings, name: str) -> None:
     before = supervisor.programs(stack)[name].pid
@@ -101,6 +102,7 @@ def test_a_killed_daemon_comes_back(stack: Settings, name: str) -> None:
     wait_until(lambda: entry.check(stack, name) is None, BACK_SECONDS, f"{name} did not become healthy")
 
 
+@pytest.mark.e2e
 def test_what_postgresql_committed_survives_kill_9(stack: Settings) -> None:
     url = stack.postgres.url("postgres", "postgresql")
     with closing(psycopg2.connect(url)) as connection, connection, connection.cursor() as cursor:

@@ -21,8 +21,8 @@ from sluice.settings import Settings
 from sluice.stack.environment import own_environment
 from sluice.statistics import backfill, offline
 from sluice.statistics.backfill import day_prefix
-from sluice.statistics.backfilled import Backfilled, periods
-from sluice.statistics.blocks import merge_into_blocks
+from sluice.statistics.backfilled import Backfilled
+from sluice.statistics.blocks import merge_into_blocks, periods
 from sluice.statistics.cells import online_cells
 from sluice.statistics.lines import identify
 from sluice.statistics.online import COMMITS_APART

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 
+from sluice.storage import schema
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
@@ -15,10 +17,16 @@ from tests.tasks.database import sqlite
 
 
 @pytest.fixture(params=["memory", pytest.param("postgres", marks=pytest.mark.stack)])
-def database(request: pytest.FixtureRequest) -> sa.Engine:
+def database(request: pytest.FixtureRequest, unique: str) -> Iterator[sa.Engine]:
     if request.param == "memory":
-        return sqlite()
-    return engine(request.getfixturevalue("stack"))
+        yield sqlite()
+        return
+    database = engine(request.getfixturevalue("stack"))
+    yield database
+    tasks = schema.tasks.c  # a task that stayed would have the platform look for its topic for ever
+    own = (tasks.name.startswith(unique) | tasks.topic.startswith(unique)) & tasks.deleted_at.is_(None)
+    with database.begin() as connection:
+        connection.execute(sa.update(schema.tasks).where(own).values(deleted_at=sa.func.now()))
 
 
 @pytest.fixture

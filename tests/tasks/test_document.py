@@ -6,6 +6,8 @@ import yaml
 from sluice.settings import ROOT
 from sluice.tasks import TasksRefused, TopicSpec, parse_tasks
 
+# Nine lines that stand for 10^9 values.
+BOMB = "- &0 [0]\n" + "".join(f"- &{n} [{', '.join([f'*{n - 1}'] * 10)}]\n" for n in range(1, 10))
 TASK = "- {name: a, topic: logs, period: 1m, metrics: [count]}\n"
 
 
@@ -26,6 +28,9 @@ def test_a_list_of_tasks() -> None:
         (TASK.replace("topic: logs", "name: b"), "the key 'name' is given twice"),
         (TASK + TASK, "/1/name: 'a' is the name of two tasks here"),
         ("- 5", "/0: 5: keys and values are expected here"),
+        (BOMB, "more than 200000 values, aliases written out"),
+        ("- &a {name: a, where: [*a]}", "*a stands for something that contains it"),
+        ("- *a", "undefined alias"),
         ("#" * (1 << 20) + "\n" + TASK, "are allowed: split the file"),
     ],
 )
@@ -33,6 +38,14 @@ def test_what_is_no_list_of_tasks_is_refused(text: str, says: str) -> None:
     with pytest.raises(TasksRefused) as error:
         parse_tasks(text)
     assert says in str(error.value)
+
+
+def test_a_part_may_be_named_and_used_again() -> None:
+    extract = "{delimiter: ' ', index: 8}"
+    text = TASK.replace("}\n", f", dimensions: [{{name: s, extract: &status {extract}}}]}}\n")
+    text += text.replace("name: a", "name: b").replace(f"&status {extract}", "*status")
+    first, second = parse_tasks(text)
+    assert first.dimensions == second.dimensions
 
 
 def test_a_period_that_yaml_takes_for_a_number_of_seconds_is_refused() -> None:

@@ -71,3 +71,15 @@ def test_a_task_is_checked_against_its_topic(topics: TopicStore, tasks: TaskStor
     dimension = {"name": "d", "extract": {"field": "request.path"}}
     tasks.apply([spec(name=unique, topic=unique, dimensions=[dimension], metrics=["count"])], "ann")
     assert [each.tasks for each in topics.list() if each.spec.name == unique] == [1]
+
+
+def test_topics_that_a_task_reads_are_counted_and_archived(
+    topics: TopicStore, tasks: TaskStore, unique: str
+) -> None:
+    assert "logs" in topics.names()
+    topics.apply(json_topic(f"{unique}_described"), "ann")
+    tasks.apply([spec(name=unique, topic=unique, metrics=["count"])], "ann")
+    tasks.pause(unique, "ann")  # it may be resumed: its lines are archived all the same
+    assert {unique, f"{unique}_described"} & set(topics.names()) == {unique}
+    tasks.delete(unique, "ann")
+    assert unique not in topics.names()

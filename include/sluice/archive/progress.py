@@ -29,10 +29,13 @@ class Heartbeat:
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    def beat(self, topic: str, state: dict[str, Any]) -> None:
-        """Replace the topic's state; a reader sees the old file or the new one, never half of one."""
+    def beat(self, topic: str, state: dict[str, Any] | None) -> None:
+        """Replace the topic's state, or forget it; a reader sees the old file or the new one, never half."""
         with self._lock:
-            self._topics[topic] = state
+            if state is None:
+                self._topics.pop(topic, None)
+            else:
+                self._topics[topic] = state
             beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
             aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
             try:

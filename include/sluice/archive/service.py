@@ -6,9 +6,11 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
 
 from sluice.archive import chain, index
 from sluice.archive.archiver import Archiver
@@ -20,19 +22,45 @@ from sluice.archive.progress import Heartbeat, progress_file
 from sluice.settings import Settings, get_settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
+from sluice.tasks.topics import DEFAULT_TOPIC, TopicStore
 from sluice.transmission.topics import Topics
 
 # A topic whose thread does not end in time is left behind: what it had not archived is fetched again.
 END_SECONDS = 30.0
+TOPICS_SECONDS = 10.0  # how soon a new topic is archived
+
+log = logging.getLogger(__name__)
 
 
 class NoSuchGap(ValueError):
     """The archive has no gap at that offset."""
 
 
+class _Thread:
+    """A topic's archiver, in a thread of its own that can be stopped alone."""
+
+    def __init__(self, settings: Settings, topic: str, heartbeat: Heartbeat) -> None:
+        self._topic, self._heartbeat, self._stop = topic, heartbeat, threading.Event()
+        archiver = Archiver(settings, topic, heartbeat, self._stop)
+        self._thread = threading.Thread(target=archiver.run, name=f"archive {topic}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def join(self) -> None:
+        self._thread.join(END_SECONDS)
+
+    def forget(self) -> None:
+        """Stop it, and say nothing of it any more."""
+        self.stop()
+        self.join()
+        self._heartbeat.beat(self._topic, None)
+
+
 def archive(names: Sequence[str], progress: Path | None = None) -> int:
-    """Archive the topics until SIGTERM or SIGINT, then flush and return 0. One topic's trouble stops no
-    other.
+    """Archive these topics, or where none is named all that there are (`TopicStore.names`), new ones as they
+    come, until SIGTERM or SIGINT; then flush and return 0. One topic's trouble stops no other.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
@@ -42,18 +70,27 @@ def archive(names: Sequence[str], progress: Path | None = None) -> int:
     heartbeat, stop = Heartbeat(progress or progress_file(settings)), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    threads = [
-        threading.Thread(
-            target=Archiver(settings, name, heartbeat, stop).run, name=f"archive {name}", daemon=True
-        )
-        for name in dict.fromkeys(names)
-    ]
-    for thread in threads:
-        thread.start()
-    stop.wait()
-    for thread in threads:
-        thread.join(END_SECONDS)
+    threads: dict[str, _Thread] = {}
+    while not stop.is_set():
+        wanted = set(names or _topics_now(settings, threads))
+        for topic in wanted - threads.keys():
+            threads[topic] = _Thread(settings, topic, heartbeat)
+        for topic in threads.keys() - wanted:
+            threads.pop(topic).forget()
+        stop.wait(TOPICS_SECONDS)
+    for thread in threads.values():
+        thread.stop()
+    for thread in threads.values():
+        thread.join()
     return 0
+
+
+def _topics_now(settings: Settings, known: Iterable[str]) -> Sequence[str]:
+    try:
+        return TopicStore(engine(settings)).names()
+    except DBAPIError as error:
+        log.warning("cannot ask PostgreSQL for new topics: %s", error)
+        return list(known) or [DEFAULT_TOPIC]
 
 
 def declare_lost(topic: str, partition: int, first: int) -> int:

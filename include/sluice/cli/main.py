@@ -46,6 +46,7 @@ COMMANDS = {
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
     ),
     "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
+    "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed of the lines, a team's own too."),
     "topics": Lazy("sluice.cli.topics", "app", "What the lines of a topic look like: their format and time."),
     "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),

@@ -12,6 +12,7 @@ want to touch this package writes a `UserMetric` instead (`user.py`, docs/metric
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -187,6 +188,17 @@ class Metric(ABC):
     tolerance: float  # relative; how far the two layers' non-integral values may differ. 0: not at all
     sketched: ClassVar[bool] = False  # is it estimated from a sketch? Then its results have errors
 
+    @property
+    def about(self) -> str:
+        """What it is, in a line: how the file that defines it begins."""
+        return first_line(type(self))
+
     @abstractmethod
     def results(self, columns: Columns) -> Results:
         """The metric's value for every row of merged accumulator columns."""
+
+
+def first_line(of: type) -> str:
+    """The first line of the documentation of the file that defines a class, else of the class itself."""
+    text = sys.modules[of.__module__].__doc__ or of.__doc__ or ""
+    return text.strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Quantiles: p50, p95, p99.9 and so on, exact up to `kernels.kll.EXACT` measures of a series, then by KLL."""
+"""Quantiles: p50, p95, p99.9 and so on, exact up to 1,024 measures of a series, then by KLL."""
 
 from __future__ import annotations
 

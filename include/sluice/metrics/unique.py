@@ -1,4 +1,4 @@
-"""How many different measures there were: exact up to `EXACT` of a series, then estimated by HyperLogLog."""
+"""How many different measures there were: exact up to 1,024 of a series, then estimated by HyperLogLog."""
 
 from __future__ import annotations
 

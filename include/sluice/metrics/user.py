@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results
+from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results, first_line
 from sluice.metrics.typing import Ints
 
 State = TypeVar("State")
@@ -157,6 +157,10 @@ class Adapter(Metric):
         self.name, self.tolerance = metric.name, metric.tolerance
         self.measure = "number" if metric.measure == "number" else "any"
         self.accumulators = (self._accumulator,)
+
+    @property
+    def about(self) -> str:
+        return first_line(type(self._accumulator.metric))
 
     def results(self, columns: Columns) -> Results:
         """No value for a series without a measure, nor where the metric says None."""

@@ -5,10 +5,7 @@ Every step may be repeated; each finds what is there already and leaves it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from urllib.parse import quote
-from urllib.request import ProxyHandler, Request, build_opener
 
 from sluice.settings import Settings
 from sluice.stack import databases
@@ -33,13 +30,11 @@ def topic(settings: Settings, name: str = "logs") -> None:
 
 def directories(settings: Settings) -> None:
     """The archive's and the warehouse's root directory in HDFS."""
-    opener = build_opener(ProxyHandler({}))
+    from sluice.storage.hdfs import HdfsStore
+
+    store = HdfsStore.of(settings)
     for path in (settings.hdfs.raw, settings.hdfs.warehouse):
-        query = f"op=MKDIRS&user.name={settings.hdfs.user}"
-        request = Request(f"{settings.hdfs.webhdfs}/webhdfs/v1{quote(path)}?{query}", method="PUT")  # noqa: S310
-        with opener.open(request, timeout=30) as answer:
-            if not json.load(answer)["boolean"]:
-                raise OSError(f"HDFS refused to make {path}: see `sluice logs namenode`")
+        store.make_directory(path)
 
 
 def tables(settings: Settings) -> None:

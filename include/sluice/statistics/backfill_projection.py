@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from sluice.statistics.backfilled import Backfilled, keys_of, onto, periods, read_blocks
-from sluice.statistics.blocks import BlockId, bucket_hash, unpack
+from sluice.statistics.backfilled import Backfilled, keys_of, onto, read_blocks
+from sluice.statistics.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.statistics.cells import online_cells
 from sluice.statistics.results import results
 from sluice.statistics.set_aside import TasksFailed

@@ -14,8 +14,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from sluice.statistics.blocks import BlockId, bucket_hash, unpack
-from sluice.statistics.groups import code, group
+from sluice.statistics.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.statistics.merge import merge_numbered
 from sluice.statistics.set_aside import Failures, each_or_all
 from sluice.statistics.state import BYTES_A_GET
@@ -189,20 +188,6 @@ def _by_day(blocks: Mapping[BackfillPointer, bytes]) -> dict[date, dict[BlockId,
     for pointer, data in blocks.items():
         days[pointer.day][BlockId.of(pointer.period, pointer.layout, pointer.bucket)] = data
     return dict(days)
-
-
-def periods(table: pa.Table) -> tuple[list[Period], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The periods that the rows of PARTIALS are in, and which of them each row is in."""
-    if not table.num_rows:
-        return [], np.empty(0, np.int64)
-    whole = table.combine_chunks()
-    coded = [code(whole.column(name).chunk(0)) for name in ("task_id", "version", "period_start")]
-    groups = group([codes for codes, _ in coded], table.num_rows)
-    values = (
-        distinct.take(pa.array(codes)).to_pylist()
-        for (_, distinct), codes in zip(coded, groups.codes, strict=True)
-    )
-    return list(zip(*values, strict=True)), groups.numbers
 
 
 def keys_of(table: pa.Table) -> pa.Table:

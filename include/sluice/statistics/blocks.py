@@ -230,7 +230,7 @@ def _too_many(merged: pa.Table, ids: Sequence[BlockId], limit: int) -> Failures:
     touched = Counter(block.period for block in ids)
     layouts = {block.period: block.layout for block in ids}
     failures: Failures = {}
-    names, numbers = _periods(merged)
+    names, numbers = periods(merged)
     for period, rows in zip(names, np.bincount(numbers, minlength=len(names)).tolist(), strict=True):
         share = touched[period] / layouts[period]
         certain = rows / share - 4 * math.sqrt(rows * (1 - share)) / share
@@ -296,26 +296,28 @@ def bucket_hash(keys: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
 
 def _assign(table: pa.Table, layouts: Mapping[Period, int]) -> tuple[Ints, list[BlockId]]:
     """Each row's block as a number, and the blocks."""
-    names, periods = _periods(table)
+    names, own = periods(table)
     layout = np.array([layouts.get(name, 1) for name in names], np.int64)
     buckets = np.zeros(table.num_rows, np.int64)
-    split = np.flatnonzero(layout[periods] > 1)
+    split = np.flatnonzero(layout[own] > 1)
     if len(split):
         hashes = bucket_hash(table.column("key").take(pa.array(split)))
-        buckets[split] = (hashes % layout[periods[split]].astype(np.uint64)).astype(np.int64)
+        buckets[split] = (hashes % layout[own[split]].astype(np.uint64)).astype(np.int64)
     widest = int(layout.max())
-    numbers, first = np.unique(periods * widest + buckets, return_inverse=True)
+    numbers, first = np.unique(own * widest + buckets, return_inverse=True)
     blocks = [BlockId.of(names[n // widest], int(layout[n // widest]), n % widest) for n in numbers.tolist()]
     return first, blocks
 
 
-def _periods(table: pa.Table) -> tuple[list[Period], Ints]:
-    """The periods of the rows, and which of them each row is in."""
-    columns = [table.column(n).combine_chunks() for n in ("task_id", "version", "period_start")]
-    coded = [code(c.chunk(0) if isinstance(c, pa.ChunkedArray) else c) for c in columns]
-    periods = group([c for c, _ in coded], table.num_rows)
-    values = (d.take(pa.array(c)).to_pylist() for (_, d), c in zip(coded, periods.codes, strict=True))
-    return list(zip(*values, strict=True)), periods.numbers
+def periods(table: pa.Table) -> tuple[list[Period], Ints]:
+    """The periods that the rows of PARTIALS are in, and which of them each row is in."""
+    if not table.num_rows:
+        return [], np.empty(0, np.int64)
+    whole = table.select(["task_id", "version", "period_start"]).combine_chunks()
+    coded = [code(column.chunk(0)) for column in whole.columns]
+    groups = group([c for c, _ in coded], table.num_rows)
+    values = (d.take(pa.array(c)).to_pylist() for (_, d), c in zip(coded, groups.codes, strict=True))
+    return list(zip(*values, strict=True)), groups.numbers
 
 
 def _pack_all(table: pa.Table, layouts: Mapping[Period, int]) -> dict[BlockId, bytes]:

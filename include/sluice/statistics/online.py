@@ -39,8 +39,8 @@ import pyarrow as pa
 from kafka.errors import KafkaError
 
 from sluice.settings import Settings
-from sluice.statistics.backfilled import Backfilled, periods
-from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, unpack
+from sluice.statistics.backfilled import Backfilled
+from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, periods, unpack
 from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
 from sluice.statistics.faults import crash_point

@@ -61,6 +61,12 @@ class Progress:
             self._of(topic)["state"] = state
             self._write()
 
+    def forget(self, topic: str) -> None:
+        """Say nothing of a topic that is not counted any more."""
+        with self._lock:
+            self._topics.pop(topic, None)
+            self._write()
+
     def error(self, topic: str, message: str) -> None:
         with self._lock:
             errors = self._of(topic)["errors"]

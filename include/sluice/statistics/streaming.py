@@ -23,9 +23,9 @@ import sqlalchemy as sa
 from sluice.settings import Settings
 from sluice.statistics.online import MicroBatch
 from sluice.statistics.progress import Progress
-from sluice.storage import schema
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
+from sluice.tasks.topics import DEFAULT_TOPIC, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEFAULT_TOPIC = "logs"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the beginning
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 2.0
-TOPICS_SECONDS = 10.0  # how soon a task on a new topic gets its query
+TOPICS_SECONDS = 10.0  # how soon a new topic gets its query
 TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on a topic that rests
 STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
 
@@ -176,14 +175,6 @@ def source(spark: SparkSession, settings: Settings, topic: str, start: dict[str,
     )
 
 
-def topics_with_tasks(settings: Settings) -> list[str]:
-    """The default topic, and every topic that an active task reads."""
-    t = schema.tasks.c
-    query = sa.select(t.topic).distinct().where(t.deleted_at.is_(None), t.enabled)
-    with engine(settings).connect() as connection:
-        return sorted({DEFAULT_TOPIC, *connection.execute(query).scalars()})
-
-
 def run(
     spark: SparkSession,
     settings: Settings,
@@ -191,7 +182,7 @@ def run(
     topics: Sequence[str],
     stopping: threading.Event,
 ) -> None:
-    """Count until `stopping` is set: these topics, or where none is named all that have tasks.
+    """Count until `stopping` is set: these topics, or where none is named all that there are.
 
     Raises FencedOut when another speed layer counts one of them; the others are then stopped as well.
     """
@@ -204,9 +195,12 @@ def run(
             now = time.monotonic()
             if now >= look:
                 look = now + TOPICS_SECONDS
-                for topic in topics or _topics_now(settings, streams):
-                    if topic not in streams:
-                        streams[topic] = TopicStream(spark, settings, topic, progress, checkpoints)
+                wanted = topics or _topics_now(settings, streams)
+                for topic in set(wanted) - streams.keys():
+                    streams[topic] = TopicStream(spark, settings, topic, progress, checkpoints)
+                for topic in streams.keys() - set(wanted):
+                    streams.pop(topic).stop()
+                    progress.forget(topic)
             for stream in streams.values():
                 stream.poll()
             if now >= beat:
@@ -219,9 +213,9 @@ def run(
         shutil.rmtree(checkpoints, ignore_errors=True)
 
 
-def _topics_now(settings: Settings, known: Iterable[str]) -> list[str]:
+def _topics_now(settings: Settings, known: Iterable[str]) -> Sequence[str]:
     try:
-        return topics_with_tasks(settings)
+        return TopicStore(engine(settings)).names()
     except sa.exc.DBAPIError as error:
         log.warning("cannot ask PostgreSQL for new topics: %s", error)
         return list(known) or [DEFAULT_TOPIC]

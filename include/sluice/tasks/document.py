@@ -16,10 +16,37 @@ from sluice.tasks.zones import check_zone
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.
 MAX_DOCUMENT = 1 << 20
+#: Of values, aliases counted as often as they are used: a few lines of them can stand for billions.
+MAX_VALUES = 200_000
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe subset, less duplicate keys: PyYAML would silently keep the last."""
+    """YAML's safe subset, less duplicate keys (PyYAML would silently keep the last) and endless aliases."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0
+        self._sizes: dict[str, int] = {}  # values that an anchor names
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        before = self._values
+        self._values += 1
+        anchor: Any = getattr(event, "anchor", None)
+        if isinstance(event, yaml.AliasEvent):
+            if anchor in self.anchors and anchor not in self._sizes:
+                raise self._refused(event, f"*{anchor} stands for something that contains it: write it out")
+            self._values += self._sizes.get(anchor, 0)
+        if self._values > MAX_VALUES:
+            raise self._refused(event, f"more than {MAX_VALUES} values, aliases written out: split the file")
+        node = super().compose_node(parent, index)
+        if anchor is not None and not isinstance(event, yaml.AliasEvent):
+            self._sizes[anchor] = self._values - before
+        return node
+
+    @staticmethod
+    def _refused(event: Any, why: str) -> yaml.YAMLError:
+        return yaml.composer.ComposerError(None, None, why, event.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

@@ -21,6 +21,8 @@ from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.topic import TopicSpec, check_task
 
 _topics = schema.topics
+#: The topic that a new platform collects into.
+DEFAULT_TOPIC = "logs"
 
 
 class TopicInUse(ValueError):
@@ -83,6 +85,12 @@ class TopicStore:
                 spec = TopicSpec.model_validate(row.spec)
                 found.append(Topic(spec, count, row.created_at, row.created_by))
         return found
+
+    def names(self) -> Sequence[str]:
+        """The topics that are counted and archived, by name: the default one, and all that a task reads, be
+        it paused or not.
+        """
+        return sorted({DEFAULT_TOPIC, *(topic.spec.name for topic in self.list() if topic.tasks)})
 
     def _apply(
         self, connection: sa.Connection, spec: TopicSpec, user: str

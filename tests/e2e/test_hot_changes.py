@@ -1,0 +1,246 @@
+"""Tasks added, changed, paused, resumed, deleted and failing while lines come, and a topic that is new.
+
+The tasks that nobody touches lose no line and count none twice; those that are touched count exactly the
+lines of the offset ranges that are theirs. What they must count is computed from Kafka, by plain Python. The
+nights that follow (test_nightly_and_reconcile) hold both layers against each other on the same days.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from sluice.statistics.rowkey import RowKey
+from sluice.storage import schema
+from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.postgres import engine
+from sluice.transmission.identity import to_headers
+from sluice.transmission.topics import Topics
+from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines, wait_until
+
+pytestmark = pytest.mark.e2e
+
+DAY = DAYS[1]
+SHOP = "shop"
+LINES_AT_ONCE, PAUSE_SECONDS = 40, 0.2
+READ_MS = 20_000
+HOT = """
+- name: hot
+  topic: logs
+  period: 1m
+  dimensions: [{{name: {field}, extract: {{delimiter: " ", index: {index}}}}}]
+  metrics: [count]
+"""
+FAILING = """
+- name: failing
+  topic: logs
+  period: 1h
+  measure: {delimiter: " ", index: 9}
+  metrics: [count, fails_below_zero]
+"""
+SHOP_TOPIC = """
+- name: shop
+  format: json
+  time: {extract: {field: at}, format: iso8601}
+"""
+SHOP_TASK = """
+- name: orders_by_country
+  topic: shop
+  period: 1m
+  dimensions: [{name: country, extract: {field: customer.country}}]
+  measure: {field: total}
+  metrics: [count, sum]
+"""
+
+Offsets = Mapping[int, int]
+
+
+@contextmanager
+def lines_all_the_time(platform: Platform) -> Iterator[None]:
+    """Good lines of the day, on both front-ends in turn, as long as this lasts."""
+    enough = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not enough.wait(PAUSE_SECONDS):
+            host = ("web1", "web2")[number % 2]
+            platform.write(DAY, access_lines(DAY, LINES_AT_ONCE, seed=1000 + number), host)
+            number += 1
+
+    writer = threading.Thread(target=write, name="lines")
+    writer.start()
+    try:
+        yield
+    finally:
+        enough.set()
+        writer.join()
+
+
+def done(platform: Platform, *arguments: str, text: str | None = None) -> str:
+    """A command of `sluice` that succeeds; what it printed."""
+    finished = platform.sluice(*arguments, text=text)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def ranges(platform: Platform, name: str) -> dict[str, list[tuple[Offsets, Offsets | None]]]:
+    """The offset ranges of each version of a task, deleted or not, by label."""
+    r, t = schema.task_ranges.c, schema.tasks.c
+    query = (
+        sa.select(r.task_id, r.version, r.start, r.end)
+        .join(schema.tasks, t.id == r.task_id)
+        .where(t.name == name, r.topic == TOPIC)
+        .order_by(r.first_seq)
+    )
+    found: dict[str, list[tuple[Offsets, Offsets | None]]] = {}
+    with engine(platform.settings).connect() as connection:
+        for row in connection.execute(query):
+            start, end = ({int(p): o for p, o in each.items()} if each else None for each in row[2:])
+            assert start is not None
+            found.setdefault(f"{row.task_id}v{row.version}", []).append((start, end))
+    return found
+
+
+def lines_of(platform: Platform, versions: list[tuple[Offsets, Offsets | None]]) -> list[str]:
+    """The lines in these ranges, read from Kafka; those that Flume sent twice are there twice."""
+    with Topics(platform.settings) as topics:
+        bounds = {p: topics.bounds(TOPIC, p) for p in topics.describe(TOPIC).partitions}
+    found = []
+    for start, end in versions:
+        for partition, (first, last) in bounds.items():
+            until = last if end is None else end.get(partition, last)
+            found += _read(platform, partition, max(first, start.get(partition, first)), until)
+    return found
+
+
+def _read(platform: Platform, partition: int, first: int, until: int) -> list[str]:
+    if first >= until:
+        return []
+    at, found = TopicPartition(TOPIC, partition), []
+    consumer = KafkaConsumer(
+        bootstrap_servers=platform.settings.kafka.bootstrap, consumer_timeout_ms=READ_MS, group_id=None
+    )
+    consumer.assign([at])
+    consumer.seek(at, first)
+    for record in consumer:
+        if record.offset < until:
+            found.append(record.value.decode())
+        if record.offset >= until - 1:
+            break
+    consumer.close()
+    return found
+
+
+def counted_by(field: int, lines: list[str]) -> Counter[tuple[int, str]]:
+    found: Counter[tuple[int, str]] = Counter()
+    for line in lines:
+        parts = line.split(" ")
+        when = dt.datetime.strptime(f"{parts[3][1:]} {parts[4][:-1]}", "%d/%b/%Y:%H:%M:%S %z")
+        found[int(when.timestamp()) * 1000 // MINUTE * MINUTE, parts[field]] += 1
+    return found
+
+
+def online(platform: Platform, label: str) -> dict[tuple[int, str], int]:
+    """The counts of a version with one dimension."""
+    found = {}
+    with HBase.of(platform.settings) as store:
+        for row, cells in store.scan(RESULTS, prefix=f"{label}_".encode(), columns=[ONLINE]):
+            key = RowKey.decode(row)
+            if key.metric == "count":
+                found[key.period_start, key.dimensions[0][1] if key.dimensions else ""] = int(cells[ONLINE])
+    return found
+
+
+def test_tasks_change_under_load(platform: Platform) -> None:
+    before = platform.settle().doubled
+    with lines_all_the_time(platform):
+        done(platform, "tasks", "apply", "-f", "-", text=HOT.format(field="status", index=8))
+        _taken_up(platform, "hot", versions=1)
+        done(platform, "tasks", "apply", "-f", "-", text=HOT.format(field="client", index=0) + FAILING)
+        _taken_up(platform, "hot", versions=2)
+        _taken_up(platform, "failing", versions=1)
+        done(platform, "tasks", "pause", "hot")
+        wait_until(lambda: _closed(platform, "hot"), 60, "hot was not paused")
+        wrong = access_line(_noon(), client="10.13.13.13", path="/13", status="200", size="-13")
+        platform.write(DAY, [wrong])
+        wait_until(lambda: _closed(platform, "failing"), 60, "failing was not set aside")
+        done(platform, "tasks", "resume", "hot")
+        wait_until(lambda: not _closed(platform, "hot"), 60, "hot was not resumed")
+        done(platform, "tasks", "delete", "hot", "--yes")
+        wait_until(lambda: _closed(platform, "hot"), 60, "hot was not deleted")
+    assert platform.settle().doubled == before  # or what Kafka has would not be what counts
+    platform.assert_online_is_exact(DAY)
+
+    versions = ranges(platform, "hot")
+    first, second = versions
+    assert [len(each) for each in versions.values()] == [1, 2]  # the second was paused once
+    for label, field in ((first, 8), (second, 0)):
+        lines = lines_of(platform, versions[label])
+        assert lines
+        assert online(platform, label) == counted_by(field, lines), label
+    paused_at, resumed_at = versions[second][0][1], versions[second][1][0]
+    assert lines_of(platform, [(paused_at or {}, resumed_at)])
+    assert (versions[first][0][1]) == versions[second][0][0]  # not a line between them
+
+    shown = json.loads(done(platform, "tasks", "list", "--format", "json"))
+    (failed,) = (task for task in shown if task["task"] == "failing")
+    assert failed["state"] == "failed"
+    for part in ("fails_below_zero.py", "ArithmeticError: below zero"):
+        assert part in failed["error"]
+    done(platform, "tasks", "delete", "failing", "--yes")
+
+
+def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
+    done(platform, "topics", "apply", "-f", "-", text=SHOP_TOPIC)
+    with Topics(platform.settings) as topics:
+        topics.create(SHOP)
+    done(platform, "tasks", "apply", "-f", "-", text=SHOP_TASK)
+    producer = KafkaProducer(bootstrap_servers=platform.settings.kafka.bootstrap, acks="all")
+    wanted: Counter[tuple[int, str]] = Counter()
+    offset = 0
+    with lines_all_the_time(platform):
+        for number in range(600):
+            when = _noon() + dt.timedelta(seconds=number)
+            country = ("de", "fr", "it")[number % 3]
+            line = json.dumps(
+                {"at": when.isoformat(), "customer": {"country": country}, "total": number}
+            ).encode()
+            producer.send(SHOP, line, headers=to_headers("shop1", "orders.json", offset))
+            offset += len(line) + 1
+            wanted[int(when.timestamp()) * 1000 // MINUTE * MINUTE, country] += 1
+        producer.send(SHOP, b"{no json", headers=to_headers("shop1", "orders.json", offset))
+        producer.flush()
+        (task,) = (t for t in _listed(platform) if t["task"] == "orders_by_country")
+        wait_until(lambda: online(platform, task["id"]) == wanted, 90, "the orders were not counted")
+    platform.settle()
+    platform.settle(topic=SHOP)
+    platform.assert_online_is_exact(DAY)
+    producer.close()
+
+
+def _listed(platform: Platform) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(done(platform, "tasks", "list", "--format", "json"))
+    return found
+
+
+def _taken_up(platform: Platform, name: str, versions: int) -> None:
+    wait_until(
+        lambda: len(ranges(platform, name)) == versions, 60, f"{name} has no commit of version {versions}"
+    )
+
+
+def _closed(platform: Platform, name: str) -> bool:
+    """Whether no version of the task counts now."""
+    return all(each[-1][1] is not None for each in ranges(platform, name).values())
+
+
+def _noon() -> dt.datetime:
+    return dt.datetime.combine(DAY, dt.time(12), dt.UTC)
