@@ -11,26 +11,26 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from sluice.grouping.base import Cluster, Router, Strategy
+from sluice.grouping.base import Cluster, Strategy
 from sluice.grouping.hashing import Hashes
-from sluice.statistics.partition_pass import to_ipc
 from tests.bench.grouping_states import States, aggregate, payloads
 
 #: What a source sends to workers, and what workers (or sources that combine) send to the driver, for Spark.
 SENT, SENT_ARROW = "worker int, payload binary", pa.schema([("worker", pa.int32()), ("payload", pa.binary())])
-FOUND = "worker int, tuples bigint, received bigint, begun double, ended double, states binary"
+FOUND = "worker int, tuples bigint, received bigint, begun double, ended double, busy double, states binary"
 FOUND_ARROW = pa.schema(
     [
         ("worker", pa.int32()),
         ("tuples", pa.int64()),
-        ("received", pa.int64()),  # bytes
-        ("begun", pa.float64()),  # Unix time
+        ("received", pa.int64()),
+        ("begun", pa.float64()),
         ("ended", pa.float64()),
+        ("busy", pa.float64()),
         ("states", pa.binary()),
     ]
 )
@@ -66,14 +66,14 @@ class Work:
 class Job:
     """One batch and how it is grouped; picklable.
 
-    slices: each source's file of TUPLES. learnt: each source's router, as `learnt` found it.
+    slices: each source's file of TUPLES. carried: what each source's router knows (`Router.carried`).
     size: bytes of a key's state.
     """
 
     strategy: Strategy
     cluster: Cluster
     slices: Sequence[str]
-    learnt: Sequence[Mapping[str, Any]]
+    carried: Sequence[Mapping[str, Any]]
     service: Service
     size: int
 
@@ -81,14 +81,15 @@ class Job:
         """Cut a source's slice into one payload for each worker that gets any of it; SENT."""
         pa.set_cpu_count(1)
         tuples = read(self.slices[source])
-        router = with_learnt(self.strategy.router(self.cluster, source=source), self.learnt[source])
+        router = self.strategy.router(self.cluster, source=source)
+        router.resume(self.carried[source])
         targets = router.route(tuples.column("key").to_numpy())
         # NumPy sorts 16 bits by radix, four times as fast; and there are at most 2**16 workers.
         order = np.argsort(targets.astype(np.uint16), kind="stable")
         apart = tuples.take(pa.array(order))
         ends = np.searchsorted(targets[order], np.arange(self.cluster.workers + 1))
         workers = np.flatnonzero(np.diff(ends))
-        pieces = [to_ipc(apart.slice(ends[w], ends[w + 1] - ends[w])) for w in workers]
+        pieces = [apart.slice(ends[w], ends[w + 1] - ends[w]).serialize().to_pybytes() for w in workers]
         columns = [pa.array(workers, pa.int32()), pa.array(pieces, pa.binary())]
         return pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)
 
@@ -96,7 +97,7 @@ class Job:
         """Serve and aggregate what the sources sent to a worker; FOUND."""
         begun = time.time()
         pa.set_cpu_count(1)
-        tuples = pa.concat_tables([pa.ipc.open_stream(piece).read_all() for piece in pieces])
+        tuples = pa.concat_batches([pa.ipc.read_record_batch(piece, TUPLES) for piece in pieces])
         yield from self._served(worker, tuples, self.cluster.times[worker], begun, sum(map(len, pieces)))
 
     def combine(self, source: int) -> Iterator[pa.RecordBatch]:
@@ -107,24 +108,40 @@ class Job:
         yield from self._served(source, read(self.slices[source]), time_of_worker, begun, 0)
 
     def _served(
-        self, worker: int, tuples: pa.Table, time_of_worker: float, begun: float, received: int
+        self, worker: int, tuples: pa.RecordBatch, time_of_worker: float, begun: float, received: int
     ) -> Iterator[pa.RecordBatch]:
         keys, values = (tuples.column(name).to_numpy() for name in TUPLES.names)
+        serving = time.perf_counter()
         self.service(values, time_of_worker)
+        busy = time.perf_counter() - serving
+        aggregating = time.thread_time()
         states = aggregate(keys, values, self.size)
-        return found(worker, len(keys), received, begun, states)
+        busy += time.thread_time() - aggregating
+        return found(Load(worker, len(keys), received, begun, time.time(), busy), states)
 
 
-def found(worker: int, tuples: int, received: int, begun: float, states: States) -> Iterator[pa.RecordBatch]:
-    """A row for each 8 MiB of states. The worker's figures are in the first; the others count no tuples."""
-    ended = time.time()
-    for piece in payloads(states):
-        row = [worker, tuples, received, begun, ended, piece]
+class Load(NamedTuple):
+    """What a worker (or a source that combines) had to do with a batch.
+
+    received: bytes. begun, ended: Unix time. busy: seconds that its tuples took; none of waiting for a core.
+    """
+
+    worker: int
+    tuples: int
+    received: int = 0
+    begun: float = 0.0
+    ended: float = 0.0
+    busy: float = 0.0
+
+
+def found(load: Load, states: States) -> Iterator[pa.RecordBatch]:
+    """A row for each 8 MiB of states. The load is in the first; the others count no tuples."""
+    for nth, piece in enumerate(payloads(states)):
+        row = [*(Load(load.worker, 0) if nth else load), piece]
         yield pa.RecordBatch.from_arrays(
             [pa.array([value], field.type) for value, field in zip(row, FOUND_ARROW, strict=True)],
             schema=FOUND_ARROW,
         )
-        tuples = received = 0
 
 
 def write(path: str, keys: Hashes, values: Hashes) -> None:
@@ -133,20 +150,6 @@ def write(path: str, keys: Hashes, values: Hashes) -> None:
         writer.write_batch(pa.record_batch([pa.array(keys), pa.array(values)], schema=TUPLES))
 
 
-def read(path: str) -> pa.Table:
+def read(path: str) -> pa.RecordBatch:
     with pa.memory_map(path) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
-def learnt(router: Router) -> dict[str, Any]:
-    """All that a router knows, to be sent to where it works. Its loop is there already.
-
-    numba would send a loop as well, but only to be compiled again by each process that gets it.
-    """
-    return {name: value for name, value in vars(router).items() if name != "_loop"}
-
-
-def with_learnt(router: Router, known: Mapping[str, Any]) -> Router:
-    """This router, knowing that."""
-    vars(router).update(known)
-    return router
+        return pa.ipc.open_file(file).get_batch(0)
