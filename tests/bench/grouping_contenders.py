@@ -128,7 +128,8 @@ class Contender:
         begun, clock = time.time(), time.perf_counter()
         rows = run(self._session, job)
         merging = time.perf_counter()
-        states = merge(from_payloads(rows.column("states").to_pylist(), setting.size))
+        pieces = (piece.as_buffer() for piece in rows.column("states"))
+        states = merge(from_payloads(pieces, setting.size))
         done = time.perf_counter()
         boundary = self._driver.batch(setting.keys(batch)).boundary
         self.ran.append(

@@ -7,7 +7,7 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -76,8 +76,8 @@ def payloads(states: States) -> Iterator[bytes]:
         yield states[start : start + rows].tobytes()
 
 
-def from_payloads(pieces: Sequence[bytes], size: int) -> States:
-    """All states of these pieces, as partial as they were."""
+def from_payloads(pieces: Iterable[Any], size: int) -> States:
+    """All states of these pieces, as partial as they were. pieces: bytes, or what lends them."""
     return np.frombuffer(b"".join(pieces), record(size))
 
 
