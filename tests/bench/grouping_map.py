@@ -73,7 +73,7 @@ def stream(tuples: int, ratio: float) -> Independent:
     n tuples of K keys that are alike have K (1 - exp(-n/K)) of them.
     """
     others = tuples * (1 - EDU.top)
-    part = ratio * tuples / others
+    part = (ratio * tuples - 1) / others
     each = brentq(lambda x: -np.expm1(-x) / x - part, 1e-6, 1e7)
     keys = max(1, round(others / each))
     frequencies = np.append(EDU.top, np.full(keys, (1 - EDU.top) / keys))
