@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any
 
 from pydantic import GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -72,10 +72,6 @@ class GroupingSpec(Model):
             "additionalProperties": {"type": ["number", "boolean"]},
         }
         return {"title": cls.__name__, "description": cls.__doc__, "anyOf": [name, written]}
-
-    def or_else(self, default: Self | None) -> Self:
-        """This, or the default where this is `auto`."""
-        return default if default is not None and self.strategy == AUTO else self
 
 
 def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter], ...]:
