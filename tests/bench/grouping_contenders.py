@@ -7,19 +7,15 @@ output), and the strategy is shown what the batch counted. The time of that is t
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from sluice.grouping import strategy
-from sluice.grouping.auto import Figures, rows_if_combined, top_share
 from sluice.grouping.base import Cluster, Floats, Strategy
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.lab.simulate import Simulation
@@ -27,7 +23,8 @@ from sluice.grouping.lab.streams import Stream
 from sluice.grouping.measures import imbalance
 from tests.bench.contenders import Disagree
 from tests.bench.grouping_job import run
-from tests.bench.grouping_stages import FOUND_ARROW, Job, Service, write
+from tests.bench.grouping_measures import Loads, Ran
+from tests.bench.grouping_stages import Job, Service, write
 from tests.bench.grouping_states import States, aggregate, from_payloads, merge, same
 from tests.bench.salting import Salting
 from tests.bench.timing import interleaved
@@ -68,6 +65,12 @@ class Setting:
             1 << 64, size=self.tuples, dtype=np.uint64
         )
 
+    @property
+    def times_of_sources(self) -> Floats:
+        """t_i of the slots at which the sources are, evenly among the workers'; shape (sources,)."""
+        slots = np.arange(self.sources) * self.cluster.workers // self.sources
+        return np.asarray(self.cluster.times)[slots]
+
     def slices(self, batch: int) -> list[str]:
         """Each source's file, written when it is first asked for. Tuples come to the sources in turn."""
         paths = [self.folder / f"{batch}-{source}.arrow" for source in range(self.sources)]
@@ -76,33 +79,6 @@ class Setting:
             for source, path in enumerate(paths):
                 write(str(path), keys[source :: self.sources], values[source :: self.sources])
         return [str(path) for path in paths]
-
-
-@dataclass(frozen=True)
-class Ran:
-    """One batch of one contender.
-
-    seconds: of it all, until the states are merged and the next batch may begin. boundary, merging: those of
-    them in which the strategy looked back, and in which the driver merged. span: seconds from the first
-    tuple's service to the last one's. uneven: max / mean - 1 of the workers' loads. sent: bytes between the
-    stages. partials: rows that were merged. state: bytes that workers held; most: of the one that held most.
-    source: bytes that the largest source's router took. p50, p99: seconds from the batch's beginning until a
-    tuple was aggregated. figures: what `auto` would decide by.
-    """
-
-    seconds: float
-    boundary: float
-    merging: float
-    span: float
-    uneven: float
-    sent: int
-    partials: int
-    state: int
-    most: int
-    source: int
-    p50: float
-    p99: float
-    figures: Figures
 
 
 class Contender:
@@ -127,63 +103,35 @@ class Contender:
         )
         begun, clock = time.time(), time.perf_counter()
         rows = run(self._session, job)
-        merging = time.perf_counter()
+        gathered = time.perf_counter()
         pieces = (piece.as_buffer() for piece in rows.column("states"))
         states = merge(from_payloads(pieces, setting.size))
-        done = time.perf_counter()
+        merged = time.perf_counter()
         boundary = self._driver.batch(setting.keys(batch)).boundary
+
+        combined, loads = self._rule.combines, Loads.of(rows)
+        p50, p99 = np.percentile(loads.latencies() - begun, [50, 99]).tolist()
+        times = setting.times_of_sources if combined else np.asarray(setting.cluster.times)
         self.ran.append(
             Ran(
-                seconds=done - clock + boundary,
+                seconds=merged - clock + boundary,
                 boundary=boundary,
-                merging=done - merging,
+                merging=merged - gathered,
+                span=loads.span,
+                uneven=imbalance(loads.by_worker(times)).relative,
+                sent=int(loads.received.sum()),
+                partials=int(loads.held.sum()) // states.itemsize,
+                state=int(loads.held.sum()),
+                most=int(loads.held.max()),
                 source=self._driver.nbytes,
-                **self._measured(rows, states, begun),
+                p50=p50,
+                p99=p99,
+                figures=loads.figures(
+                    states, sources=setting.sources, workers=setting.cluster.workers, combined=combined
+                ),
             )
         )
         return states
-
-    def _measured(self, rows: pa.Table, states: States, begun: float) -> dict[str, Any]:
-        setting = self._setting
-        loads = {name: rows.column(name).to_numpy() for name in FOUND_ARROW.names if name != "states"}
-        at, tuples = loads["worker"], loads["tuples"]
-        held = np.bincount(at, pc.binary_length(rows.column("states")).to_numpy())
-        workers = setting.sources if self._rule.combines else setting.cluster.workers
-        times = np.asarray(setting.cluster.times)
-        of_source = times[np.arange(setting.sources) * len(times) // setting.sources]
-        load = np.bincount(at, tuples, workers) * (of_source if self._rule.combines else times)
-        first = tuples > 0
-        took = latencies(tuples[first], loads["begun"][first] - begun, loads["ended"][first] - begun)
-        partials = int(held.sum()) // states.itemsize
-        rows_combined = (
-            partials if self._rule.combines else rows_if_combined(states["count"], setting.sources)
-        )
-        return {
-            "span": float(loads["ended"][first].max() - loads["begun"][first].min()),
-            "uneven": imbalance(load).relative,
-            "sent": int(loads["received"].sum()),
-            "partials": partials,
-            "state": int(held.sum()),
-            "most": int(held.max()),
-            "p50": float(np.percentile(took, 50)),
-            "p99": float(np.percentile(took, 99)),
-            "figures": Figures(
-                tuples=setting.tuples,
-                groups=len(states),
-                rows=rows_combined,
-                cost=float(loads["busy"].sum()) / setting.tuples,
-                state=states.itemsize,
-                top=top_share(states["count"]),
-                widest=1 / setting.sources,
-                workers=setting.cluster.workers,
-            ),
-        }
-
-
-def latencies(tuples: Floats, begun: Floats, ended: Floats) -> Floats:
-    """When each tuple was done, if each worker took as long for any of its tuples; shape (all tuples,)."""
-    nth = np.concatenate([np.arange(1, count + 1) / count for count in tuples])
-    return np.repeat(begun, tuples) + np.repeat(ended - begun, tuples) * nth
 
 
 def compare(
@@ -200,13 +148,3 @@ def compare(
             raise Disagree(f"{label}, {name}: not the states of the batch in one piece")
     interleaved(contenders, rounds, label)
     return {name: contender.ran[1:] for name, contender in contenders.items()}
-
-
-def seconds(measured: Mapping[str, list[Ran]]) -> dict[str, list[float]]:
-    """As the arithmetic of rounds takes it."""
-    return {name: [ran.seconds for ran in runs] for name, runs in measured.items()}
-
-
-def middle(runs: list[Ran], field: str) -> float:
-    """The median of that figure."""
-    return float(statistics.median(getattr(ran, field) for ran in runs))

@@ -23,7 +23,8 @@ from sluice.grouping import strategy
 from sluice.grouping.auto import Auto, Decision
 from sluice.grouping.lab.clusters import equal
 from sluice.grouping.lab.streams import Independent
-from tests.bench.grouping_contenders import Ran, Setting, compare, seconds
+from tests.bench.grouping_contenders import Setting, compare
+from tests.bench.grouping_measures import Measured, seconds
 from tests.bench.grouping_spark import SLOTS, SOURCES, slices
 from tests.bench.grouping_stages import Wait
 from tests.bench.outcome import Bar, Cell, Table
@@ -99,7 +100,7 @@ class Rated:
         return self.seconds[self.chosen.strategy] / self.seconds[self.best]
 
 
-def settle(measured: Mapping[str, Sequence[Ran]]) -> Decision:
+def settle(measured: Measured) -> Decision:
     """What `auto` has decided on after some batches."""
     auto = Auto()
     for turn in range(TURNS):

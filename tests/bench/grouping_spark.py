@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING
 from sluice.grouping.base import Cluster
 from sluice.grouping.lab.clusters import equal, spread
 from sluice.grouping.lab.streams import edu_stream
-from tests.bench.grouping_contenders import Ran, Setting, compare, middle, rules, seconds
+from tests.bench.grouping_contenders import Setting, compare, rules
 from tests.bench.grouping_job import cluster
+from tests.bench.grouping_measures import Measured, Ran, middle, seconds
 from tests.bench.grouping_stages import Service, Wait, Work
 from tests.bench.grouping_states import COUNTERS
 from tests.bench.outcome import FOLDER, Bar, Cell, Table
@@ -27,8 +27,6 @@ SERVICE = 50e-6
 ROUNDS = 3
 QUICK = 10  # a quick run has so many times less tuples
 OVER_KEY, OVER_SHUFFLE, STATE = 1.4, 0.95, 1.05
-
-Measured = Mapping[str, Sequence[Ran]]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,9 @@ from sluice.grouping.lab.clusters import equal
 from sluice.grouping.lab.streams import edu_stream
 from tests.bench import grouping_contenders, grouping_map, grouping_spark, grouping_stages, grouping_states
 from tests.bench.contenders import Disagree
-from tests.bench.grouping_contenders import Ran, Setting, compare, latencies, middle, rules
+from tests.bench.grouping_contenders import Setting, compare, rules
 from tests.bench.grouping_map import POINTS, Point, Rated
+from tests.bench.grouping_measures import Loads, Measured, Ran, middle
 from tests.bench.grouping_stages import FOUND_ARROW, Job, Load, Wait, Work, found
 from tests.bench.grouping_states import COUNTERS, States, aggregate, from_payloads, merge, payloads, same
 from tests.bench.salting import Salting
@@ -51,18 +51,18 @@ def ran(seconds: float = 1.0, state: int = 100, cost: float = 0.0) -> Ran:
 
 
 @pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, list[Ran]]:
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
     monkeypatch.setattr(grouping_contenders, "run", in_process)
     return compare(None, rules(), setting(tmp_path, equal(WORKERS)), 2, "test")  # type: ignore[arg-type]
 
 
-def test_all_contenders_give_the_states_of_the_batch(measured: Mapping[str, list[Ran]]) -> None:
+def test_all_contenders_give_the_states_of_the_batch(measured: Measured) -> None:
     """`compare` raises if they do not."""
     assert list(measured) == ["key", "shuffle", "pkg", "kg2", "tag", "combine", "salted", "planned"]
     assert {len(runs) for runs in measured.values()} == {2}
 
 
-def test_state_is_what_the_workers_hold(measured: Mapping[str, list[Ran]]) -> None:
+def test_state_is_what_the_workers_hold(measured: Measured) -> None:
     for runs in measured.values():
         for one in runs:
             assert one.state == one.partials * (8 + 24)
@@ -72,14 +72,14 @@ def test_state_is_what_the_workers_hold(measured: Mapping[str, list[Ran]]) -> No
     assert key.partials < planned.partials < shuffle.partials
 
 
-def test_balance_is_as_the_strategies_promise(measured: Mapping[str, list[Ran]]) -> None:
+def test_balance_is_as_the_strategies_promise(measured: Measured) -> None:
     # The hottest key alone is more than a worker's share.
     assert middle(measured["key"], "uneven") > EDU.top * WORKERS - 1
     assert middle(measured["planned"], "uneven") < middle(measured["key"], "uneven") / 2
     assert middle(measured["shuffle"], "uneven") <= SOURCES / (TUPLES / WORKERS)
 
 
-def test_what_combines_sends_no_tuples(measured: Mapping[str, list[Ran]]) -> None:
+def test_what_combines_sends_no_tuples(measured: Measured) -> None:
     sent = {name: runs[0].sent for name, runs in measured.items()}
     assert sent.pop("combine") == 0
     assert min(sent.values()) >= TUPLES * 16
@@ -89,7 +89,7 @@ def test_what_combines_sends_no_tuples(measured: Mapping[str, list[Ran]]) -> Non
     assert expected.rows == pytest.approx(combined.rows, rel=0.05)
 
 
-def test_latencies_end_when_the_batch_has_been_served(measured: Mapping[str, list[Ran]]) -> None:
+def test_latencies_end_when_the_batch_has_been_served(measured: Measured) -> None:
     for runs in measured.values():
         for one in runs:
             assert 0 < one.p50 <= one.p99 <= one.seconds
@@ -185,8 +185,12 @@ def test_a_tuple_waits_or_works_by_its_workers_time(monkeypatch: pytest.MonkeyPa
 
 
 def test_each_worker_serves_its_tuples_one_after_the_other() -> None:
-    found = latencies(np.array([2, 1]), np.array([0.0, 1.0]), np.array([1.0, 3.0]))
-    assert found.tolist() == [0.5, 1.0, 3.0]
+    nothing = states_of([], COUNTERS)
+    served = [Load(5, 2, 50, 0.0, 1.0), Load(1, 1, 50, 1.0, 3.0)]
+    loads = Loads.of(pa.Table.from_batches([row for load in served for row in found(load, nothing)]))
+    assert loads.latencies().tolist() == [0.5, 1.0, 3.0]
+    assert loads.span == 3.0
+    assert loads.by_worker(np.full(6, 2.0)).tolist() == [0, 2, 0, 0, 0, 4]
 
 
 @pytest.mark.parametrize("ratio", grouping_map.RATIOS)
@@ -231,7 +235,7 @@ def test_planned_is_held_against_key_and_shuffle() -> None:
     assert [bar.holds for bar in grouping_spark.real_bars(runs)] == [False]
 
 
-def test_the_table_says_what_no_grouping_can_beat(measured: Mapping[str, list[Ran]]) -> None:
+def test_the_table_says_what_no_grouping_can_beat(measured: Measured) -> None:
     table = grouping_spark.table(grouping_spark.ALIKE, measured)
     assert table.title.endswith("at best 1.25 s of waiting")
     assert {len(row) for row in table.rows} == {len(table.columns)}
