@@ -88,6 +88,8 @@ READS = [
     ("GET", "/tasks"),
     ("GET", "/tasks/hits"),
     ("GET", "/tasks/hits/history"),
+    ("GET", "/tasks/hits/grouping"),
+    ("GET", "/tasks/hits/hotkeys"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),
