@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,17 +24,14 @@ _CLEAR = "\x1b[H\x1b[2J"
 #: Workers whose loads are written out.
 _LOADS = 8
 
-app = typer.Typer(help="How tasks' lines are dealt out to workers, and why.", no_args_is_help=True)
+app = typer.Typer(
+    help="How tasks' lines are dealt out to workers, and why: explain, strategies.", no_args_is_help=True
+)
 
 Name = Annotated[
     str | None,
     typer.Argument(metavar="[TASK]", help="One task, as `sluice tasks list` shows it. Default: all of them."),
 ]
-
-
-@app.callback()
-def grouping() -> None:
-    """How tasks' lines are dealt out to workers, and why."""
 
 
 @app.command()
@@ -61,6 +59,28 @@ def explain(
             typer.echo(f"  {title:<11}{text}")
 
 
+@app.command()
+def strategies(
+    style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+) -> None:
+    """Show every strategy that a task or a topic can name, and its parameters with their defaults.
+
+    Example:
+      sluice grouping strategies --format csv
+    """
+    from importlib import import_module
+
+    from sluice.grouping import STRATEGIES
+    from sluice.tasks.grouping import AUTO
+
+    auto = import_module("sluice.grouping.auto")
+    rows = [(AUTO, "", _first_line(auto.__doc__))]
+    for name, kind in STRATEGIES.items():
+        parameters = " ".join(f"{each.name}={each.default}" for each in fields(kind))
+        rows.append((name, parameters, _first_line(sys.modules[kind.__module__].__doc__)))
+    write(("strategy", "parameters", "what it is"), rows, style)
+
+
 def hotkeys(
     name: Name = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show them again every two seconds.")] = False,
@@ -86,6 +106,10 @@ def hotkeys(
             typer.echo(_CLEAR, nl=False)
         _print(found, style)
         time.sleep(WATCH_SECONDS)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").partition("\n")[0]
 
 
 def _reports(name: str | None) -> list[GroupingReport]:
