@@ -20,13 +20,14 @@ from scipy.optimize import brentq
 
 from sluice.collection.edu import EDU
 from sluice.grouping import strategy
-from sluice.grouping.auto import Auto, Decision
+from sluice.grouping.auto import Auto, Costs, Decision
 from sluice.grouping.lab.clusters import equal
 from sluice.grouping.lab.streams import Independent
 from tests.bench.grouping_contenders import Setting, compare
-from tests.bench.grouping_measures import Measured, seconds
+from tests.bench.grouping_measures import Measured, Ran, seconds
 from tests.bench.grouping_spark import SLOTS, SOURCES, slices
 from tests.bench.grouping_stages import Wait
+from tests.bench.grouping_states import COUNTERS
 from tests.bench.outcome import Bar, Cell, Table
 from tests.bench.timing import median
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 COSTS, RATIOS, SIZES = (0.0, 5e-6, 50e-6), (0.001, 0.1, 0.9), (16, 4096)
 #: `auto` chooses among the first three; shuffle is the best that a rule without a plan can do for balance.
 CONTENDERS = ("combine", "key", "planned", "shuffle")
-TUPLES, QUICK_TUPLES = 400_000, 40_000
+TUPLES, QUICK_TUPLES, FEW_TUPLES = 400_000, 40_000, 1_000
 MOST_STATE = 64_000_000  # bytes of all keys together, or a batch has fewer tuples: the driver merges it
 ROUNDS = 3
 TURNS = 12  # batches that `auto` is shown, the rounds again and again
@@ -100,43 +101,51 @@ class Rated:
         return self.seconds[self.chosen.strategy] / self.seconds[self.best]
 
 
-def settle(measured: Measured) -> Decision:
+def settle(measured: Measured, costs: Costs) -> Decision:
     """What `auto` has decided on after some batches."""
-    auto = Auto()
+    auto = Auto(costs)
     for turn in range(TURNS):
         runs = measured[auto.decision.strategy]
         auto.observe(runs[turn % len(runs)].figures)
     return auto.decision
 
 
-def rate(session: SparkSession, point: Point, most: int, rounds: int) -> Rated:
-    tuples = point.tuples(most)
-    chosen = {name: strategy(name) for name in CONTENDERS}
-    with slices() as folder:
-        setting = Setting(
-            stream(tuples, point.ratio),
-            tuples,
-            equal(SLOTS),
-            SOURCES,
-            Wait(point.cost),
-            point.size,
-            Path(folder),
-        )
-        measured = compare(session, chosen, setting, rounds, str(point))
+def run(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
+    most, rounds = (QUICK_TUPLES, 1) if quick else (TUPLES, ROUNDS)
+    costs = costs_here(session, rounds)
+    # Points with the same keys come together: their stream is made once.
+    order = sorted(POINTS, key=lambda point: (point.ratio, point.size))
+    rated = {point: rate(session, point, point.tuples(most), rounds, costs) for point in order}
+    return bars(list(rated.values())), [table([rated[point] for point in POINTS], costs)]
+
+
+def costs_here(session: SparkSession, rounds: int) -> Costs:
+    """What `auto` takes for granted, with the second stage as it is here: more slots than cores.
+
+    That is how much longer a batch of hardly any tuples takes with it.
+    """
+    measured = measure(session, Point(0.0, 0.1, COUNTERS), FEW_TUPLES, 2 * rounds, ("combine", "key"))
     times = seconds(measured)
-    rated = Rated(point, tuples, {name: median(times, name) for name in times}, settle(measured))
+    return Costs(stage=max(0.0, median(times, "key") - median(times, "combine")))
+
+
+def rate(session: SparkSession, point: Point, tuples: int, rounds: int, costs: Costs) -> Rated:
+    measured = measure(session, point, tuples, rounds, CONTENDERS)
+    times = seconds(measured)
+    rated = Rated(point, tuples, {name: median(times, name) for name in times}, settle(measured, costs))
     sys.stderr.write(
         f"  {point}: {rated.best} is best; auto: {rated.chosen.strategy}, {rated.chosen.reason}\n"
     )
     return rated
 
 
-def run(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
-    most, rounds = (QUICK_TUPLES, 1) if quick else (TUPLES, ROUNDS)
-    # Points with the same keys come together: their stream is made once.
-    order = sorted(POINTS, key=lambda point: (point.ratio, point.size))
-    rated = {point: rate(session, point, most, rounds) for point in order}
-    return bars(list(rated.values())), [table([rated[point] for point in POINTS])]
+def measure(
+    session: SparkSession, point: Point, tuples: int, rounds: int, names: Sequence[str]
+) -> dict[str, list[Ran]]:
+    with slices() as folder:
+        keys, service = stream(tuples, point.ratio), Wait(point.cost)
+        setting = Setting(keys, tuples, equal(SLOTS), SOURCES, service, point.size, Path(folder))
+        return compare(session, {name: strategy(name) for name in names}, setting, rounds, str(point))
 
 
 def bars(rated: Sequence[Rated]) -> list[Bar]:
@@ -152,7 +161,7 @@ def bars(rated: Sequence[Rated]) -> list[Bar]:
     ]
 
 
-def table(rated: Sequence[Rated]) -> Table:
+def table(rated: Sequence[Rated], costs: Costs) -> Table:
     columns = ["us a tuple", "distinct", "state, B", "tuples"]
     columns += [f"{name}, s" for name in CONTENDERS]
     columns += ["best", "auto", "auto / best"]
@@ -169,4 +178,4 @@ def table(rated: Sequence[Rated]) -> Table:
         ]
         for each in rated
     ]
-    return Table("Where which strategy wins", columns, rows)
+    return Table(f"Where which strategy wins; a second stage takes {costs.stage:.2f} s here", columns, rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice.collection.edu import EDU
 from sluice.grouping import strategy
-from sluice.grouping.auto import Decision, Figures
+from sluice.grouping.auto import Costs, Decision, Figures
 from sluice.grouping.base import Cluster, ParameterOutOfBounds
 from sluice.grouping.lab.clusters import equal
 from sluice.grouping.lab.streams import edu_stream
@@ -210,7 +210,8 @@ def test_a_points_batch_fits_into_the_driver() -> None:
 def test_auto_settles_on_what_its_own_figures_say() -> None:
     for cost, wanted in ((0.0, "combine"), (50e-6, "planned")):
         runs = {name: [ran(cost=cost)] for name in grouping_map.CONTENDERS}
-        assert grouping_map.settle(runs).strategy == wanted
+        assert grouping_map.settle(runs, Costs()).strategy == wanted
+        assert grouping_map.settle(runs, Costs(stage=60.0)).strategy == "combine"
 
 
 def rated(loss: float) -> Rated:
@@ -223,7 +224,7 @@ def test_auto_is_judged_by_the_time_that_it_loses() -> None:
     assert (near.figure, near.holds) == (16, True)
     assert (worst.figure, worst.holds) == (pytest.approx(1.6), False)
     assert not grouping_map.bars(points[1:])[0].holds
-    assert grouping_map.table(points).rows[-1][-3:] == ["combine", "key", pytest.approx(1.6)]
+    assert grouping_map.table(points, Costs()).rows[-1][-3:] == ["combine", "key", pytest.approx(1.6)]
 
 
 def test_planned_is_held_against_key_and_shuffle() -> None:
