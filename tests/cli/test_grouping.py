@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli import grouping as module
-from sluice.cli.main import load
+from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, Figures
 from sluice.settings import get_settings
@@ -75,7 +75,7 @@ def counted(home: Path) -> None:
 
 
 def sluice(command: str, *arguments: str) -> Any:
-    return CliRunner().invoke(load(command), [*arguments])
+    return CliRunner().invoke(app, [command, *arguments])
 
 
 @pytest.mark.usefixtures("counted")

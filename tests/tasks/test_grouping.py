@@ -59,7 +59,7 @@ def test_yaml_and_sql_tasks_take_it_alike() -> None:
         ({"strategy": ["key"]}, "grouping ['key'] is not known"),
         (
             {"strategy": "planned", "speed": 1},
-            "grouping planned has no parameter 'speed': use buckets, grain",
+            "planned has no parameter 'speed': use buckets, grain",
         ),
         ({"strategy": "key", "seed": 1}, "grouping key has no parameter 'seed': it has none, so drop it"),
         ({"strategy": "auto", "margin": 1}, "grouping auto has no parameter 'margin'"),
