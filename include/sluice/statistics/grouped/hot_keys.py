@@ -70,8 +70,11 @@ class HotKeys:
         """The most frequent keys, of equal ones in the order of their names."""
         if not self._total:
             return []
-        shares, errors = (self._counts / self._total).tolist(), (self._lost / self._total).tolist()
-        found = [HotKey(*each) for each in zip(self._keys.to_pylist(), shares, errors, strict=True)]
+        least = np.sort(self._counts)[-number:][0]
+        where = np.flatnonzero(self._counts >= least)
+        names = self._keys.take(pa.array(where)).to_pylist()
+        shares, errors = self._counts[where] / self._total, self._lost[where] / self._total
+        found = [HotKey(*each) for each in zip(names, shares.tolist(), errors.tolist(), strict=True)]
         return sorted(found, key=lambda hot: (-hot.share, hot.key))[:number]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from sluice.statistics.found import SENT_ARROW, TUPLES
@@ -25,6 +26,9 @@ ROUTERS = pa.schema(
         ("state", pa.binary()),
     ]
 )
+
+#: A batch of payloads for Spark has about so much, and at most one payload more.
+BATCH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -86,19 +90,14 @@ class Sender:
             except CAUGHT as error:
                 failed[each.version] = reason(error)
             else:
-                yield messages
+                yield from _batches(messages)
 
-    def _messages(self, tuples: Tuples) -> pa.RecordBatch:
+    def _messages(self, tuples: Tuples) -> list[tuple[int, bytes]]:
+        """Workers and payloads."""
         if tuples.version not in self._routers:
             self._routers[tuples.version] = self._routes.tasks[tuples.version].router(self._source)
         targets = self._routers[tuples.version].route(tuples.hashes)
-        found = list(payloads(tuples, targets, self._routes.workers))
-        columns = [
-            pa.array([TUPLES] * len(found), pa.string()),
-            pa.array([payload for _, payload in found], pa.binary()),
-            pa.array([worker for worker, _ in found], pa.int32()),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)
+        return list(payloads(tuples, targets, self._routes.workers))
 
     def routers(self) -> pa.Table:
         """ROUTERS of the strategies that learn from what they route."""
@@ -113,3 +112,16 @@ class Sender:
             if self._routes.tasks[version].strategy.learns
         ]
         return pa.Table.from_pylist(rows, schema=ROUTERS)
+
+
+def _batches(messages: list[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    """Rows of SENT_ARROW, so many at a time as are not too large."""
+    sizes = np.cumsum([len(payload) for _, payload in messages], dtype=np.int64)
+    for number in range(int(sizes[-1]) // BATCH_BYTES + 1 if messages else 0):
+        own = [m for m, size in zip(messages, sizes.tolist(), strict=True) if size // BATCH_BYTES == number]
+        columns = [
+            pa.array([TUPLES] * len(own), pa.string()),
+            pa.array([payload for _, payload in own], pa.binary()),
+            pa.array([worker for worker, _ in own], pa.int32()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)

@@ -160,11 +160,13 @@ class TaskGrouping:
 
     def _figures(self, batch: TaskBatch) -> Figures:
         combined = self._strategy is None
+        # What a worker takes for a tuple has the finding of its series in it, which the model counts apart.
+        cost = batch.cost if combined else max(0.0, batch.cost - self._auto.costs.take)
         return Figures(
             tuples=batch.tuples,
             groups=batch.groups,
             rows=batch.rows if combined else rows_if_combined(batch.counts, max(1, len(self._sources))),
-            cost=batch.cost,
+            cost=cost,
             state=batch.state,
             top=batch.top,
             widest=batch.widest,
