@@ -156,3 +156,8 @@ class Auto:
             return replace(before, rival=best, streak=streak, reason=reason)
         reason = f"better than {current} by {gain:.0%} in {streak} batches"
         return replace(before, strategy=best, rival=None, streak=0, reason=reason)
+
+
+def top_share(counts: npt.NDArray[np.int64]) -> float:
+    """The part that the most frequent key has of all tuples."""
+    return float(counts.max() / counts.sum()) if np.any(counts) else 0.0

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.grouping.auto import top_share
 from sluice.metrics import COLUMNS
 from sluice.metrics.typing import Floats, Ints
 from sluice.statistics.grouped.spent import SPENT
@@ -45,7 +46,7 @@ class TaskBatch:
     @property
     def top(self) -> float:
         """The part of all tuples that the most frequent key has."""
-        return float(self.counts.max() / self.counts.sum())
+        return top_share(self.counts)
 
     @property
     def rows(self) -> int:
