@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.grouping import STRATEGIES
-from sluice.tasks import ActiveTask, TaskSpec, TasksRefused, TopicSpec, parse_documents, parse_tasks
+from sluice.tasks import TaskSpec, TasksRefused, TopicSpec, parse_documents, parse_tasks
 from sluice.tasks.changes import compare
 from sluice.tasks.grouping import AUTO, NAMES, GroupingSpec
 from sluice.tasks.lists import ValueLists
@@ -113,26 +113,22 @@ def test_a_diff_shows_the_same_version() -> None:
     assert "version 4" in compare(spec(), spec(grouping="planned", period="1h"), 3).text
 
 
-def active(tasks: TaskStore, topic: str) -> list[ActiveTask]:
-    return tasks.active(topic)
-
-
 def test_a_change_of_grouping_is_stored_and_makes_no_version(tasks: TaskStore, unique: str) -> None:
     def applied(**fields: Any) -> tuple[str, int]:
         (change,) = tasks.apply([spec(name=unique, topic=unique, **fields)], "ann")
         return change.action, change.version
 
     assert applied() == ("created", 1)
-    (before,) = active(tasks, unique)
+    (before,) = tasks.active(unique)
     assert before.spec.grouping is None
     assert applied(grouping=PARAMETERS) == ("changed", 1)
     assert applied(grouping=PARAMETERS) == ("unchanged", 1)
-    (after,) = active(tasks, unique)  # the next batch: the store had read this version before
+    (after,) = tasks.active(unique)  # the next batch: the store had read this version before
     assert (after.label, after.spec.grouping) == (before.label, spec(grouping=PARAMETERS).grouping)
     assert tasks.get(unique).spec == after.spec == tasks.version(after.task_id, 1).spec
     assert applied(grouping="kg2", period="1h") == ("changed", 2)
     assert applied(period="1h") == ("changed", 2)
-    assert active(tasks, unique)[0].spec.grouping is None
+    assert tasks.active(unique)[0].spec.grouping is None
     assert [(e.version, e.action, e.detail) for e in tasks.history(unique)] == [
         (1, "created", ""),
         (1, "changed", "grouping"),
@@ -146,7 +142,7 @@ def test_a_paused_task_stays_paused(tasks: TaskStore, unique: str) -> None:
     tasks.pause(unique, "ann")
     tasks.apply([spec(name=unique, topic=unique, grouping="key")], "ann")
     assert tasks.get(unique).state == "paused"
-    assert active(tasks, unique) == []
+    assert tasks.active(unique) == []
 
 
 def test_a_new_version_for_a_lists_sake_keeps_its_grouping(
@@ -156,7 +152,7 @@ def test_a_new_version_for_a_lists_sake_keeps_its_grouping(
     status = {"extract": {"delimiter": " ", "index": 8}, "filter": {"mode": "white", "set": unique}}
     tasks.apply([spec(name=unique, topic=unique, where=[status], grouping="tag")], "ann")
     lists.apply(unique, ["200", "304"], "ann")
-    (task,) = active(tasks, unique)
+    (task,) = tasks.active(unique)
     assert (task.version, task.spec.grouping) == (2, GroupingSpec(strategy="tag"))
 
 
