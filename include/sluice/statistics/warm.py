@@ -36,7 +36,7 @@ _TASK = {
 
 
 def warm() -> None:
-    """Count made-up lines in two batches, merge them, ask for results, and group by what `auto` may choose."""
+    """Count made-up lines in two batches, merge them, ask for results, group by what `auto` may choose."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = Plan.of([task], Limits())
     lines = [
