@@ -11,8 +11,9 @@ takes, in seconds:
 
 `combine` aggregates at the sources and sends r partial aggregates, up to one a series and source. The others
 send tuples and g partial aggregates (planned: 1.05 g, and 3 % of imbalance, as its bars allow), which costs a
-second stage F and, for each tuple, s to send it and t to take it. One place merges partial aggregates: m
-each. D is the making of a plan, which is also why planned must be better than key, not just as good.
+second stage F and, for each tuple, s to send it and t to take it. (One stage serves all tasks of a job that
+send tuples; each is judged as if it were the only one.) One place merges partial aggregates: m each. D is the
+making of a plan, which is also why planned must be better than key, not just as good.
 
 So combine wins where aggregating is cheap and series repeat within a source; key where partial aggregates are
 large or nearly one a tuple (combining finds nothing to combine) and no key is hot; planned where tuples are

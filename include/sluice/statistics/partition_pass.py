@@ -193,6 +193,7 @@ class Gathered:
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # records, doubled, counted, dead
     failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
+    # What grouping learns from: times by task and place, routers as they are now, and who holds which key.
     spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
     routers: pa.Table = field(default_factory=routing.ROUTERS.empty_table)
     holders: pa.Table = field(default_factory=HOLDERS.empty_table)
