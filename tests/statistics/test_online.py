@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,27 +132,3 @@ def test_a_writer_that_lost_its_sequence_number_stops(speed: SpeedTest) -> None:
     with speed.running():
         until(speed.caught_up)
     speed.check()
-
-
-def test_another_grouping_takes_effect_while_it_counts_and_makes_no_version(speed: SpeedTest) -> None:
-    status = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
-    with speed.running(SLUICE_SPEED__WORKERS="3"):
-        speed.append(access_lines(1_000, seed=20))
-        until(speed.caught_up)
-        for seed, grouping in enumerate(("planned", "kg2", "combine"), 21):
-            label = speed.apply(
-                "hits", period="1m", dimensions=[status], metrics=["count"], grouping=grouping
-            )
-            assert label == speed.hits
-            speed.append(access_lines(1_000, seed=seed))
-            until(speed.caught_up)
-            until(partial(speed_groups_by, speed, grouping))  # it is shown after the batch
-            shown = speed.progress()["grouping"][speed.hits]
-            assert shown["error"] is None
-            assert len(shown["hot"]) == 4  # statuses
-            assert bool(shown["load"]) == (grouping != "combine")
-    speed.check()
-
-
-def speed_groups_by(speed: SpeedTest, grouping: str) -> bool:
-    return bool(speed.progress()["grouping"][speed.hits]["strategy"] == grouping)
