@@ -167,8 +167,8 @@ def _print(found: list[GroupingReport], style: Format) -> None:
             for title, text in _balance(report):
                 typer.echo(f"{report.task}: {title} {text}")
         return
-    columns = ("task", "id", "grouping", "key", "share", "error", "workers", "imbalance", "imbalance_hour")
-    write(columns, [_row_for_programs(*each) for each in pairs], style)
+    names = ("task", "id", "grouping", "key", "share", "error", "workers", "imbalance", "imbalance_hour")
+    write(names, [_row_for_programs(*each) for each in pairs], style)
 
 
 def _row_for_people(report: GroupingReport, hot: HotKeyReport) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 from pydantic import GetJsonSchemaHandler, model_serializer, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -35,7 +35,7 @@ Parameter = int | float | bool
 class GroupingSpec(Model):
     """A strategy's name and those of its parameters that are not left at their defaults, by name."""
 
-    strategy: str = AUTO
+    strategy: str
     parameters: tuple[tuple[str, Parameter], ...] = ()
 
     @model_validator(mode="before")
@@ -74,6 +74,10 @@ class GroupingSpec(Model):
         return {"title": cls.__name__, "description": cls.__doc__, "anyOf": [name, written]}
 
 
+#: Of a task that says nothing, nor its topic.
+BY_DEFAULT = GroupingSpec(strategy=AUTO)
+
+
 def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter], ...]:
     """The parameters by name, each of its kind and within its bounds; raises ValueError.
 
@@ -90,6 +94,6 @@ def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter]
         kind, words = _KINDS[kinds[parameter]]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise ValueError(f"grouping {name}: {parameter} is {value!r}; it must be {words}")
-        found[parameter] = value
+        found[parameter] = cast("Parameter", value)
     strategy(name, **found)  # its bounds come first: not every whole number is a float
     return tuple((p, float(v) if kinds[p] == "float" else v) for p, v in sorted(found.items()))

@@ -18,7 +18,7 @@ from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.grouped.task import TaskGrouping
 from sluice.statistics.partition_pass import Gathered
 from sluice.statistics.set_aside import Version
-from sluice.tasks.grouping import GroupingSpec
+from sluice.tasks.grouping import BY_DEFAULT, GroupingSpec
 from sluice.tasks.spec import ActiveTask
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Groupings:
         found = {}
         for version, task in tasks.items():
             own = self._tasks[version]
-            own.ask(task.spec.grouping or default or GroupingSpec())
+            own.ask(task.spec.grouping or default or BY_DEFAULT)
             if (route := own.route(sources)) is not None:
                 found[version] = route
         return Routes(self._workers, found) if found else None

@@ -23,7 +23,7 @@ from sluice.statistics.grouped.routes import Route, pickled, resume
 from sluice.statistics.grouped.times import WorkerTimes
 from sluice.statistics.grouped.tuples import hash_keys
 from sluice.statistics.rowkey import series_values
-from sluice.tasks.grouping import AUTO, GroupingSpec
+from sluice.tasks.grouping import AUTO, BY_DEFAULT, GroupingSpec
 from sluice.tasks.spec import ActiveTask
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class TaskGrouping:
 
     def __init__(self, seed: int, workers: int) -> None:
         self._seed, self._workers = seed, workers
-        self._asked = GroupingSpec()
+        self._asked = BY_DEFAULT
         self._auto = Auto()
         self._strategy: Strategy | None = None  # None: combined
         self._routers: dict[int, Router] = {}
