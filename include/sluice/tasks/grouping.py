@@ -74,10 +74,6 @@ class GroupingSpec(Model):
         return {"title": cls.__name__, "description": cls.__doc__, "anyOf": [name, written]}
 
 
-#: Of a task that says nothing, nor its topic.
-BY_DEFAULT = GroupingSpec(strategy=AUTO)
-
-
 def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter], ...]:
     """The parameters by name, each of its kind and within its bounds; raises ValueError.
 
@@ -97,3 +93,7 @@ def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter]
         found[parameter] = cast("Parameter", value)
     strategy(name, **found)  # its bounds come first: not every whole number is a float
     return tuple((p, float(v) if kinds[p] == "float" else v) for p, v in sorted(found.items()))
+
+
+#: Of a task that says nothing, nor its topic.
+BY_DEFAULT = GroupingSpec(strategy=AUTO)
