@@ -215,7 +215,8 @@ def test_auto_settles_on_what_its_own_figures_say() -> None:
 
 
 def rated(loss: float) -> Rated:
-    return Rated(POINTS[0], 1_000, {"combine": 2.0, "key": 2.0 * loss}, Decision("key", "because"))
+    times = {"combine": 2.0, "key": 2.0 * loss, "planned": 9.0, "shuffle": 9.0}
+    return Rated(POINTS[0], 1_000, times, Decision("key", "because"))
 
 
 def test_auto_is_judged_by_the_time_that_it_loses() -> None:
