@@ -29,20 +29,26 @@ class Heartbeat:
         self._lock = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
 
-    def beat(self, topic: str, state: dict[str, Any] | None) -> None:
-        """Replace the topic's state, or forget it; a reader sees the old file or the new one, never half."""
+    def beat(self, topic: str, state: dict[str, Any]) -> None:
+        """Replace the topic's state; a reader sees the old file or the new one, never half of one."""
         with self._lock:
-            if state is None:
-                self._topics.pop(topic, None)
-            else:
-                self._topics[topic] = state
-            beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
-            aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-            try:
-                aside.write_text(json.dumps(beat, indent=1))
-                aside.replace(self._path)
-            except OSError as error:  # a full disk stops no archiving: the archive is elsewhere
-                log.warning("the heartbeat could not be written: %s", error)
+            self._topics[topic] = state
+            self._write()
+
+    def forget(self, topic: str) -> None:
+        """Say nothing of a topic that is not archived any more."""
+        with self._lock:
+            self._topics.pop(topic, None)
+            self._write()
+
+    def _write(self) -> None:
+        beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
+        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            aside.write_text(json.dumps(beat, indent=1))
+            aside.replace(self._path)
+        except OSError as error:  # a full disk stops no archiving: the archive is elsewhere
+            log.warning("the heartbeat could not be written: %s", error)
 
 
 def read(settings: Settings) -> dict[str, Any] | None:

@@ -6,11 +6,9 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-
-from sqlalchemy.exc import DBAPIError
 
 from sluice.archive import chain, index
 from sluice.archive.archiver import Archiver
@@ -22,14 +20,11 @@ from sluice.archive.progress import Heartbeat, progress_file
 from sluice.settings import Settings, get_settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
-from sluice.tasks.topics import DEFAULT_TOPIC, TopicStore
+from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
 from sluice.transmission.topics import Topics
 
 # A topic whose thread does not end in time is left behind: what it had not archived is fetched again.
 END_SECONDS = 30.0
-TOPICS_SECONDS = 10.0  # how soon a new topic is archived
-
-log = logging.getLogger(__name__)
 
 
 class NoSuchGap(ValueError):
@@ -55,7 +50,7 @@ class _Thread:
         """Stop it, and say nothing of it any more."""
         self.stop()
         self.join()
-        self._heartbeat.beat(self._topic, None)
+        self._heartbeat.forget(self._topic)
 
 
 def archive(names: Sequence[str], progress: Path | None = None) -> int:
@@ -72,7 +67,7 @@ def archive(names: Sequence[str], progress: Path | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     threads: dict[str, _Thread] = {}
     while not stop.is_set():
-        wanted = set(names or _topics_now(settings, threads))
+        wanted = set(names or TopicStore(engine(settings)).names_or(threads))
         for topic in wanted - threads.keys():
             threads[topic] = _Thread(settings, topic, heartbeat)
         for topic in threads.keys() - wanted:
@@ -83,14 +78,6 @@ def archive(names: Sequence[str], progress: Path | None = None) -> int:
     for thread in threads.values():
         thread.join()
     return 0
-
-
-def _topics_now(settings: Settings, known: Iterable[str]) -> Sequence[str]:
-    try:
-        return TopicStore(engine(settings)).names()
-    except DBAPIError as error:
-        log.warning("cannot ask PostgreSQL for new topics: %s", error)
-        return list(known) or [DEFAULT_TOPIC]
 
 
 def declare_lost(topic: str, partition: int, first: int) -> int:

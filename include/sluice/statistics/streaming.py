@@ -14,18 +14,16 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import sqlalchemy as sa
 
 from sluice.settings import Settings
 from sluice.statistics.online import MicroBatch
 from sluice.statistics.progress import Progress
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
-from sluice.tasks.topics import DEFAULT_TOPIC, TopicStore
+from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +35,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the beginning
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 2.0
-TOPICS_SECONDS = 10.0  # how soon a new topic gets its query
 TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on a topic that rests
 STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
 
@@ -195,7 +192,7 @@ def run(
             now = time.monotonic()
             if now >= look:
                 look = now + TOPICS_SECONDS
-                wanted = topics or _topics_now(settings, streams)
+                wanted = topics or TopicStore(engine(settings)).names_or(streams)
                 for topic in set(wanted) - streams.keys():
                     streams[topic] = TopicStream(spark, settings, topic, progress, checkpoints)
                 for topic in streams.keys() - set(wanted):
@@ -211,11 +208,3 @@ def run(
         for stream in streams.values():
             stream.stop()
         shutil.rmtree(checkpoints, ignore_errors=True)
-
-
-def _topics_now(settings: Settings, known: Iterable[str]) -> Sequence[str]:
-    try:
-        return TopicStore(engine(settings)).names()
-    except sa.exc.DBAPIError as error:
-        log.warning("cannot ask PostgreSQL for new topics: %s", error)
-        return list(known) or [DEFAULT_TOPIC]

@@ -13,7 +13,7 @@ from sluice.statistics.warm import warm
 
 
 def load() -> None:
-    """Import and run what the workers will. Leaves no thread behind: a fork would not have it."""
+    """Import and run what the workers will, on this thread alone: no pool may have begun before a fork."""
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     warm()

@@ -7,7 +7,8 @@ different one needs a new topic.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,9 +21,13 @@ from sluice.tasks.document import read_yaml
 from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.topic import TopicSpec, check_task
 
+log = logging.getLogger(__name__)
+
 _topics = schema.topics
 #: The topic that a new platform collects into.
 DEFAULT_TOPIC = "logs"
+#: How soon those who follow the topics see a new one.
+TOPICS_SECONDS = 10.0
 
 
 class TopicInUse(ValueError):
@@ -90,7 +95,18 @@ class TopicStore:
         """The topics that are counted and archived, by name: the default one, and all that a task reads, be
         it paused or not.
         """
-        return sorted({DEFAULT_TOPIC, *(topic.spec.name for topic in self.list() if topic.tasks)})
+        t = schema.tasks.c
+        with self._engine.connect() as connection:
+            read = connection.scalars(sa.select(t.topic).distinct().where(t.deleted_at.is_(None)))
+            return sorted({DEFAULT_TOPIC, *read})
+
+    def names_or(self, known: Iterable[str]) -> Sequence[str]:
+        """`names`; while the database does not answer those known, or else the default one."""
+        try:
+            return self.names()
+        except sa.exc.DBAPIError as error:
+            log.warning("cannot ask PostgreSQL for new topics: %s", error)
+            return list(known) or [DEFAULT_TOPIC]
 
     def _apply(
         self, connection: sa.Connection, spec: TopicSpec, user: str
