@@ -6,6 +6,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 UV := 0.13.8
 INSTALLED := .venv/.installed
+# Everything here starts many short Python processes: compiled modules are kept, whatever the machine's habit.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
@@ -13,6 +15,7 @@ help: ## this list
 # Set up: each step only when what it is made from changed; a second run downloads nothing.
 setup: $(INSTALLED) ## everything that the rest needs: Python environment and the daemons' jars
 	@$(BIN)/python -m sluice.stack jars
+	@$(BIN)/python -m compileall -q dags include jobs plugins
 	@$(BIN)/python -m sluice.statistics.warm
 
 .PHONY: preflight
@@ -28,7 +31,7 @@ preflight: ## name what this machine lacks, with the remedy
 
 $(INSTALLED): requirements.txt pyproject.toml | .venv/.created
 	@echo "setup: $$(grep -c == requirements.txt) Python packages"
-	@$(BIN)/uv pip sync -q requirements.txt
+	@$(BIN)/uv pip sync -q --compile-bytecode requirements.txt
 	@$(BIN)/uv pip install -q --no-deps -e .
 	@touch $@
 
@@ -41,8 +44,8 @@ up: setup ## start the platform (instance main) and wait until it is healthy
 down: ## stop the platform that was brought up last; its data stays
 	@$(BIN)/sluice down
 
-fast: $(INSTALLED) lint ## lint, types and every test that needs no daemon; a minute or two
-	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e"
+fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon; under a minute
+	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e and not slow"
 
 test: setup lint ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests

@@ -55,6 +55,7 @@ def test_the_file_of_a_bench_is_a_list_of_bars(tmp_path: Path) -> None:
     assert Outcome.read(tmp_path / "measured" / "tasks.json") == sample(9.0)
 
 
+@pytest.mark.slow
 def test_rounds_are_interleaved_and_their_ratios_have_a_median() -> None:
     order: list[str] = []
     ways = {name: (lambda name=name: order.append(name)) for name in "ab"}

@@ -10,6 +10,8 @@ from sluice.grouping.planned import Planned
 from tests.bench import grouping_bars
 from tests.bench.outcome import Bar
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def quick() -> list[Bar]:

@@ -31,12 +31,12 @@ def candidates(key: int, count: int, workers: int, seed: int) -> list[int]:
     second = others[worker_of(mix(key, 2 * seed + 1), workers - 1)]
     order: list[int] = []
     worker = first
-    while len(order) < workers:
+    while len(order) < min(count, workers):
         if worker in order:
             worker = (worker + 1) % workers
         order.append(worker)
         worker = (worker + second - first) % workers
-    return order[:count]
+    return order
 
 
 class SpaceSaving:

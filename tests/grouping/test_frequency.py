@@ -38,6 +38,7 @@ def skewed(tuples: int, seed: int = 0, skew: float = 1.3) -> Hashes:
     return keys.astype(np.uint64)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(STREAMS, st.integers(1, 20), HALF_LIVES)
 def test_space_saving_equals_its_plain_version(keys: list[int], counters: int, half_life: int) -> None:
@@ -51,6 +52,7 @@ def test_space_saving_equals_its_plain_version(keys: list[int], counters: int, h
     assert state.total[0] == slow.total
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(STREAMS, st.sampled_from([1.0, 0.5, 0.13, 0.05]), HALF_LIVES)
 def test_lossy_counting_equals_its_plain_version(keys: list[int], epsilon: float, half_life: int) -> None:
@@ -64,6 +66,7 @@ def test_lossy_counting_equals_its_plain_version(keys: list[int], epsilon: float
         assert (state.total[0], state.bucket[0]) == (slow.total, slow.bucket)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(STREAMS, HALF_LIVES)
 def test_exact_equals_its_plain_version(keys: list[int], half_life: int) -> None:

@@ -84,6 +84,7 @@ def test_a_csv_file_has_every_batch_and_figure(tmp_path: Path) -> None:
     assert {"sources", "times", "state_kib", "boundary_ms"} <= set(rows[0])
 
 
+@pytest.mark.slow
 def test_plots_are_drawn(tmp_path: Path) -> None:
     found = lab(
         "grouping", "--strategy", "key,pkg", "--workers", "2,4", "--tuples", "500",

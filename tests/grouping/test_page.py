@@ -15,6 +15,8 @@ from sluice.grouping.lab.page import PAGE, PLOTS, render, write
 from sluice.grouping.lab.tables import Table, pivot, selected, shown
 from sluice.grouping.lab.trials import Row
 
+pytestmark = pytest.mark.slow
+
 MEASURED = {name: kept(name) for name in EXPERIMENTS}
 
 

@@ -150,6 +150,7 @@ def test_the_registry_costs_no_numba() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_loop_that_one_process_compiled_no_other_compiles() -> None:
     strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     code = (
@@ -160,6 +161,7 @@ def test_a_loop_that_one_process_compiled_no_other_compiles() -> None:
     assert python(code) == "1 0"
 
 
+@pytest.mark.slow
 def test_the_name_of_a_kernels_code_on_disk_changes_with_every_step_that_it_reaches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

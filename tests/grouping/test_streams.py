@@ -61,6 +61,7 @@ def test_zipf_falls_by_its_exponent() -> None:
     assert probabilities[0] / probabilities[99] == pytest.approx(100**1.5)
 
 
+@pytest.mark.slow
 def test_zipf_has_ten_million_keys() -> None:
     keys = streams.zipf(10_000, 0.0, 10_000_000, seed=1)
     assert len(np.unique(keys)) > 9_980  # of 10,000 even draws some five coincide

@@ -87,6 +87,7 @@ def test_many_values_are_within_the_error(shape: str, parts: int) -> None:
     assert state["kll"].nbytes < 12 << 10
 
 
+@pytest.mark.slow
 def test_a_thousand_small_batches() -> None:
     random = np.random.default_rng(5)
     own = np.floor(random.lognormal(8, 2, 40_000))
@@ -97,6 +98,7 @@ def test_a_thousand_small_batches() -> None:
     assert rank_error(state, own) < 0.01
 
 
+@pytest.mark.slow
 def test_the_same_batch_again_and_again() -> None:
     """What repeats has no independent errors; still they stay within what is stated."""
     own = np.random.default_rng(1).random(2_000)

@@ -336,6 +336,7 @@ def test_the_openapi_document_knows_what_a_task_is(client: TestClient, login: Lo
     assert named <= set(schemas)
 
 
+@pytest.mark.slow
 def test_airflow_finds_the_plugin_and_loads_no_api_with_it() -> None:
     import subprocess
     import sys

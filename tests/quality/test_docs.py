@@ -19,6 +19,8 @@ from sluice.settings import Settings
 from sluice.stack import jars
 from sluice.statistics.rowkey import RowKey
 
+pytestmark = pytest.mark.slow
+
 ALL = (*assets.STYLES, *assets.SCRIPTS, *assets.FONTS)
 TOPIC, DAY = "profiling_logs", date(2015, 5, 17)
 

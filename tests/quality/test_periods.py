@@ -1,5 +1,6 @@
 from datetime import UTC, date, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def test_a_day_in_berlin_is_shared_by_two_days_of_the_archive() -> None:
     assert first.days == [date(2026, 7, 1), date(2026, 7, 2)]
 
 
+@pytest.mark.slow
 @given(
     st.dates(date(1971, 1, 1), date(2037, 1, 1)),
     st.sampled_from([60, 900, 3600, 7200, 10_800, 43_200, 86_400, 7 * 86_400]),

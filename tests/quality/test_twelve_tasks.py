@@ -33,6 +33,8 @@ from sluice.tasks.lists import parse_lists
 from tests.quality.stores import StoredHBase, StoredHive
 from tests.statistics.engine_samples import records
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = ROOT / "include" / "examples"
 FIRST, DAYS, LINES = date(2026, 3, 28), 3, 9_000  # Berlin sets its clocks on the second of these days
 BEGIN = int(datetime(2026, 3, 28, tzinfo=UTC).timestamp()) * 1000

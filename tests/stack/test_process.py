@@ -70,8 +70,7 @@ def test_racing_starters_make_one_process(run: Path) -> None:
 def test_killed_child_is_reaped_and_dead(run: Path) -> None:
     record = process.start("p", SLEEP, run=run)
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not process.alive(record))
-    wait_for(lambda: not Path(f"/proc/{record.pid}").exists())
+    wait_for(lambda: not process.alive(record) and not Path(f"/proc/{record.pid}").exists())
     assert process.adopt("p", run) is None
 
 

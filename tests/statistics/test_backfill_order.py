@@ -11,6 +11,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from sluice.statistics.merge import merge
 from sluice.statistics.online import COMMITS_APART
 from sluice.statistics.schema import PARTIALS
 from tests.statistics.test_backfilled import DAY, Book, Cells, counted, fill, lines
+
+pytestmark = pytest.mark.slow
 
 APART = round(COMMITS_APART.total_seconds() * 1000)
 OLD = [lines([1, 2, 2], DAY), lines([2, 3], DAY + timedelta(days=1))]  # before the task's first commit

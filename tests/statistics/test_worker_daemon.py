@@ -18,6 +18,7 @@ print(*(each.read_text().strip() for each in pathlib.Path("/proc/self/task").glo
 """
 
 
+@pytest.mark.slow
 def test_a_fork_finds_no_pool_of_threads_begun() -> None:
     """A child has none of its parent's threads: a pool that had been used would never answer again."""
     done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)

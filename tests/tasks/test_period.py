@@ -173,6 +173,7 @@ def test_a_month_in_utc_is_counted_from_the_epoch() -> None:
     assert period.start(-1) == -period.ms
 
 
+@pytest.mark.slow
 def test_a_million_lines_and_every_year_there_is() -> None:
     events = np.linspace(0, LATEST, 1_000_000).astype(np.int64)
     starts = Period(86400, "Europe/Berlin").starts(events)
