@@ -21,7 +21,7 @@ from sluice.settings import Settings
 from sluice.stack.environment import environment, spark_home
 from sluice.storage import schema
 from tests.quality.two_layers import TwoLayers
-from tests.statistics.speed_driver import SpeedTest, access_lines, until
+from tests.statistics.speed_driver import STAMP, SpeedTest, access_lines, until
 
 pytestmark = pytest.mark.stack
 
@@ -109,12 +109,32 @@ def test_the_speed_layer_on_a_cluster(
     home.mkdir()
     speed = SpeedTest(stack, home)
     try:
-        speed.append(access_lines(2_000, seed=9))
+        status = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
+        client = {"delimiter": " ", "index": 0, "type": "text"}
+        clients = speed.apply("clients", period="1h", dimensions=[status], measure=client, metrics=["unique"])
+        lines = access_lines(2_000, seed=9)
+        speed.append(lines)
         with speed.running(PYSPARK_PYTHON=str(bare_python)):
             until(speed.caught_up)
         speed.check()
+        # A sketch's compiled kernels are there as well, where nothing was compiled before.
+        found = speed.results(clients)
+        assert {value for _, value in found} == {line.split()[8].decode() for line in lines}
+        for (start, value), estimate in found.items():
+            seen = {
+                line.split()[0] for line in lines if hour(line) == start and line.split()[8].decode() == value
+            }
+            assert estimate == pytest.approx(len(seen), rel=0.05)
     finally:
         speed.close()
+
+
+def hour(line: bytes) -> int:
+    """The hour that a line is of, in ms of the epoch."""
+    stamp = STAMP.search(line)
+    assert stamp
+    at = datetime.strptime(stamp[1].decode(), "%d/%b/%Y:%H:%M:%S %z")
+    return int(at.timestamp()) // 3600 * 3_600_000
 
 
 def test_the_nightly_batch_on_a_cluster(
