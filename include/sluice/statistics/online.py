@@ -373,6 +373,10 @@ def _run(lines: DataFrame, work: PartitionPass, known: pa.Table, dealt: bool) ->
     if dealt:
         lines = by_identity(lines)
     if work.routes is not None:
+        if dealt:
+            # A router goes by the order of its tuples, and a shuffle gives none. If Spark repeats a lost task
+            # of the first stage, each tuple must go where it went before, or a worker that is done lacks it.
+            lines = lines.sortWithinPartitions("partition", "offset")
         return Gathered.of(two_stages(lines, work, work.routes.workers))
 
     def function(batches: Any) -> Any:

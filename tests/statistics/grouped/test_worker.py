@@ -7,6 +7,7 @@ import pytest
 
 from sluice.settings import Limits
 from sluice.statistics.found import SENT_ARROW
+from sluice.statistics.grouped import routes as routes_module
 from sluice.statistics.grouped import worker as module
 from sluice.statistics.grouped.worker import WorkerPass
 from sluice.statistics.partition_pass import Gathered
@@ -52,16 +53,35 @@ class Lost(RuntimeError):
     pass
 
 
-def test_a_router_that_raises_fails_its_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_router_that_raises_fails_no_task(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     from sluice.grouping.routing import LoopRouter
 
     def lost(self: object, keys: object) -> None:
         raise Lost("no way")
 
+    slices = [[line(path=f"/{n}") for n in range(9)], [line()]]
+    tasks = by_version(TASKS)
+    routes = routes_of({(1, 1): tasks[1, 1]}, "pkg", workers=3, sources=2)
+    monkeypatch.setattr(LoopRouter, "route", lost)
+    found = two_stages(PLAN, routes, slices)
+    assert found.failed == {}
+    assert sorted(map(str, found.partials.to_pylist())) == sorted(
+        map(str, one_stage(PLAN, slices).partials.to_pylist())
+    )
+    assert found.routers.num_rows == 0  # nothing that went wrong is learnt from
+    assert "1v1: its lines go to workers by the hash" in caplog.text
+
+
+def test_tuples_that_cannot_be_sent_fail_their_task_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise Lost("no way")
+
     slices = [[line()], [line()]]
     tasks = by_version(TASKS)
-    routes = routes_of({(1, 1): tasks[1, 1]}, "pkg", workers=2, sources=2)
-    monkeypatch.setattr(LoopRouter, "route", lost)
+    routes = routes_of({(1, 1): tasks[1, 1]}, "key", workers=2, sources=2)
+    monkeypatch.setattr(routes_module, "payloads", lost)
     found = two_stages(PLAN, routes, slices)
     assert found.failed == {(1, 1): "Lost: no way"}
     assert [(row["task_id"], row["lines"]) for row in found.partials.to_pylist()] == [(2, 2)]

@@ -1,9 +1,14 @@
-"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it anew."""
+"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it anew.
+
+It is read on the driver after every batch, so it must cost next to nothing: as a rule a batch has one period
+of a task, its rows have a key each, and nothing has to be grouped.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +20,9 @@ from sluice.grouping.auto import top_share
 from sluice.metrics import COLUMNS
 from sluice.metrics.typing import Floats, Ints
 from sluice.statistics.grouped.spent import SPENT
-from sluice.statistics.partition_pass import Gathered
-from sluice.statistics.set_aside import Version, versions_of
+from sluice.statistics.groups import code
+from sluice.statistics.partition_pass import HOLDERS, Gathered
+from sluice.statistics.set_aside import Version
 
 #: Of a state that is no bytes: a number.
 _NUMBER_BYTES = 8
@@ -26,22 +32,43 @@ _NUMBER_BYTES = 8
 class TaskBatch:
     """One task's part of a batch.
 
-    keys, counts: its tuples by key, each key once. groups: keys by period. state: bytes of a group's partial
-    aggregate. spent: its rows of SPENT. routers: those that came back, by source. held: keys and the workers
-    that held them (`partition_pass.HOLDERS`).
+    partials: its merged partial aggregates, of each only its period, key, lines and bytes. spent: its rows of
+    SPENT. routers: those that came back, by source. held: keys and the workers that held them
+    (`partition_pass.HOLDERS`).
     """
 
-    keys: pa.Array
-    counts: Ints
-    groups: int
-    state: float
+    partials: pa.Table
     spent: pa.Table
     routers: Mapping[int, bytes]
     held: pa.Table
 
+    @cached_property
+    def by_key(self) -> tuple[pa.Array, Ints]:
+        """Its keys, each once, and how many tuples each has."""
+        keys, lines = _whole(self.partials.column("key")), _column(self.partials, "lines")
+        periods = _column(self.partials, "period_start")
+        if (periods == periods[0]).all():
+            return keys, lines
+        coded, distinct = code(keys)
+        return distinct, np.bincount(coded.codes, lines, coded.size).astype(np.int64)
+
+    @property
+    def counts(self) -> Ints:
+        return self.by_key[1]
+
     @property
     def tuples(self) -> int:
         return int(self.counts.sum())
+
+    @property
+    def groups(self) -> int:
+        """Series by period."""
+        return int(self.partials.num_rows)
+
+    @property
+    def state(self) -> float:
+        """Bytes of a series' partial aggregate."""
+        return float(_column(self.partials, "bytes").mean())
 
     @property
     def top(self) -> float:
@@ -56,8 +83,9 @@ class TaskBatch:
     @property
     def cost(self) -> float:
         """Seconds a tuple took to be aggregated."""
-        aggregated = self.spent.filter(pc.greater(self.spent.column("rows"), 0))
-        return float(_column(aggregated, "seconds").sum() / max(1, _column(aggregated, "tuples").sum()))
+        done = _column(self.spent, "rows") > 0
+        seconds, tuples = _column(self.spent, "seconds")[done], _column(self.spent, "tuples")[done]
+        return float(seconds.sum() / max(1, tuples.sum()))
 
     @property
     def widest(self) -> float:
@@ -79,30 +107,18 @@ class TaskBatch:
 
 def by_task(found: Gathered) -> dict[Version, TaskBatch]:
     """The tasks that counted a line in the batch."""
-    if not found.partials.num_rows:
-        return {}
+    read = found.partials.select(["task_id", "version", "period_start", "key", "lines"])
+    read = read.append_column("bytes", pa.array(_state_bytes(found.partials)))
     spent, routers, held = (_by_version(each) for each in (found.spent, found.routers, found.holders))
-    batches = {}
-    for version, own in _by_version(_by_key(found.partials)).items():
-        groups = int(pc.sum(own.column("lines_count")).as_py())
-        batches[version] = TaskBatch(
-            keys=own.column("key").combine_chunks(),
-            counts=_column(own, "lines_sum"),
-            groups=groups,
-            state=float(pc.sum(own.column("bytes_sum")).as_py()) / groups,
+    return {
+        version: TaskBatch(
+            partials=own,
             spent=spent.get(version, SPENT.empty_table()),
             routers={row["source"]: row["state"] for row in reversed(_rows(routers.get(version)))},
-            held=held.get(version, found.holders.slice(0, 0)),
+            held=held.get(version, HOLDERS.empty_table()),
         )
-    return batches
-
-
-def _by_key(partials: pa.Table) -> pa.Table:
-    """Tuples, groups and bytes of state by version and key."""
-    keys = ["task_id", "version", "key"]
-    table = partials.select([*keys, "lines"]).append_column("bytes", pa.array(_state_bytes(partials)))
-    grouped = table.group_by(keys, use_threads=False)
-    return grouped.aggregate([("lines", "sum"), ("lines", "count"), ("bytes", "sum")])
+        for version, own in _by_version(read).items()
+    }
 
 
 def _state_bytes(partials: pa.Table) -> Ints:
@@ -120,7 +136,20 @@ def _state_bytes(partials: pa.Table) -> Ints:
 
 
 def _by_version(table: pa.Table) -> dict[Version, pa.Table]:
-    return dict(versions_of(table)) if table.num_rows else {}
+    """Each version's rows."""
+    if not table.num_rows:
+        return {}
+    ids, versions = _column(table, "task_id"), _column(table, "version")
+    order = np.lexsort([versions, ids])
+    ids, versions = ids[order], versions[order]
+    begins = np.flatnonzero(np.append(True, (np.diff(ids) != 0) | (np.diff(versions) != 0)))
+    if (np.diff(order) != 1).any():
+        table = table.take(pa.array(order))
+    ends = np.append(begins[1:], len(order))
+    return {
+        (int(ids[begin]), int(versions[begin])): table.slice(begin, end - begin)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    }
 
 
 def _rows(table: pa.Table | None) -> list[dict[str, Any]]:
@@ -129,3 +158,7 @@ def _rows(table: pa.Table | None) -> list[dict[str, Any]]:
 
 def _column(table: pa.Table, name: str) -> npt.NDArray[Any]:
     return np.asarray(table.column(name))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

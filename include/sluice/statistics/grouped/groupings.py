@@ -44,9 +44,13 @@ class Groupings:
         self._tasks = {version: self._of(version) for version in tasks}
         found = {}
         for version, task in tasks.items():
-            own = self._tasks[version]
-            own.ask(task.spec.grouping or default or BY_DEFAULT)
-            if (route := own.route(sources)) is not None:
+            try:
+                self._tasks[version].ask(task.spec.grouping or default or BY_DEFAULT)
+                route = self._tasks[version].route(sources)
+            except Exception:
+                self._forget(version)
+                continue
+            if route is not None:
                 found[version] = route
         return Routes(self._workers, found) if found else None
 
@@ -61,16 +65,24 @@ class Groupings:
             try:
                 self._tasks[version].counted(batches[version])
             except Exception:
-                log.exception("task %dv%d: what was known for its grouping is forgotten", *version)
-                del self._tasks[version]
+                self._forget(version)
 
     def shown(self, topic: str, tasks: Mapping[Version, ActiveTask]) -> dict[str, dict[str, Any]]:
         """A `GroupingReport` of each task by label, as JSON takes it."""
-        return {
-            task.label: self._tasks[version].shown(task, topic)
-            for version, task in tasks.items()
-            if version in self._tasks
-        }
+        found = {}
+        for version, task in tasks.items():
+            if version not in self._tasks:
+                continue
+            try:
+                found[task.label] = self._tasks[version].shown(task, topic)
+            except Exception:
+                self._forget(version)
+        return found
+
+    def _forget(self, version: Version) -> None:
+        """Grouping raised; the task's lines are counted whatever it does."""
+        log.exception("task %dv%d: what was known for its grouping is forgotten", *version)
+        del self._tasks[version]
 
     def _of(self, version: Version) -> TaskGrouping:
         return self._tasks.get(version) or TaskGrouping(version[0], self._workers)

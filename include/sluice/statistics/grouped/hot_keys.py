@@ -44,8 +44,14 @@ class HotKeys:
         kept = 0.5 ** (1 / HALF_LIFE)
         self._counts, self._lost = self._counts * kept, self._lost * kept
         self._dropped, self._total = self._dropped * kept, self._total * kept + float(counts.sum())
-        top, unnamed = _largest(counts.astype(np.float64))
-        self._merge(keys.take(pa.array(top)), counts[top], unnamed)
+        unnamed = 0.0
+        if len(keys) > ROOM:
+            top, unnamed = _largest(counts.astype(np.float64))
+            keys, counts = keys.take(pa.array(top)), counts[top]
+        self._merge(keys, counts, unnamed)
+        if len(self._keys) <= ROOM:  # nothing is dropped but what the batch itself leaves out
+            self._dropped += unnamed
+            return
         most, _ = _largest(self._counts)
         dropped = np.ones(len(self._counts), bool)
         dropped[most] = False
@@ -67,20 +73,17 @@ class HotKeys:
         self._keys, self._counts, self._lost = distinct, merged, lost
 
     def top(self, number: int) -> list[HotKey]:
-        """The most frequent keys, of equal ones in the order of their names."""
+        """The most frequent keys; of those equal, as many as there is room for, by name."""
         if not self._total:
             return []
-        least = np.sort(self._counts)[-number:][0]
-        where = np.flatnonzero(self._counts >= least)
+        where = np.argsort(-self._counts, kind="stable")[:number]
         names = self._keys.take(pa.array(where)).to_pylist()
         shares, errors = self._counts[where] / self._total, self._lost[where] / self._total
         found = [HotKey(*each) for each in zip(names, shares.tolist(), errors.tolist(), strict=True)]
-        return sorted(found, key=lambda hot: (-hot.share, hot.key))[:number]
+        return sorted(found, key=lambda hot: (-hot.share, hot.key))
 
 
 def _largest(counts: Floats) -> tuple[Ints, float]:
-    """Where the ROOM largest counts are, and the largest of the others."""
-    if len(counts) <= ROOM:
-        return np.arange(len(counts)), 0.0
+    """Where the ROOM largest of more counts are, and the largest of the others."""
     order = np.argpartition(counts, len(counts) - ROOM)
     return order[-ROOM:], float(counts[order[:-ROOM]].max())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,12 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from sluice.metrics.typing import Hashes
 from sluice.statistics.found import SENT_ARROW, TUPLES
-from sluice.statistics.grouped.tuples import Tuples, payloads
+from sluice.statistics.grouped.tuples import Int32s, Tuples, payloads
 from sluice.statistics.set_aside import CAUGHT, Failures, Version, reason
 
 if TYPE_CHECKING:  # numba comes with it, for which an executor need not wait while nothing is routed
     from sluice.grouping.base import Cluster, Router, Strategy
+
+log = logging.getLogger(__name__)
 
 #: Routers as they are after a batch, for the driver to keep.
 ROUTERS = pa.schema(
@@ -83,7 +87,7 @@ class Sender:
         return self._routes.tasks.keys()
 
     def send(self, tuples: Iterable[Tuples], failed: Failures) -> Iterator[pa.RecordBatch]:
-        """Rows of SENT_ARROW; a task whose router raises is noted in `failed`."""
+        """Rows of SENT_ARROW; a task whose tuples cannot be sent is noted in `failed`."""
         for each in tuples:
             try:
                 messages = self._messages(each)
@@ -94,10 +98,18 @@ class Sender:
 
     def _messages(self, tuples: Tuples) -> list[tuple[int, bytes]]:
         """Workers and payloads."""
-        if tuples.version not in self._routers:
-            self._routers[tuples.version] = self._routes.tasks[tuples.version].router(self._source)
-        targets = self._routers[tuples.version].route(tuples.hashes)
-        return list(payloads(tuples, targets, self._routes.workers))
+        return list(payloads(tuples, self._targets(tuples.version, tuples.hashes), self._routes.workers))
+
+    def _targets(self, version: Version, hashes: Hashes) -> Int32s:
+        """Each tuple's worker; that of its key's hash where the strategy raises, for results depend on none."""
+        try:
+            if version not in self._routers:
+                self._routers[version] = self._routes.tasks[version].router(self._source)
+            return self._routers[version].route(hashes)
+        except CAUGHT:
+            log.exception("task %dv%d: its lines go to workers by the hash of their keys", *version)
+            self._routers.pop(version, None)
+            return (hashes % np.uint64(self._routes.workers)).astype(np.int32)
 
     def routers(self) -> pa.Table:
         """ROUTERS of the strategies that learn from what they route."""

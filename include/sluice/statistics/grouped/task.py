@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class TaskGrouping:
     def counted(self, batch: TaskBatch) -> None:
         """A batch was committed: learn from it how to group the next one."""
         self._at = datetime.now(UTC)
-        self._hot.add(batch.keys, batch.counts)
+        self._hot.add(*batch.by_key)
         self._load, self._held = None, None
         if self._strategy is not None:
             self._measure(batch)
@@ -155,8 +155,8 @@ class TaskGrouping:
         if self._strategy is None:
             return
         routers = [self._routers[source] for source in sorted(self._routers)]
-        counts = Counts(hash_keys(batch.keys), batch.counts)
-        self._strategy.boundary(routers, self._times.cluster, counts)
+        keys, counts = batch.by_key
+        self._strategy.boundary(routers, self._times.cluster, Counts(hash_keys(keys), counts))
 
     def _figures(self, batch: TaskBatch) -> Figures:
         combined = self._strategy is None
@@ -188,7 +188,8 @@ class TaskGrouping:
         found = []
         for hot in self._hot.top(HOT):
             values = [value[:CHARACTERS] for value in series_values(hot.key, dimensions)]
-            found.append({**asdict(hot), "key": values, "workers": self._holders(hot.key)})
+            workers = self._holders(hot.key)
+            found.append({"key": values, "share": hot.share, "error": hot.error, "workers": workers})
         return found
 
     def _holders(self, key: str) -> list[int]:

@@ -6,7 +6,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,13 +55,27 @@ class WorkerPass:
             yield worker.done()
 
 
+@dataclass
+class _Waiting:
+    """Tuples of a task that are not aggregated yet."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    tuples: int = 0
+    bytes: int = 0
+
+    def add(self, table: pa.Table) -> None:
+        self.tables.append(table)
+        self.tuples += table.num_rows
+        self.bytes += table.nbytes
+
+
 class Worker:
     """One worker and what was sent to it."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self._plan = {task.key: task for task in plan.tasks}
         self._limits, self._number = plan.limits, number
-        self._waiting: defaultdict[Version, list[pa.Table]] = defaultdict(list)
+        self._waiting: defaultdict[Version, _Waiting] = defaultdict(_Waiting)
         self._partials: defaultdict[Version, list[pa.Table]] = defaultdict(list)
         self._tuples: defaultdict[Version, int] = defaultdict(int)
         self._seconds: defaultdict[Version, float] = defaultdict(float)
@@ -72,11 +86,8 @@ class Worker:
         if version in self._failed:
             return
         waiting = self._waiting[version]
-        waiting.append(table)
-        if (
-            sum(each.num_rows for each in waiting) >= AGGREGATED_TUPLES
-            or sum(each.nbytes for each in waiting) >= AGGREGATED_BYTES
-        ):
+        waiting.add(table)
+        if waiting.tuples >= AGGREGATED_TUPLES or waiting.bytes >= AGGREGATED_BYTES:
             self._aggregate(version)
 
     def done(self) -> pa.RecordBatch:
@@ -108,10 +119,7 @@ class Worker:
         return merged
 
     def _aggregate(self, version: Version) -> None:
-        waiting = self._waiting.pop(version, [])
-        if not waiting or version in self._failed:
-            return
-        table = pa.concat_tables(waiting)
+        table = pa.concat_tables(self._waiting.pop(version).tables)
         began = time.perf_counter()
         try:
             self._partials[version].append(aggregated(self._plan[version], table, self._limits))
