@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ ROUTED = document(
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("SLUICE_INSTANCE", "test")
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     get_settings.cache_clear()
@@ -94,6 +95,7 @@ def test_explain_says_what_was_asked_decided_and_measured() -> None:
     assert 'asked      {"strategy": "planned", "half_life": 2.0}' in routed
     assert "1.00% in the last batch, 2.00% over the last hour, 50.00% at worst" in routed
     assert "0: 60.0%, 1: 40.0%" in routed
+    assert "as of      2026-11-21T10:00:00Z" in routed
 
 
 @pytest.mark.usefixtures("counted")

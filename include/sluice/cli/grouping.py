@@ -8,21 +8,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sluice.cli.format import Format, write
+from sluice.cli.grouping_text import explained, hot_keys
 
 if TYPE_CHECKING:
-    from sluice.statistics.grouped.report import DecisionReport, GroupingReport, HotKeyReport
+    from sluice.statistics.grouped.report import GroupingReport, HotKeyReport
 
 WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
-#: Workers whose loads are written out.
-_LOADS = 8
 
 app = typer.Typer(
     help="How tasks' lines are dealt out to workers, and why: explain, strategies.", no_args_is_help=True
@@ -55,7 +53,7 @@ def explain(
         return
     for number, report in enumerate(found):
         typer.echo("\n" * bool(number) + f"{report.task} ({report.label}, topic {report.topic})")
-        for title, text in _explained(report):
+        for title, text in explained(report):
             typer.echo(f"  {title:<11}{text}")
 
 
@@ -120,61 +118,12 @@ def _reports(name: str | None) -> list[GroupingReport]:
     return reports(progress_path(get_settings()), name)
 
 
-def _explained(report: GroupingReport) -> Iterator[tuple[str, str]]:
-    asked = report.asked if isinstance(report.asked, str) else json.dumps(report.asked)
-    yield "asked", asked
-    decision = report.decision
-    yield "grouped by", report.strategy + (f": {decision.reason}" if decision else "")
-    if report.error is not None:
-        yield "error", report.error
-    if decision is not None and decision.figures is not None:
-        yield from _measured(decision)
-    yield from _balance(report)
-
-
-def _measured(decision: DecisionReport) -> Iterator[tuple[str, str]]:
-    estimates = sorted(decision.estimates.items(), key=lambda each: each[1])
-    yield "a batch", ", ".join(f"{name} {seconds:.3g} s" for name, seconds in estimates) + " (estimated)"
-    figures = decision.figures
-    if figures is None:
-        return
-    distinct = figures.groups / max(1, figures.tuples)
-    yield "tuples", f"{figures.tuples:,} in {figures.groups:,} series ({distinct:.2%} distinct)"
-    yield "combined", f"{figures.rows:,.0f} partial aggregates of {figures.state:,.0f} bytes"
-    yield "cost", f"{figures.cost * 1e6:.3g} us a tuple"
-    yield "skew", f"{figures.top:.2%} for the hottest key, {figures.widest:.0%} for the largest source"
-
-
-def _balance(report: GroupingReport) -> Iterator[tuple[str, str]]:
-    if report.imbalance is None:
-        return
-    found = report.imbalance
-    worst = f"{found.hour:.2%} over the last hour, {found.worst:.2%} at worst"
-    yield "imbalance", f"{found.last:.2%} in the last batch, {worst}"
-    total = sum(each.tuples * each.time for each in report.load) or 1.0
-    busiest = sorted(report.load, key=lambda each: -each.tuples * each.time)
-    shown = [f"{each.worker}: {each.tuples * each.time / total:.1%}" for each in busiest[:_LOADS]]
-    more = len(busiest) - len(shown)
-    yield "load", ", ".join(shown) + (f" and {more} more workers" if more else "")
-
-
 def _print(found: list[GroupingReport], style: Format) -> None:
-    pairs = [(report, hot) for report in found for hot in report.hot]
     if style is Format.TABLE:
-        columns = ("task", "grouping", "key", "share", "error", "workers")
-        write(columns, [_row_for_people(*each) for each in pairs], style)
-        for report in found:
-            for title, text in _balance(report):
-                typer.echo(f"{report.task}: {title} {text}")
+        typer.echo(hot_keys(found), nl=False)
         return
     names = ("task", "id", "grouping", "key", "share", "error", "workers", "imbalance", "imbalance_hour")
-    write(names, [_row_for_programs(*each) for each in pairs], style)
-
-
-def _row_for_people(report: GroupingReport, hot: HotKeyReport) -> tuple[Any, ...]:
-    key = hot.key[0] if len(hot.key) == 1 else list(hot.key)
-    workers = ",".join(map(str, hot.workers)) or None
-    return report.task, report.strategy, key, f"{hot.share:.2%}", f"{hot.error:.2%}", workers
+    write(names, [_row_for_programs(report, hot) for report in found for hot in report.hot], style)
 
 
 def _row_for_programs(report: GroupingReport, hot: HotKeyReport) -> tuple[Any, ...]:

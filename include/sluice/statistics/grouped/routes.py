@@ -101,7 +101,7 @@ class Sender:
         return list(payloads(tuples, self._targets(tuples.version, tuples.hashes), self._routes.workers))
 
     def _targets(self, version: Version, hashes: Hashes) -> Int32s:
-        """Each tuple's worker; that of its key's hash where the strategy raises, for results depend on none."""
+        """Each tuple's worker; if the strategy raises, that of its key's hash: results depend on neither."""
         try:
             if version not in self._routers:
                 self._routers[version] = self._routes.tasks[version].router(self._source)
