@@ -62,8 +62,8 @@ def demo(
     Makes the instance `demo` anew (what it held before is deleted), starts every daemon, applies the tasks of
     include/examples, lets Airflow deploy Flume, the speed layer and the archiver, writes the log into two
     front-ends as web servers would, waits until every byte of it was counted, lets Airflow compute and
-    reconcile each of its days, and ends with tables of what was counted and of how lines were grouped, and the
-    same in var/demo/report.json. The platform stays up; `sluice down` stops it.
+    reconcile each of its days, and ends with tables of what was counted and how lines were grouped, and with
+    the same in var/demo/report.json. The platform stays up; `sluice down` stops it.
 
     Examples:
       sluice demo                           a sample log, or a generated one

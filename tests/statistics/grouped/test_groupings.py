@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -280,6 +282,38 @@ def test_whatever_goes_wrong_in_learning_the_batch_stays_counted(
     assert "task 1v1: what was known for its grouping is forgotten" in caplog.text
     assert groupings.shown("logs", there) == {}
     assert groupings.routes(there, None, [0, 1]) is not None  # and begins anew
+
+
+@pytest.mark.parametrize("step", ["route", "shown"])
+def test_whatever_goes_wrong_before_or_after_a_batch_the_task_is_combined(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: object, *_: object) -> None:
+        raise Forgetful
+
+    groupings, there = Groupings(2), tasks("key")
+    with monkeypatch.context() as patch:
+        patch.setattr(task_module.TaskGrouping, step, fail)
+        found, routes = batch(groupings, there)
+        assert (routes is None) == (step == "route")
+        assert groupings.shown("logs", there) == {}
+    assert sum(found.partials.column("lines").to_pylist()) == len(LINES)
+    batch(groupings, there)
+    assert report(groupings, there).strategy == "key"
+
+
+def test_a_key_of_several_periods_and_sources_is_one_key() -> None:
+    at = [datetime(2015, 5, 17, 10, minute, tzinfo=UTC) for minute in range(3)]
+    lines = [line(client=f"c{n % 7 * (n % 2)}", at=at[n % 3], status=str(n % 5)) for n in range(90)]
+    both = by_version(active(spec(dimensions=[CLIENT]), spec(name="other")))
+    found = by_task(one_stage(Plan.of(both.values(), Limits()), [lines[n::4] for n in range(4)]))
+    assert list(found) == [(1, 1), (2, 1)]
+    expected = [Counter(f"c{n % 7 * (n % 2)}" for n in range(90)), Counter(str(n % 5) for n in range(90))]
+    for own, counts in zip(found.values(), expected, strict=True):
+        keys, tuples = own.by_key
+        assert dict(zip(keys.to_pylist(), tuples.tolist(), strict=True)) == counts
+        assert own.groups > len(counts)
+        assert own.top == max(counts.values()) / 90
 
 
 def test_who_holds_a_key_is_known_of_routed_tasks_alone() -> None:

@@ -84,6 +84,16 @@ def test_lines_that_are_dealt_out_anew_are_routed_as_well(lines: DataFrame) -> N
     assert rows(_run(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
 
 
+def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeated(lines: DataFrame) -> None:
+    """A shuffle gives its lines in any order; a strategy that takes turns goes by nothing else."""
+    routes = routes_of(by_version(TASKS), "shuffle", workers=WORKERS, sources=len(SLICES))
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    last_first = lines.sortWithinPartitions("offset", ascending=False)
+    first, again = (_run(each, work, work.known, True) for each in (lines, last_first))
+    held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
+    assert held[0] == held[1]
+
+
 def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
     found = _run(lines, work, work.known, False)
