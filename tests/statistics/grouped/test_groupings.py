@@ -235,6 +235,27 @@ def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:
     assert np.bincount(targets, minlength=2)[0] / len(targets) == pytest.approx(0.75, abs=0.03)
 
 
+def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has seen it before: no plan knows it, and by its hash alone half of all lines had one worker."""
+    monkeypatch.setattr(task_module.WorkerTimes, "add", lambda *_: None)  # all alike: loads are tuples
+    groupings, there = Groupings(8), tasks("planned")
+    calm = [line(client=f"c{n % 1_000}") for n in range(20_000)]
+    sudden = [line(client="new" if n % 2 else f"c{n % 1_000}") for n in range(20_000)]
+    plan = Plan.of(there.values(), Limits())
+    uneven = []
+    for lines in (calm, calm, sudden):
+        routes = groupings.routes(there, None, range(2))
+        assert routes is not None
+        found = two_stages(plan, routes, [lines[::2] + lines[1::2][:5_000], lines[1::2][5_000:]])
+        groupings.counted(found)
+        balance = report(groupings, there).imbalance
+        assert balance is not None
+        uneven.append(balance.last)
+    assert uneven[1] < 0.1
+    assert uneven[2] < 0.5  # key grouping: more than 3
+    assert len(report(groupings, there).hot[0].workers) > 1
+
+
 def test_what_a_source_learnt_comes_back_and_goes_on() -> None:
     groupings, there = Groupings(4), tasks("w-choices")
     _, first = batch(groupings, there)
