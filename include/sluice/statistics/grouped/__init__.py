@@ -8,6 +8,6 @@ strategy: it decides where an accumulator adds a line, never what it adds.
 
 - `tuples`: what a source sends; `routes`: by which routers, made by the driver for a batch;
 - `worker`: the second stage; `spent`: what the stages say of the time that they took;
-- `groupings`: the driver's memory from batch to batch, with `times` and `hot_keys`;
+- `groupings`: the driver's memory from batch to batch, with `times`, `imbalances` and `hot_keys`;
 - `report`: what of it is shown.
 """

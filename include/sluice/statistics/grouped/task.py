@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +16,7 @@ from sluice.grouping.auto import COMBINE, Auto, Figures, rows_if_combined
 from sluice.metrics.typing import Floats, Ints
 from sluice.statistics.grouped.batches import TaskBatch
 from sluice.statistics.grouped.hot_keys import HotKeys
+from sluice.statistics.grouped.imbalances import Imbalances
 from sluice.statistics.grouped.report import CHARACTERS, HOT, LOADS
 from sluice.statistics.grouped.routes import Route, pickled, resume
 from sluice.statistics.grouped.times import WorkerTimes
@@ -28,27 +27,6 @@ from sluice.tasks.spec import ActiveTask
 
 if TYPE_CHECKING:
     from sluice.grouping.base import Router, Strategy
-
-HOUR = 3600.0
-
-
-@dataclass
-class _Imbalances:
-    """Those of the last hour: when, tuples, max / mean - 1."""
-
-    batches: deque[tuple[float, int, float]] = field(default_factory=deque)
-
-    def add(self, now: float, tuples: int, relative: float) -> None:
-        self.batches.append((now, tuples, relative))
-        while self.batches[0][0] < now - HOUR:
-            self.batches.popleft()
-
-    def shown(self) -> dict[str, float] | None:
-        if not self.batches:
-            return None
-        _, tuples, relative = (np.array(column) for column in zip(*self.batches, strict=True))
-        mean = float(np.average(relative, weights=np.maximum(tuples, 1)))
-        return {"last": float(relative[-1]), "hour": mean, "worst": float(relative.max())}
 
 
 class TaskGrouping:
@@ -66,7 +44,7 @@ class TaskGrouping:
         self._sources: list[int] = []
         self._error: str | None = None
         self._times, self._hot = WorkerTimes(self._workers), HotKeys()
-        self._imbalances = _Imbalances()
+        self._imbalances = Imbalances()
         self._load: tuple[Ints, Floats] | None = None
         self._held: pa.Table | None = None
         self._at: datetime | None = None
