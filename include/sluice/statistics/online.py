@@ -173,7 +173,12 @@ class MicroBatch:
             self._format = described
         if self._groupings is None:
             self._groupings = Groupings(self._settings.speed.workers or slots(lines))
-        routes = partial(self._groupings.routes, default=described.grouping, sources=sorted(map(int, end)))
+        routes = partial(
+            self._groupings.routes,
+            default=described.grouping,
+            sources=sorted(map(int, end)),
+            lines=sum(offset - self._position.get(partition, 0) for partition, offset in end.items()),
+        )
         clock.lap("tasks")
         attempt = partial(self._attempt, lines, clock, routes)
         (found, ledger, changes), tasks, aside = leaving_out(attempt, tasks)

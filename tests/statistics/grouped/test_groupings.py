@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.grouping.auto import PLANNED
+from sluice.grouping.auto import LEAST_TUPLES, PLANNED
 from sluice.grouping.planned import PlannedRouter
 from sluice.settings import Limits
 from sluice.statistics.grouped import task as task_module
@@ -219,6 +219,23 @@ def test_auto_goes_over_to_planned_and_begins_with_a_plan() -> None:
     assert hash_keys(pa.array(["hot"]))[0] in router.plan.keys  # it is known to be hot before it comes
     assert router.plan.expected == 100_000
     assert router.state.expected == 50_000
+
+
+def test_auto_spares_a_small_batch_the_second_stage_and_keeps_its_plan() -> None:
+    groupings, there = Groupings(8), tasks()
+    for _ in range(3):
+        groupings.routes(there, None, range(2))
+        groupings.counted(heavy())
+    assert groupings.routes(there, None, range(2), lines=LEAST_TUPLES - 1) is None
+    groupings.counted(gathered({"c1": 5}, spent((AT_SOURCE, 0, 5, 0.001, 1))))
+    assert report(groupings, there).imbalance is None
+    routes = groupings.routes(there, None, range(2), lines=LEAST_TUPLES)
+    assert routes is not None
+    router = routes.tasks[ONE].router(0)
+    assert isinstance(router, PlannedRouter)
+    assert router.plan.expected == 100_000  # five lines say nothing of the next batch
+    named = tasks("planned")
+    assert groupings.routes(named, None, range(2), lines=1) is not None
 
 
 def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:

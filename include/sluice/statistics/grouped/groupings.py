@@ -13,6 +13,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sluice.grouping.auto import LEAST_TUPLES
 from sluice.statistics.grouped.batches import by_task
 from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.grouped.task import TaskGrouping
@@ -36,17 +37,19 @@ class Groupings:
         tasks: Mapping[Version, ActiveTask],
         default: GroupingSpec | None = None,
         sources: Collection[int] = (),
+        lines: int = LEAST_TUPLES,
     ) -> Routes | None:
         """How the next batch is routed; None where nothing is. Versions that are not counted are forgotten.
 
-        default: the topic's, of tasks that name no strategy. sources: partitions of the topic.
+        default: the topic's, of tasks that name no strategy. sources: partitions of the topic. lines: of the
+        batch, at most.
         """
         self._tasks = {version: self._of(version) for version in tasks}
         found = {}
         for version, task in tasks.items():
             try:
                 self._tasks[version].ask(task.spec.grouping or default or BY_DEFAULT)
-                route = self._tasks[version].route(sources)
+                route = self._tasks[version].route(sources, lines)
             except Exception:
                 self._forget(version)
                 continue

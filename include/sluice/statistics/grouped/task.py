@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.grouping import strategy
-from sluice.grouping.auto import COMBINE, Auto, Figures, rows_if_combined
+from sluice.grouping.auto import COMBINE, LEAST_TUPLES, Auto, Figures, rows_if_combined
 from sluice.metrics.typing import Floats, Ints
 from sluice.statistics.grouped.batches import TaskBatch
 from sluice.statistics.grouped.hot_keys import HotKeys
@@ -40,6 +40,7 @@ class TaskGrouping:
         self._asked = BY_DEFAULT
         self._auto = Auto()
         self._strategy: Strategy | None = None  # None: combined
+        self._routed = False  # whether the batch under way is sent by it
         self._routers: dict[int, Router] = {}
         self._sources: list[int] = []
         self._error: str | None = None
@@ -55,10 +56,16 @@ class TaskGrouping:
             self._asked, self._auto = wanted, Auto()
             self._use(COMBINE if wanted.strategy == AUTO else wanted.strategy)
 
-    def route(self, sources: Collection[int]) -> Route | None:
-        """How these sources send the next batch's tuples; None where they aggregate them."""
+    def route(self, sources: Collection[int], lines: int) -> Route | None:
+        """How these sources send the tuples of the next batch, of so many lines; None where they aggregate.
+
+        A second stage takes a tenth of a second with next to nothing in it. Who asks for a strategy by name
+        gets it, but `auto` spares a batch that is too small to judge by.
+        """
         self._sources = sorted(sources)
-        if self._strategy is None or not self._made_routers():
+        spared = self._asked.strategy == AUTO and lines < LEAST_TUPLES
+        self._routed = not spared and self._made_routers()
+        if self._strategy is None or not self._routed:
             return None
         return Route(self._strategy, self._times.cluster, self._seed, pickled(self._routers))
 
@@ -67,7 +74,7 @@ class TaskGrouping:
         self._at = datetime.now(UTC)
         self._hot.add(*batch.by_key)
         self._load, self._held = None, None
-        if self._strategy is not None:
+        if self._routed:
             self._measure(batch)
             for source, state in batch.routers.items():
                 if source in self._routers:
@@ -78,7 +85,7 @@ class TaskGrouping:
             after = self._auto.observe(self._figures(batch)).strategy
             if after != before:
                 self._use(after)
-                if self._strategy is not None and self._made_routers():
+                if self._made_routers():
                     self._boundary(batch)  # it begins with a plan
 
     def shown(self, task: ActiveTask, topic: str) -> dict[str, Any]:
@@ -104,7 +111,7 @@ class TaskGrouping:
         self._strategy = None if made is None or made.combines else made
 
     def _made_routers(self) -> bool:
-        """Give each source a router; False if the strategy cannot do with so many workers."""
+        """Give each source a router; False without a strategy, or if it cannot do with so many workers."""
         if self._strategy is None:
             return False
         cluster = self._times.cluster
@@ -137,7 +144,7 @@ class TaskGrouping:
         self._strategy.boundary(routers, self._times.cluster, Counts(hash_keys(keys), counts))
 
     def _figures(self, batch: TaskBatch) -> Figures:
-        combined = self._strategy is None
+        combined = not self._routed
         # What a worker takes for a tuple has the finding of its series in it, which the model counts apart.
         cost = batch.cost if combined else max(0.0, batch.cost - self._auto.costs.take)
         return Figures(
