@@ -10,7 +10,7 @@ INSTALLED := .venv/.installed
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
 # Set up: each step only when what it is made from changed; a second run downloads nothing.
 setup: $(INSTALLED) ## everything that the rest needs: Python environment and the daemons' jars
@@ -53,6 +53,9 @@ test: setup lint ## everything, against the real stack in an instance of its own
 bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
 	@$(BIN)/python -m tests.bench
 
+bench-grouping: setup ## the bars of grouping alone, most of them in Spark (about 15 minutes)
+	@$(BIN)/python -m tests.bench grouping
+
 lab: $(INSTALLED) ## measure the strategies of grouping and write docs/grouping.md (some minutes)
 	@$(BIN)/sluice lab page
 
@@ -75,4 +78,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test bench lab lint format lock clean
+.PHONY: help setup demo up down fast test bench bench-grouping lab lint format lock clean

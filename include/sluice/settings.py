@@ -80,6 +80,7 @@ class Airflow(BaseModel):
 class Speed(BaseModel):
     trigger_seconds: float = Field(1.0, gt=0)
     max_offsets_per_trigger: int = Field(250_000, ge=1)
+    workers: int = Field(0, ge=0, le=1 << 16)  # of the tasks that are routed; 0: as many as run side by side
 
 
 class Archive(BaseModel):

@@ -1,4 +1,4 @@
-"""The Spark session that all contenders share: local[2], nothing but files."""
+"""The Spark session that all contenders share: local[2] unless a bench asks for more, nothing but files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ DRIVER_MEMORY = "6g"
 
 
 @contextmanager
-def session(name: str) -> Iterator[SparkSession]:
-    """Spark as the platform configures it, with memory enough for whatever is compared."""
+def session(name: str, cores: int = CORES) -> Iterator[SparkSession]:
+    """Spark as the platform configures it, with memory enough for whatever is compared.
+
+    cores: how many tasks run at a time, whatever the machine has.
+    """
     os.environ["POLARS_MAX_THREADS"] = "1"
     # Executors import this package too.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
@@ -47,7 +50,7 @@ def session(name: str) -> Iterator[SparkSession]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
     }
-    builder = SparkSession.builder.master(f"local[{CORES}]").appName(name)
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in config.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

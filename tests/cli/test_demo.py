@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, stretches, usable
+from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, groupings, stretches, usable
 from sluice.settings import ROOT
+from sluice.statistics.progress import Progress, progress_path
 from sluice.storage import postgres
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
+from tests.cli.test_grouping import ROUTED
 from tests.tasks.database import sqlite
 
 
@@ -59,6 +61,22 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
     empty.touch()
     with pytest.raises(NoLog, match="empty"):
         usable(empty, tmp_path)
+
+
+def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
+    settings: Any = SimpleNamespace(home=tmp_path)
+    assert groupings(settings) == []
+    progress = Progress(progress_path(settings))
+    progress.topic("logs", "starting")
+    assert groupings(settings) == []
+    progress.batch("logs", {}, grouping={"4v1": ROUTED})
+    assert [report.strategy for report in groupings(settings)] == ["planned"]
+
+
+def test_one_of_the_examples_is_routed_by_a_plan_and_the_others_are_left_to_auto() -> None:
+    tasks = parse_tasks((ROOT / "include" / "examples" / "twelve_tasks.yaml").read_text())
+    named = {task.name: task.grouping.strategy for task in tasks if task.grouping is not None}
+    assert named == {"pages_per_day": "planned"}
 
 
 def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(

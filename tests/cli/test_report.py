@@ -2,9 +2,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.cli.report import MetricTotal, Report, TaskReport, short
+from sluice.cli.report import HOT, MetricTotal, Report, TaskReport, short
+from sluice.grouping.auto import Auto
 from sluice.quality.agreement import how
 from sluice.quality.audit import Hops
+from sluice.statistics.grouped.report import GroupingReport
+from tests.cli.test_grouping import ROUTED, document
 
 HOPS = Hops(
     topic="logs", lines_read=10, kafka=12, doubled=2, online=9, archived=12, hive_raw=12, hive_unique=9,
@@ -74,6 +77,33 @@ def test_the_table_says_how_many_tasks_agree_and_by_which_rule() -> None:
     assert [how(name) for name in ("count", "sum", "unique", "p95", "top10")] == [
         "equal", "fractions to 1e-09", "equal", "within stated errors", "within stated errors",
     ]  # fmt: skip
+
+
+def test_it_shows_what_tasks_are_grouped_by_and_the_hot_keys_of_those_with_workers(tmp_path: Path) -> None:
+    hot = [{"key": [f"/{n}"], "share": 0.1, "error": 0, "workers": [0]} for n in range(9)]
+    unmeasured = document("small", decision=Auto().decision.document())
+    documents = [document("combined"), unmeasured, {**ROUTED, "hot": hot}]
+    found = replace(report(), grouping=[GroupingReport.model_validate(each) for each in documents])
+    lines = [line.split() for line in found.text().splitlines()]
+    header = next(n for n, cells in enumerate(lines) if cells[:3] == ["task", "asked", "grouping"])
+    assert lines[header][-3:] == ["combine_ms", "key_ms", "planned_ms"]
+    combined, small, routed = lines[header + 2 : header + 5]
+    assert combined[:7] == ["combined", "auto", "combine", "200000", "5000", "2.0", "30.0%"]
+    assert float(combined[7]) < float(combined[9]) < float(combined[8])  # the figures that auto went by
+    assert small == ["small", "auto", "combine", *"-------"]
+    assert (routed[0], routed[-8:]) == ("routed", ["planned", *"-------"])
+    assert ["routed", "planned", "/0", "10.00%", "0.00%", "0"] in lines
+    assert sum(line[:2] == ["routed", "planned"] for line in lines) == HOT  # of combined ones none
+    assert any(line[:4] == ["routed:", "imbalance", "1.00%", "in"] for line in lines)
+    found.write(tmp_path / "report.json")
+    written = json.loads((tmp_path / "report.json").read_text())["grouping"]
+    assert [each["task"] for each in written] == ["combined", "small", "routed"]
+    assert (written[2]["imbalance"]["hour"], len(written[2]["hot"])) == (0.02, 9)
+
+
+def test_without_anything_known_of_grouping_it_says_nothing_of_it() -> None:
+    assert report().document()["grouping"] == []
+    assert "planned_ms" not in report().text()
 
 
 def test_a_long_list_is_shown_by_its_beginning() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
+from tests.cli.test_grouping import document
 from tests.statistics.engine_samples import line
 from tests.tasks.database import sqlite
 
@@ -88,6 +90,8 @@ READS = [
     ("GET", "/tasks"),
     ("GET", "/tasks/hits"),
     ("GET", "/tasks/hits/history"),
+    ("GET", "/tasks/hits/grouping"),
+    ("GET", "/tasks/hits/hotkeys"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),
@@ -188,6 +192,9 @@ def test_several_tasks_at_once_all_or_nothing(client: TestClient, login: Login) 
     [
         ({**HITS, "period": "1y"}, ["/period"]),
         ({**HITS, "period": 60}, ["/period"]),
+        ({**HITS, "grouping": "fast"}, ["/grouping"]),
+        ({**HITS, "grouping": {"strategy": "planned", "half_life": 0}}, ["/grouping"]),
+        ({**HITS, "grouping": {"strategy": "planned", "<b>": 1}}, ["/grouping"]),
         (with_status(extract={"regex": "(?=x)"}), ["/dimensions/0/extract"]),
         (with_status(extract={"field": "colour"}), ["/dimensions/0/extract/field"]),
         (with_status(filter={"mode": "white", "set": "x"}), ["/dimensions/0/filter/set"]),
@@ -277,6 +284,35 @@ def test_a_trial_on_given_lines(client: TestClient, login: Login) -> None:
         "/task/dimensions/0/filter/set"
     ]
     assert problems(client.post(f"{API}/tasks/hits/test", json={"lines": ["x"] * 1001})) == ["/lines"]
+
+
+def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
+    from sluice.statistics.progress import Progress
+    from sluice_airflow.api import stores
+
+    path = tmp_path / "progress.json"
+    client.app.dependency_overrides[stores.progress] = lambda: path  # type: ignore[attr-defined]
+    login.as_("user")
+    asked = {"strategy": "planned", "half_life": 2.0}
+    made = client.put(f"{API}/tasks/hits", json={**HITS, "grouping": asked}).json()
+    assert made["task"]["grouping"] == asked
+    again = client.put(f"{API}/tasks/hits", json={**HITS, "grouping": "auto"}).json()
+    assert (again["version"], again["task"]["grouping"]) == (1, "auto")
+    assert client.put(f"{API}/topics/logs", json={"grouping": "kg2"}).json()["grouping"] == "kg2"
+
+    login.as_("viewer")
+    for part in ("grouping", "hotkeys"):
+        assert client.get(f"{API}/tasks/nothing/{part}").status_code == 404
+        early = client.get(f"{API}/tasks/hits/{part}")
+        assert (early.status_code, "has counted task 'hits' yet" in early.json()["detail"]) == (404, True)
+    hot = {"key": ["<script>", "\u0000"], "share": 0.5, "error": 0.0, "workers": [1]}
+    shown = document("hits", label=f"{made['id']}v1", hot=[hot])
+    older = document("hits", label=f"{made['id']}v0")
+    Progress(path).batch("logs", {}, grouping={"old": older, "new": shown})
+    answer = client.get(f"{API}/tasks/hits/grouping")
+    assert answer.headers["content-type"] == "application/json"
+    assert (answer.json()["strategy"], answer.json()["decision"]["figures"]["tuples"]) == ("combine", 200_000)
+    assert client.get(f"{API}/tasks/hits/hotkeys").json() == [hot]
 
 
 def test_live_lines_are_for_those_who_may_write(

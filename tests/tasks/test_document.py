@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from sluice.settings import ROOT
-from sluice.tasks import TasksRefused, TopicSpec, parse_tasks
+from sluice.tasks import GroupingSpec, TasksRefused, TopicSpec, parse_tasks
 
 # Nine lines that stand for 10^9 values.
 BOMB = "- &0 [0]\n" + "".join(f"- &{n} [{', '.join([f'*{n - 1}'] * 10)}]\n" for n in range(1, 10))
@@ -65,9 +65,11 @@ def examples_of_the_docs() -> list[str]:
 
 
 def test_the_examples_of_the_docs_are_tasks_and_topics() -> None:
-    first, second, topics = examples_of_the_docs()
+    first, second, topics, groupings = examples_of_the_docs()
     (task,) = parse_tasks(first)
     assert set(task.metrics) == {"count", "sum", "avg", "min", "max", "missing"}
     assert [TopicSpec.model_validate(each).name for each in yaml.safe_load(topics)] == ["shop", "proxy"]
     (by_sql,) = parse_tasks(second)
     assert by_sql.metrics == ("count", "p95")
+    named = [GroupingSpec.model_validate(each["grouping"]) for each in yaml.safe_load(groupings)]
+    assert [each.strategy for each in named] == ["planned", "planned"]

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sluice.quality.audit import Hops
     from sluice.settings import Settings
     from sluice.stack.airflow_api import Airflow, Run
+    from sluice.statistics.grouped.report import GroupingReport
 
 INSTANCE = "demo"
 TOPIC = "logs"
@@ -61,8 +62,8 @@ def demo(
     Makes the instance `demo` anew (what it held before is deleted), starts every daemon, applies the tasks of
     include/examples, lets Airflow deploy Flume, the speed layer and the archiver, writes the log into two
     front-ends as web servers would, waits until every byte of it was counted, lets Airflow compute and
-    reconcile each of its days, and ends with a table and the same in var/demo/report.json. The platform stays
-    up; `sluice down` stops it.
+    reconcile each of its days, and ends with tables of what was counted and how lines were grouped, and with
+    the same in var/demo/report.json. The platform stays up; `sluice down` stops it.
 
     Examples:
       sluice demo                           a sample log, or a generated one
@@ -143,6 +144,7 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         hops=hops,
         tasks=tasks,
         failures=failures,
+        grouping=groupings(settings),
         seconds=phases.seconds,
         peak_memory_bytes=memory.peak_bytes,
         urls=urls(settings),
@@ -236,6 +238,16 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
         return not waiting and hops.ok, text, hops
 
     return until_still(look_now, say, settings)
+
+
+def groupings(settings: Settings) -> list[GroupingReport]:
+    """What the speed layer says of its grouping, of each task; nothing if it was started anew since."""
+    from sluice.statistics.grouped.report import NothingCounted, reports
+    from sluice.statistics.progress import progress_path
+
+    with suppress(NothingCounted):
+        return reports(progress_path(settings))
+    return []
 
 
 def whole_audit(settings: Settings) -> Hops:

@@ -48,6 +48,12 @@ COMMANDS = {
     "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
     "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed of the lines, a team's own too."),
     "topics": Lazy("sluice.cli.topics", "app", "What the lines of a topic look like: their format and time."),
+    "grouping": Lazy(
+        "sluice.cli.grouping",
+        "app",
+        "How tasks' lines are dealt out to workers, and why: explain, strategies.",
+    ),
+    "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
     "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(

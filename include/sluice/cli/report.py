@@ -11,12 +11,16 @@ from typing import Any
 from sluice.cli.audit import hop_table, notes
 from sluice.cli.counted import Number, Value, counted, differences
 from sluice.cli.format import table
+from sluice.cli.grouping_text import decisions, hot_keys
 from sluice.quality.audit import Hops
 from sluice.settings import Settings
+from sluice.statistics.grouped.report import GroupingReport
 
 MIB = 1 << 20
 #: So many differing results are named; the number tells the rest.
 SHOWN = 10
+#: Hot keys of a task.
+HOT = 5
 #: So much is shown of a value that is a list.
 LONGEST = 120
 
@@ -62,6 +66,7 @@ class Report:
     peak_memory_bytes: int
     urls: Mapping[str, str]
     login: Mapping[str, str]
+    grouping: list[GroupingReport] = field(default_factory=list)
     agrees: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +81,7 @@ class Report:
             "tasks": [asdict(t) for t in self.tasks],
             "agrees": self.agrees,
             **({"problems": problems} if problems else {}),
+            "grouping": [report.model_dump(mode="json") for report in self.grouping],
             "seconds": {**self.seconds, "total": round(sum(self.seconds.values()), 1)},
             "peak_memory_bytes": self.peak_memory_bytes,  # the sum of all processes' PSS
             "urls": dict(self.urls),
@@ -102,7 +108,14 @@ class Report:
         lines += [f"DIFFERS: {example}\n" for t in self.tasks for example in t.examples]
         lines += [f"{note}\n" for note in notes(self.hops)]
         lines += [f"FAILED: {failure}\n" for failure in [*self.failures, *self.set_aside]]
-        return "\n".join(lines[:2]) + "\n" + "".join(lines[2:])
+        return "\n".join([*lines[:2], *self._grouping()]) + "\n" + "".join(lines[2:])
+
+    def _grouping(self) -> list[str]:
+        """What each task is grouped by and why, and the hottest keys of those that have workers."""
+        if not self.grouping:
+            return []
+        routed = [report for report in self.grouping if report.load]
+        return [decisions(self.grouping), *([hot_keys(routed, HOT)] if routed else [])]
 
 
 def compare_task(settings: Settings, name: str, error: str | None = None) -> TaskReport:

@@ -12,9 +12,9 @@ which of them takes this tuple (`selection`), and the load that a selection comp
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,17 @@ class Router(ABC):
     def nbytes(self) -> int:
         """Memory that this source's state takes."""
 
+    def carried(self) -> dict[str, Any]:
+        """What makes this router of a new one (`resume`): it goes to where tuples are routed, and comes back.
+
+        Plain data that can be pickled. Compiled loops are not part of it, as every process has its own.
+        """
+        return {name: value for name, value in vars(self).items() if not callable(value)}
+
+    def resume(self, carried: Mapping[str, Any]) -> None:
+        """Go on as the router did that `carried` is of; this one is of the same strategy and cluster."""
+        vars(self).update(carried)
+
 
 @dataclass(frozen=True)
 class Strategy(ABC):
@@ -101,6 +112,8 @@ class Strategy(ABC):
     name: ClassVar[str]
     #: Whether a source sends one partial result a key and batch instead of each tuple.
     combines: ClassVar[bool] = False
+    #: Whether a source's routing depends on earlier batches: its router must come back from where it routes.
+    learns: ClassVar[bool] = True
 
     @abstractmethod
     def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:

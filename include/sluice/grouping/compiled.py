@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -63,5 +62,6 @@ def _checksum(function: FunctionType) -> int:
     visit(function)
     checksum = 0
     for file in sorted(files):
-        checksum = zlib.crc32(Path(file).read_bytes(), checksum)
+        # By the loader: on the executors of a cluster this package is a zip.
+        checksum = zlib.crc32(cast("Any", __spec__).loader.get_data(file), checksum)
     return checksum

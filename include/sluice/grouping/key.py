@@ -30,6 +30,7 @@ _route = router_loop(_one, only)
 @dataclass(frozen=True)
 class Key(Strategy):
     name: ClassVar[str] = "key"
+    learns: ClassVar[bool] = False
 
     def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> Router:
         return LoopRouter(_route, Hashed.of(cluster, seed), own_counts(cluster, source))

@@ -8,9 +8,9 @@ and sends elsewhere what the plan could not know: what chance adds to a worker, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Planned(Strategy):
     """
 
     name: ClassVar[str] = "planned"
+    learns: ClassVar[bool] = False
 
     buckets: int = 8192
     grain: float = 1 / 16
@@ -118,6 +119,13 @@ class PlannedRouter(Router):
         targets = np.empty(len(keys), np.int32)
         route_planned(keys, targets, self.plan, self.state)
         return targets
+
+    def carried(self) -> dict[str, Any]:
+        """The plan alone: a source begins each batch anew, and the past is for who makes the next plan."""
+        return {"plan": self.plan, "expected": self.state.expected}
+
+    def resume(self, carried: Mapping[str, Any]) -> None:
+        self.adopt(self.past, carried["plan"], carried["expected"])
 
     @property
     def nbytes(self) -> int:

@@ -4,7 +4,8 @@ A batch is an offset range of each partition, beginning where the newest commit 
 
 1. takes the active tasks and compiles them to a plan: a changed task counts from this batch on; one that
    fails in 2 or 4 is left out, and both are done again for the others;
-2. makes one pass over the lines in the executors: doubles out, the rest to partial aggregates;
+2. makes one pass over the lines in the executors: doubles out, the rest to partial aggregates; for tasks
+   whose tuples are routed (`grouped`) workers make these in a second stage;
 3. checks the new byte intervals against the whole ledger, and repeats the pass with more knowledge if a
    double slipped through (it came from another partition, or from a file that was not at hand);
 4. merges the partial aggregates into the committed blocks of state;
@@ -27,7 +28,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -44,9 +45,13 @@ from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, period
 from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
 from sluice.statistics.faults import crash_point
+from sluice.statistics.found import FOUND, FOUND_ARROW
+from sluice.statistics.grouped.groupings import Groupings
+from sluice.statistics.grouped.job import slots, two_stages
+from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.offsets import TopicOffsets, TopicReplaced, starting_offsets
-from sluice.statistics.partition_pass import FOUND, FOUND_ARROW, Gathered, PartitionPass
+from sluice.statistics.partition_pass import Gathered, PartitionPass
 from sluice.statistics.plan import Plan
 from sluice.statistics.progress import Progress
 from sluice.statistics.results import results
@@ -106,6 +111,7 @@ class MicroBatch:
         self._committed_at = datetime.fromtimestamp(0, UTC)
         self._position: dict[str, int] = {}
         self._topic_id = ""
+        self._groupings: Groupings | None = None
         self._open: set[Version] = set()
         self._known: dict[Version, ActiveTask] = {}
 
@@ -162,10 +168,20 @@ class MicroBatch:
             for task in patiently(partial(self._tasks.active, self.topic), self._log.patience)
         }
         self._known |= tasks
+        described = patiently(partial(self._topics.get, self.topic), self._log.patience)
         if self._format is None or not self._seq:  # a topic may be described until its first lines count
-            self._format = patiently(partial(self._topics.get, self.topic), self._log.patience)
+            self._format = described
+        if self._groupings is None:
+            self._groupings = Groupings(self._settings.speed.workers or slots(lines))
+        routes = partial(
+            self._groupings.routes,
+            default=described.grouping,
+            sources=sorted(map(int, end)),
+            lines=sum(offset - self._position.get(partition, 0) for partition, offset in end.items()),
+        )
         clock.lap("tasks")
-        (found, ledger, changes), tasks, aside = leaving_out(partial(self._attempt, lines, clock), tasks)
+        attempt = partial(self._attempt, lines, clock, routes)
+        (found, ledger, changes), tasks, aside = leaving_out(attempt, tasks)
         seq = self._seq + 1
         pointers = self._state.write(seq, self.token, changes.blocks)
         clock.lap("blocks")
@@ -181,6 +197,8 @@ class MicroBatch:
         clock.lap("project")
         self._state.prune()
         clock.lap("prune")
+        self._groupings.counted(found)
+        clock.lap("grouping")
         lag = self._show()
         clock.lap("show")
         self._progress.batch(
@@ -194,6 +212,7 @@ class MicroBatch:
             blocks=len(pointers),
             results=written,
             committed_at=self._committed_at.isoformat(),
+            grouping=self._groupings.shown(self.topic, tasks),
             durations=clock.laps,
         )
 
@@ -226,7 +245,11 @@ class MicroBatch:
             self._gate.release()
 
     def _attempt(
-        self, lines: DataFrame, clock: _Clock, tasks: Mapping[Version, ActiveTask]
+        self,
+        lines: DataFrame,
+        clock: _Clock,
+        routes: Callable[[Mapping[Version, ActiveTask]], Routes | None],
+        tasks: Mapping[Version, ActiveTask],
     ) -> tuple[Gathered, ByteLedger, Changes]:
         """What the batch holds and what it changes; TasksFailed names tasks that it must be done without.
 
@@ -234,7 +257,8 @@ class MicroBatch:
         task that is set aside, and for every other task it is then none.
         """
         plan = Plan.of(tasks.values(), self._settings.limits, self._format)
-        found, ledger = gather(partial(_run, lines, plan, self.topic), self._ledger, self._recent)
+        work = PartitionPass(plan, self.topic, ByteLedger().to_table(), routes(tasks))
+        found, ledger = gather(partial(_run, lines, work), self._ledger, self._recent)
         clock.lap("pass")
         if found.failed:
             raise TasksFailed(found.failed)
@@ -349,14 +373,21 @@ def by_identity(lines: DataFrame) -> DataFrame:
     return lines.repartition(*values)
 
 
-def _run(lines: DataFrame, plan: Plan, topic: str, known: pa.Table, dealt: bool) -> Gathered:
-    work = PartitionPass(plan, topic, known)
+def _run(lines: DataFrame, work: PartitionPass, known: pa.Table, dealt: bool) -> Gathered:
+    work = replace(work, known=known)
+    if dealt:
+        lines = by_identity(lines)
+    if work.routes is not None:
+        if dealt:
+            # A router goes by the order of its tuples, and a shuffle gives none. If Spark repeats a lost task
+            # of the first stage, each tuple must go where it went before, or a worker that is done lacks it.
+            lines = lines.sortWithinPartitions("partition", "offset")
+        return Gathered.of(two_stages(lines, work, work.routes.workers))
 
     def function(batches: Any) -> Any:
         yield from work(batches)
 
-    found = (by_identity(lines) if dealt else lines).mapInArrow(function, FOUND)
-    return Gathered.of(found.toArrow())
+    return Gathered.of(lines.mapInArrow(function, FOUND).toArrow())
 
 
 class _Clock:

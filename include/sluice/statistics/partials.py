@@ -1,14 +1,16 @@
 """Lines to partial aggregates: extract, filter, group, accumulate, in one vectorised pass for all tasks.
 
 The same call serves both layers. What it computes depends on the lines and the plan alone, so any split of
-the lines into batches gives, once merged (`merge.py`), the same aggregates.
+the lines into batches gives, once merged (`merge.py`), the same aggregates. Of tasks that are *routed* it
+stops short of accumulating: their lines come out as tuples, which workers aggregate (`grouped`).
 """
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -17,15 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import Batch, Numbers, Texts
+from sluice.statistics.aggregation import Grouping, Shared, aggregate
 from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.extract import Bools, Lines, numbers, passing
+from sluice.statistics.grouped.spent import AT_SOURCE, Spent
+from sluice.statistics.grouped.tuples import Tuples
 from sluice.statistics.groups import Coded, Groups, Ints, code, group
 from sluice.statistics.parse import dead_reason, event_time
 from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
 from sluice.statistics.rowkey import escape_column
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.selector import Selector
-from sluice.statistics.set_aside import CAUGHT, Failures, reason, series_a_period
+from sluice.statistics.set_aside import CAUGHT, Failures, Version, reason, series_a_period
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
 
@@ -40,12 +45,21 @@ class Counted:
     event_ms: Ints  # per line; 0 where it has no time
     reason: pa.Array  # string per line: why it is a dead letter, null where it is not
     failed: Failures  # versions that could not be counted here, and are not in `partials`
+    tuples: Sequence[Tuples] = ()  # of the versions that are routed, instead of `partials`
+    spent: Sequence[Spent] = ()  # on aggregating the others
 
 
-def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
+def count(
+    records: pa.RecordBatch | pa.Table,
+    plan: Plan,
+    *,
+    routed: Collection[Version] = frozenset(),
+    source: int = 0,
+) -> Counted:
     """Unique RECORDS to partial aggregates: a line is either counted (event_ms says when) or has a reason.
 
     A dead line is counted by no task: too long, without a time, or with a dimension's value over the limit.
+    routed: versions whose lines are to come out as tuples. source: the number of who has these lines.
     """
     line = records.column("line")
     line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
@@ -61,42 +75,38 @@ def count(records: pa.RecordBatch | pa.Table, plan: Plan) -> Counted:
         Lines(kept, plan.fields, plan.topic),
         plan,
         event_ms[where],
-        np.asarray(records.column("partition"))[where],
-        np.asarray(records.column("offset"))[where],
+        partition=np.asarray(records.column("partition"))[where],
+        offset=np.asarray(records.column("offset"))[where],
+        routed=routed,
+        source=source,
     )
     table, long, failed = pass_.run()
     if long.any():
         reasons = np.array(dead.to_pylist(), object)
         reasons[where[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
         dead = pa.array(reasons, pa.string())
-    return Counted(table, event_ms, dead, failed)
-
-
-@dataclass(frozen=True)
-class _Grouping:
-    """The lines that a task counts (None: all of them), grouped by period and series."""
-
-    rows: Ints | None
-    groups: Groups
-    period_start: pa.Array
-    key: pa.Array
-
-
-@dataclass
-class _Shared:
-    """What tasks share that count the same lines in the same groups."""
-
-    grouping: _Grouping | None = None
-    batches: dict[object, Batch] = field(default_factory=dict)  # by measure
-    columns: dict[object, dict[str, pa.Array]] = field(default_factory=dict)  # by measure and accumulator
+    return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
 
 
 class _Pass:
     """One batch's work: values, selections, groups and accumulators are made once for all tasks."""
 
-    def __init__(self, lines: Lines, plan: Plan, event_ms: Ints, partition: Ints, offset: Ints) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        plan: Plan,
+        event_ms: Ints,
+        *,
+        partition: Ints,
+        offset: Ints,
+        routed: Collection[Version],
+        source: int,
+    ) -> None:
+        self.tuples: list[Tuples] = []
+        self.spent: list[Spent] = []
         self._lines, self._plan, self._event_ms = lines, plan, event_ms
         self._partition, self._offset = partition, offset
+        self._routed, self._source = routed, source
         self._long = np.zeros(len(event_ms), bool)
         self._ranges: dict[tuple[Range, ...], Bools | None] = {}
         self._passing: dict[Selection, Bools | None] = {}
@@ -120,7 +130,7 @@ class _Pass:
             alike[task.grouped_by].append(task)
         tables = []
         for some in alike.values():  # what only these share goes with them
-            shared = _Shared()
+            shared = Shared()
             done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
             tables += [table for table in done if table is not None]
         return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long, self._failed
@@ -148,30 +158,22 @@ class _Pass:
             hit = np.append(over.to_numpy(zero_copy_only=False), False)[values.codes]
             self._long |= hit if in_range is None else hit & in_range
 
-    def _task(self, task: TaskPlan, shared: _Shared) -> pa.Table:
+    def _task(self, task: TaskPlan, shared: Shared) -> pa.Table:
         if shared.grouping is None:
             shared.grouping = self._group(task)
         grouping = shared.grouping
-        size = grouping.groups.size
-        columns: dict[str, pa.Array] = {
-            "task_id": pa.array(np.full(size, task.task_id, np.int32)),
-            "version": pa.array(np.full(size, task.version, np.int32)),
-            "period_start": grouping.period_start,
-            "key": grouping.key,
-        }
-        for accumulator in task.accumulators:
-            measured = (task.measure, task.measure_type)
-            if (*measured, accumulator.name) not in shared.columns:
-                if measured not in shared.batches:
-                    shared.batches[measured] = self._batch(grouping, task)
-                shared.columns[(*measured, accumulator.name)] = accumulator.add(shared.batches[measured])
-            columns |= shared.columns[(*measured, accumulator.name)]
-        return pa.table(
-            [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in PARTIALS],
-            schema=PARTIALS,
-        )
+        if task.key in self._routed:
+            measure = None if task.measure is None else self._lines.values(task.measure)
+            self.tuples.append(Tuples.of(task, grouping, measure))
+            self.spent.append(Spent(*task.key, AT_SOURCE, self._source, len(self.tuples[-1]), 0.0, 0))
+            return PARTIALS.empty_table()
+        began = time.perf_counter()
+        table = aggregate(task, grouping, shared, partial(self._batch, grouping, task))
+        seconds, tuples = time.perf_counter() - began, len(grouping.groups.numbers)
+        self.spent.append(Spent(*task.key, AT_SOURCE, self._source, tuples, seconds, len(table)))
+        return table
 
-    def _batch(self, grouping: _Grouping, task: TaskPlan) -> Batch:
+    def _batch(self, grouping: Grouping, task: TaskPlan) -> Batch:
         groups, measure = grouping.groups, task.measure
         if measure is None:
             return Batch(groups.numbers, groups.size, None, grouping.rows)
@@ -185,7 +187,7 @@ class _Pass:
             found = self._numbers[measure]
         return Batch(groups.numbers, groups.size, found, grouping.rows, self._texts[measure])
 
-    def _group(self, task: TaskPlan) -> _Grouping:
+    def _group(self, task: TaskPlan) -> Grouping:
         masks = [self._in_range(task.ranges), None if not self._long.any() else ~self._long]
         restricting = [m for m in masks if m is not None]
         mask = np.logical_and.reduce(restricting) if restricting else None
@@ -193,7 +195,7 @@ class _Pass:
         rows, groups = self._select(task, mask, period)
         series_a_period(groups.codes[0], self._plan.limits.series)
         keys = [self._escaped(d.extract) for d in task.dimensions]
-        return _Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(keys, groups))
+        return Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(keys, groups))
 
     def _select(self, task: TaskPlan, mask: Bools | None, period: Coded) -> tuple[Ints | None, Groups]:
         """The lines that the task counts (None: all), and their groups by period and dimensions."""

@@ -1,7 +1,8 @@
 """What the executors do with a micro-batch: one pass over the lines of a Kafka partition, for all tasks.
 
-`PartitionPass` is the function of a `mapInArrow`; what it finds comes back as rows of (kind, Arrow IPC
-bytes), for one job must return tables of several shapes. `Gathered` is the driver's end.
+`PartitionPass` is the function of a `mapInArrow`; what it finds comes back in rows of several kinds
+(`found`). `Gathered` is the driver's end. Of tasks that are routed it sends tuples instead, to workers in a
+second stage (`grouped`).
 
 Which lines are doubles is decided here against the intervals of a few files only: what this partition itself
 brought, and the `known` ones that the driver sent. That is enough when no other file and no other partition
@@ -20,6 +21,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.statistics.found import (
+    COUNTS,
+    DAYS,
+    DEAD,
+    FAILED,
+    PARTIAL,
+    ROUTED,
+    ROUTERS,
+    SEEN,
+    SPENT,
+    rows_of,
+)
+from sluice.statistics.grouped import routes as routing
+from sluice.statistics.grouped import spent as spending
+from sluice.statistics.grouped.routes import Routes, Sender
+from sluice.statistics.grouped.spent import Spent
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import decode, identify
 from sluice.statistics.merge import merge_guarded
@@ -27,11 +44,6 @@ from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.set_aside import Failures, Version, from_table, to_table, without
-
-#: The schema of what the pass yields, for Spark.
-FOUND = "kind string, payload binary"
-FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
-PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
 
 # The engine's fixed cost is spread over so many lines, unless their bytes come first.
 PASS_LINES = 131_072
@@ -62,6 +74,7 @@ class PartitionPass:
     plan: Plan
     topic: str
     known: pa.Table  # intervals of ByteLedger.to_table, of few files
+    routes: Routes | None = None  # None: every task is aggregated here, and rows have no worker
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -70,11 +83,20 @@ class PartitionPass:
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
         records = doubled = dead = 0
         failed: Failures = {}
+        spent: list[Spent] = []
+        source, sender = 0, None
         for batch in together(batches):
             lines, ends = identify(decode(batch), self.topic)
+            if not records:  # a slice is a partition of the topic, but for one that was dealt out anew
+                source = lines.column("partition")[0].as_py()
+                sender = Sender(self.routes, source) if self.routes is not None else None
             unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))
-            counted = count(unique, self.plan.without(failed))
+            routed = sender.routed if sender is not None else ()
+            counted = count(unique, self.plan.without(failed), routed=routed, source=source)
             failed |= counted.failed
+            spent += counted.spent
+            if sender is not None:
+                yield from sender.send(counted.tuples, failed)
             alive = counted.reason.is_null()
             found[PARTIAL].append(counted.partials)
             found[DAYS].append(days(unique, counted.event_ms, alive))
@@ -91,11 +113,11 @@ class PartitionPass:
             found[PARTIAL] = [merged]
             failed |= unmerged
         found[FAILED].append(to_table(failed))
-        tables = [(kind, table) for kind, some in found.items() for table in some if table.num_rows]
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([kind for kind, _ in tables]), pa.array([to_ipc(t) for _, t in tables], pa.binary())],
-            schema=FOUND_ARROW,
-        )
+        found[SPENT].append(spending.to_table(spent))
+        if sender is not None:
+            found[ROUTERS].append(sender.routers())
+        tables = ((kind, table) for kind, some in found.items() for table in some)
+        yield rows_of(tables, source % self.routes.workers if self.routes is not None else None)
 
     def _claim(self, known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Any) -> Any:
         """Which lines come for the first time; from now on they have been seen."""
@@ -155,11 +177,10 @@ def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
-def to_ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+#: Which worker holds a partial aggregate of which key of which task.
+HOLDERS = pa.schema(
+    [("task_id", pa.int32()), ("version", pa.int32()), ("key", pa.string()), ("worker", pa.int32())]
+)
 
 
 @dataclass(frozen=True)
@@ -172,15 +193,25 @@ class Gathered:
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # records, doubled, counted, dead
     failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
+    # What grouping learns from: times by task and place, routers as they are now, and who holds which key.
+    spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
+    routers: pa.Table = field(default_factory=routing.ROUTERS.empty_table)
+    holders: pa.Table = field(default_factory=HOLDERS.empty_table)
 
     @classmethod
     def of(cls, rows: pa.Table) -> Gathered:
-        """From the rows of `FOUND` that the passes yielded."""
+        """From the rows that the passes, or the workers of the second stage, yielded."""
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        for kind, payload in zip(rows.column("kind").to_pylist(), rows.column("payload"), strict=True):
-            found[kind].append(pa.ipc.open_stream(payload.as_buffer()).read_all())
+        holders = [HOLDERS.empty_table()]
+        workers = rows.column("worker").to_pylist() if "worker" in rows.column_names else [None] * len(rows)
+        kinds = rows.column("kind").to_pylist()
+        for kind, payload, worker in zip(kinds, rows.column("payload"), workers, strict=True):
+            table = pa.ipc.open_stream(payload.as_buffer()).read_all()
+            found[kind].append(table)
+            if kind == ROUTED:
+                holders.append(_held(table, worker))
         failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
-        partials = pa.concat_tables([PARTIALS.empty_table(), *found[PARTIAL]])
+        partials = pa.concat_tables([PARTIALS.empty_table(), *found[PARTIAL], *found[ROUTED]])
         merged, unmerged = merge_guarded(without(partials, failed))
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
@@ -198,7 +229,15 @@ class Gathered:
                 "dead": sums["dead"],
             },
             failed=failed | unmerged,
+            spent=pa.concat_tables([spending.SPENT.empty_table(), *found[SPENT]]),
+            routers=pa.concat_tables([routing.ROUTERS.empty_table(), *found[ROUTERS]]),
+            holders=pa.concat_tables(holders).combine_chunks(),  # a copy: the states may be large
         )
+
+
+def _held(partials: pa.Table, worker: int) -> pa.Table:
+    names = partials.select(["task_id", "version", "key"])
+    return names.append_column("worker", pa.array([worker] * len(names), pa.int32())).cast(HOLDERS)
 
 
 def _sum_days(tables: Sequence[pa.Table]) -> pa.Table:

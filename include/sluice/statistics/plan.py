@@ -60,6 +60,11 @@ class TaskPlan:
     ranges: tuple[Range, ...] | None  # None: every line of the batch
 
     @property
+    def key(self) -> tuple[int, int]:
+        """Task id and version."""
+        return self.task_id, self.version
+
+    @property
     def grouped_by(self) -> object:
         """What two tasks that are equal in it count in the same groups."""
         return self.ranges, self.period, self.dimensions, self.where

@@ -5,9 +5,11 @@
     {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
                          "doubled": 0, "counted": 9999, "dead": 1, "lag": 0, "tasks": ["1v1", ...],
+                         "grouping": {"1v1": {"strategy": "combine", ...}, ...},
                          "durations": {"pass": 180, "merge": 20, ...}, "batch_at": ..., "errors": [...]}}}
 
-`records` and the other counts are sums since the start; `durations` are those of the newest batch, in ms.
+`records` and the other counts are sums since the start; `durations` are those of the newest batch, in ms;
+`grouping` is `grouped.report`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Compile the kernels of engine and metrics before a batch needs them: python -m sluice.statistics.warm
+"""Compile the kernels of engine, metrics and grouping before a batch needs them:
+python -m sluice.statistics.warm
 
 numba keeps the code on disk. Without this the first large batch on a machine takes some seconds longer.
 """
@@ -11,6 +12,9 @@ import time
 import numpy as np
 import pyarrow as pa
 
+from sluice.grouping import strategy
+from sluice.grouping.auto import KEY, PLANNED
+from sluice.grouping.base import Cluster, Counts
 from sluice.settings import Limits
 from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.merge import merge
@@ -32,7 +36,7 @@ _TASK = {
 
 
 def warm() -> None:
-    """Count made-up lines in two batches, merge them, and ask for results."""
+    """Count made-up lines in two batches, merge them, ask for results, group by what `auto` may choose."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = Plan.of([task], Limits())
     lines = [
@@ -48,6 +52,17 @@ def warm() -> None:
     )
     parts = [count(batch, plan).partials for _ in range(2)]
     results(merge(pa.concat_tables(parts)), {(task.task_id, task.version): task})
+    _group()
+
+
+def _group() -> None:
+    cluster, keys = Cluster.alike(2), np.arange(1_000, dtype=np.uint64)
+    for name in (KEY, PLANNED):
+        made = strategy(name)
+        router = made.router(cluster)
+        for _ in range(2):
+            router.route(keys)
+            made.boundary([router], cluster, Counts.of(keys))
 
 
 if __name__ == "__main__":

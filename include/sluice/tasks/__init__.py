@@ -1,6 +1,7 @@
 """What users ask to be counted."""
 
 from sluice.tasks.document import parse_documents, parse_tasks
+from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.period import Period
 from sluice.tasks.problem import Problem, TasksRefused, explain
 from sluice.tasks.spec import ActiveTask, TaskSpec
@@ -8,6 +9,7 @@ from sluice.tasks.topic import TimeSpec, TopicSpec, check_task
 
 __all__ = [
     "ActiveTask",
+    "GroupingSpec",
     "Period",
     "Problem",
     "TaskSpec",

@@ -31,7 +31,7 @@ def compare(old: TaskSpec | None, new: TaskSpec, version: int) -> Diff:
             _lines(before),
             _lines(after),
             f"{new.name} version {version}" if old else "/dev/null",
-            f"{new.name} version {version + 1}",
+            f"{new.name} version {version if old and new.counts_as(old) else version + 1}",
             n=2,
             lineterm="",
         )

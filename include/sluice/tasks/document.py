@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import AfterValidator, StringConstraints, ValidationError
 
+from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.model import Model, Name
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, TasksRefused, explain
@@ -101,11 +102,14 @@ def parse_documents(documents: list[Any]) -> list[TaskSpec]:
 
 
 class _SqlTask(Model):
-    """A task that is written as SQL: the SELECT says all but its name and, perhaps, its time zone."""
+    """A task that is written as SQL: the SELECT says all but its name and, perhaps, its time zone and how
+    it is grouped.
+    """
 
     name: Name
     sql: Annotated[str, StringConstraints(max_length=MAX_SQL)]
     timezone: Annotated[str, AfterValidator(check_zone)] = UTC
+    grouping: GroupingSpec | None = None
 
 
 def _spec(document: Any, pointer: str) -> TaskSpec:
@@ -119,6 +123,7 @@ def _spec(document: Any, pointer: str) -> TaskSpec:
 
     task = _SqlTask.model_validate(document)
     try:
-        return compile_sql(task.name, task.sql, task.timezone)
+        spec = compile_sql(task.name, task.sql, task.timezone)
     except SqlRefused as refused:
         raise TasksRefused([Problem(f"{pointer}/sql", str(refused))]) from None
+    return spec.model_copy(update={"grouping": task.grouping})

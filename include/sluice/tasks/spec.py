@@ -14,6 +14,7 @@ counted in the series named by the values of its dimensions, in the period that 
         - {name: client, extract: {delimiter: " ", index: 0}}
       measure: {delimiter: " ", index: 9, type: number}
       metrics: [count, sum, avg, min, max, missing]
+      grouping: auto                                # how lines are dealt out to workers; changes no result
 
 A line from which a dimension or a condition extracts nothing (too few fields, no match) is not counted by
 that task. A line without a measure ("-", nothing, no finite decimal number) is counted, and `missing` says
@@ -31,6 +32,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from sluice.metrics import metric
 from sluice.tasks.expressions import MAX_PATTERN
 from sluice.tasks.extract import MAX_INDEX, MAX_VALUES, Extract, Filter
+from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.model import Model, Name, TopicName
 from sluice.tasks.period import Period, parse_period
 from sluice.tasks.topic import TimeSpec, TopicSpec
@@ -69,7 +71,7 @@ class Measure(Extract):
 
 
 class TaskSpec(Model):
-    """One statistics task. Two specs that are equal count the same.
+    """One statistics task. Two specs that are equal count the same (`counts_as`).
 
     A task that was written as SQL keeps its text in `sql`; the compiled fields beside it are what counts.
     """
@@ -82,6 +84,7 @@ class TaskSpec(Model):
     dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=MAX_DIMENSIONS)] = ()
     measure: Measure | None = None
     metrics: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_METRICS)]
+    grouping: GroupingSpec | None = None  # None: as the topic says
     sql: Annotated[str, StringConstraints(max_length=MAX_SQL)] | None = None  # what it was compiled from
 
     @field_validator("period")
@@ -150,6 +153,10 @@ class TaskSpec(Model):
         filters = (*(c.filter for c in self.where), *(d.filter for d in self.dimensions))
         return frozenset(f.set for f in filters if f is not None and f.set is not None)
 
+    def counts_as(self, other: Self) -> bool:
+        """Whether both count the same, by whatever grouping: then they are one version."""
+        return self.model_copy(update={"grouping": None}) == other.model_copy(update={"grouping": None})
+
     def with_sets(self, lists: Mapping[str, tuple[str, ...]]) -> Self:
         """The task with the values of the lists in place of their names, as the engine takes it."""
         if not self.sets:
@@ -172,7 +179,7 @@ class TaskSpec(Model):
         document = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         if self.sql is None:
             return document
-        return {key: document[key] for key in ("name", "timezone", "sql") if key in document}
+        return {key: document[key] for key in ("name", "timezone", "grouping", "sql") if key in document}
 
 
 @dataclass(frozen=True)
@@ -199,6 +206,7 @@ __all__ = [
     "Dimension",
     "Extract",
     "Filter",
+    "GroupingSpec",
     "Measure",
     "TaskSpec",
     "TimeSpec",

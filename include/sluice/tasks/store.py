@@ -1,6 +1,7 @@
 """The tasks that are counted, with every version that ever was, in PostgreSQL.
 
-A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. Deleting
+A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. (How a
+version's lines are grouped is no part of what it counts, and may change.) Deleting
 a task ends its newest version; its rows stay, for its results carry its id. A task that is paused, or was set
 aside because it failed, is not counted until somebody resumes it: the same version then counts on, over a new
 range of offsets.
@@ -44,7 +45,7 @@ class TaskStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        # A version never changes, so what `active` read once it need not parse again with each batch.
+        # What a version counts never changes: what `active` read once it need not parse with each batch.
         self._read: dict[str, dict[tuple[int, int], ActiveTask]] = {}
 
     def apply(self, specs: Sequence[TaskSpec], user: str) -> _Changes:
@@ -166,7 +167,7 @@ class TaskStore:
             rows = {(row.id, row.version): row for row in connection.execute(query)}
             new = []
             for (task_id, version), row in rows.items():
-                if (task_id, version) in known:
+                if (old := known.get((task_id, version))) and _grouping(old.spec) == row.spec.get("grouping"):
                     continue
                 try:
                     new.append(((task_id, version), TaskSpec.model_validate(row.spec), row.sets))
@@ -211,6 +212,9 @@ class TaskStore:
             return Change(spec.name, "created", task_id, 1)
         if task.spec == spec:
             return Change(spec.name, "unchanged", task.task_id, task.version)
+        if spec.counts_as(task.spec):
+            versions.regroup(connection, task, spec, by=user)
+            return Change(spec.name, "changed", task.task_id, task.version)
         why = ", ".join(changed_fields(task.spec, spec))
         version = versions.advance(connection, task, spec, pins, by=user, why=why)
         return Change(spec.name, "changed", task.task_id, version)
@@ -237,6 +241,11 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
     if problems:
         raise TasksRefused(problems)
     return pins
+
+
+def _grouping(spec: TaskSpec) -> object:
+    """As the version's document has it."""
+    return None if spec.grouping is None else spec.grouping.document()
 
 
 def _unstorable(spec: TaskSpec) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sluice.tasks.extract import MAX_FIELD, MAX_INDEX, Extract
+from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.model import Model, TopicName
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem
@@ -111,6 +112,8 @@ class TopicSpec(Model):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=16)] | None = None
     columns: Annotated[tuple[_Column, ...], Field(strict=False, max_length=MAX_INDEX + 1)] = ()
     time: TimeSpec | None = None
+    #: Of its tasks that name none; it may change at any time, for lines are read the same.
+    grouping: GroupingSpec | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -138,6 +141,10 @@ class TopicSpec(Model):
             if problem:
                 raise ValueError(f"time: {problem}")
         return self
+
+    def reads_as(self, other: Self) -> bool:
+        """Whether both read the same lines alike."""
+        return self.model_copy(update={"grouping": None}) == other.model_copy(update={"grouping": None})
 
     def index(self, field: str) -> int:
         """The place of a named column in a delimited line, from 0."""

@@ -1,7 +1,7 @@
 """What the lines of each topic look like, as users told it.
 
 Both layers must parse the same lines alike, so a topic's format is settled by its first line: after that a
-different one needs a new topic.
+different one needs a new topic. How its lines are grouped may change at any time.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class TopicStore:
         before = TopicSpec(name=spec.name) if row is None else TopicSpec.model_validate(row.spec)
         if before == spec and row is not None:
             return "unchanged"
-        if before != spec:
+        if not spec.reads_as(before):
             if _has_lines(connection, spec.name):
                 raise TopicInUse(spec.name)
             _check_tasks(connection, spec)

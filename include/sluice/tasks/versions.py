@@ -1,7 +1,7 @@
 """Tasks and their versions as rows of PostgreSQL: what the stores of tasks and of value lists share.
 
 A change never edits a version: it adds one. Which values a filter's list had is part of the version (`sets`),
-so a version means the same for ever.
+so a version means the same for ever. Only how its lines are grouped may change, for no result depends on it.
 """
 
 from __future__ import annotations
@@ -182,6 +182,19 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
     add_version(connection, (task.task_id, version), spec, pins, by)
     record(connection, (task.task_id, version), "changed", by, why)
     return version
+
+
+def regroup(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str) -> None:
+    """Group the same version by another strategy from the next batch on; `spec` counts as the task's does.
+
+    It is kept in the version's document, as the rest of the task: what was written is what is shown.
+    """
+    connection.execute(
+        sa.update(_versions)
+        .where(_versions.c.task_id == task.task_id, _versions.c.version == task.version)
+        .values(spec=spec.model_dump(mode="json", exclude_none=True))
+    )
+    record(connection, task.key, "changed", by, "grouping")
 
 
 def record(connection: sa.Connection, key: Key, action: str, user: str, detail: str = "") -> None:

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 
+from sluice.statistics.grouped.report import NothingCounted
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import UnknownTask
@@ -21,6 +22,7 @@ _STATUS: dict[type[Exception], int] = {
     UnknownTask: NOT_FOUND,
     UnknownList: NOT_FOUND,
     TopicMissing: NOT_FOUND,
+    NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
     TopicInUse: CONFLICT,
 }

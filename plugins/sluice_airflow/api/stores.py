@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import sqlalchemy as sa
 from fastapi import Depends
 
 from sluice.settings import get_settings
+from sluice.statistics.progress import progress_path
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
@@ -34,6 +36,12 @@ def topic_store(database: Database) -> TopicStore:
     return TopicStore(database)
 
 
+def progress() -> Path:
+    """The file in which the running speed layer says how it does."""
+    return progress_path(get_settings())
+
+
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
+Progress = Annotated[Path, Depends(progress)]

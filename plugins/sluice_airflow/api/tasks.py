@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Body, HTTPException, Response, status
 
 from sluice.settings import get_settings
+from sluice.statistics.grouped.report import GroupingReport, HotKeyReport, NothingCounted, reports
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.store import TaskStore
 from sluice.tasks.trial import failure, trial
@@ -16,7 +18,7 @@ from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
 from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
 from sluice_airflow.api.security import Reader, Writer, may
-from sluice_airflow.api.stores import Tasks
+from sluice_airflow.api.stores import Progress, Tasks
 
 router = APIRouter(tags=["tasks"])
 
@@ -79,6 +81,18 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
     return [HistoryOut.model_validate(asdict(entry)) for entry in tasks.history(name)]
 
 
+@router.get("/tasks/{name}/grouping")
+def task_grouping(name: str, user: Reader, tasks: Tasks, progress: Progress) -> GroupingReport:
+    """How the task's lines are dealt out to workers, why, and how even that is."""
+    return _report(name, tasks, progress)
+
+
+@router.get("/tasks/{name}/hotkeys")
+def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: Progress) -> tuple[HotKeyReport, ...]:
+    """The task's most frequent keys, over its last batches."""
+    return _report(name, tasks, progress).hot
+
+
 @router.post("/tasks/{name}/test")
 def test_task(name: str, user: Reader, tasks: Tasks, wanted: TrialIn) -> TrialOut:
     """Try a task on lines."""
@@ -135,6 +149,14 @@ def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) ->
         lines = [line.encode("utf-8", "surrogatepass") for line in wanted.lines]
     tried = trial(resolved, topic, lines)
     return TrialOut(lines=tried, error=failure(resolved, topic, lines))
+
+
+def _report(name: str, tasks: TaskStore, progress: Path) -> GroupingReport:
+    task = tasks.get(name)  # a name that there never was is told from one that is not counted yet
+    found = [report for report in reports(progress, name) if report.label == task.label]
+    if not found:
+        raise NothingCounted(name)
+    return found[0]
 
 
 def _at_task(refused: TasksRefused) -> TasksRefused:

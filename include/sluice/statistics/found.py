@@ -1,0 +1,43 @@
+"""What a batch's stages find, as rows of (kind, Arrow IPC bytes): one job returns tables of several shapes.
+
+Between two stages, and after the second, a row has a worker as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+#: The schema of what a single stage yields, for Spark and for Arrow.
+FOUND = "kind string, payload binary"
+FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+#: The same where workers are: who a row is for or, of ROUTED, by whom it was made.
+SENT = f"{FOUND}, worker int"
+SENT_ARROW = FOUND_ARROW.append(pa.field("worker", pa.int32()))
+
+PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
+#: Of the tasks that are routed: what is sent, what workers made of it, and routers as they are afterwards.
+TUPLES, ROUTED, ROUTERS = "tuples", "routed", "routers"
+SPENT = "spent"
+
+
+def to_ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def rows_of(tables: Iterable[tuple[str, pa.Table]], worker: int | None = None) -> pa.RecordBatch:
+    """The tables that have rows as rows of FOUND_ARROW, or of SENT_ARROW for a worker."""
+    found = [(kind, to_ipc(table)) for kind, table in tables if table.num_rows]
+    columns = [
+        pa.array([kind for kind, _ in found], pa.string()),
+        pa.array([payload for _, payload in found], pa.binary()),
+    ]
+    if worker is None:
+        return pa.RecordBatch.from_arrays(columns, schema=FOUND_ARROW)
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.array([worker] * len(found), pa.int32())], schema=SENT_ARROW
+    )

@@ -1,0 +1,48 @@
+"""How long a worker takes for a tuple of a task, the t_i of seed 001: measured in each batch and smoothed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sluice.metrics.typing import Floats, Ints
+
+if TYPE_CHECKING:
+    from sluice.grouping.base import Cluster
+
+#: In batches, after which a batch counts half as much: long enough for a plan to be about more than the last
+#: garbage collection, short enough to follow a machine that has a new neighbour within seconds.
+HALF_LIFE = 8.0
+#: A worker counts as if it had also done so many tuples in the mean time: a few say little about its speed.
+PRIOR_TUPLES = 1_000
+#: However slow or fast, within this many times the mean: no worker is left out, for then nothing would be
+#: measured of it.
+RANGE = 8.0
+
+
+class WorkerTimes:
+    """Of one task. Worker i is partition i of the second stage, wherever Spark runs it: where executors are
+    alike all times come to the same, and where one is slow, Spark mostly gives it the same partitions.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._tuples, self._seconds = np.zeros(workers), np.zeros(workers)
+
+    def add(self, tuples: Ints, seconds: Floats) -> None:
+        """A batch; shape (workers,)."""
+        kept = 0.5 ** (1 / HALF_LIFE)
+        self._tuples = self._tuples * kept + tuples
+        self._seconds = self._seconds * kept + seconds
+
+    @property
+    def cluster(self) -> Cluster:
+        """The workers with their times, in seconds a tuple; all alike while nothing was measured."""
+        from sluice.grouping.base import Cluster
+
+        total = float(self._tuples.sum())
+        mean = float(self._seconds.sum()) / total if total else 0.0
+        if mean <= 0:
+            return Cluster.alike(len(self._tuples))
+        times = (self._seconds + PRIOR_TUPLES * mean) / (self._tuples + PRIOR_TUPLES)
+        return Cluster(tuple(np.clip(times, mean / RANGE, mean * RANGE).tolist()))

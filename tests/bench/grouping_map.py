@@ -1,0 +1,181 @@
+"""Where which strategy wins, and whether `auto` knows: cost a tuple x distinct keys a tuple x state a key.
+
+A point's stream has EDU's most frequent key, and besides it keys that are all alike, as many as make the
+batch's distinct keys the wanted part of its tuples. So only the three axes vary. `auto` sees what it would
+see in the speed layer: the figures of the strategy that it has chosen, batch after batch, from the first.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import brentq
+
+from sluice.collection.edu import EDU
+from sluice.grouping import strategy
+from sluice.grouping.auto import Auto, Costs, Decision
+from sluice.grouping.lab.clusters import equal
+from sluice.grouping.lab.streams import Independent
+from tests.bench.grouping_contenders import Setting, compare
+from tests.bench.grouping_measures import Measured, Ran, seconds
+from tests.bench.grouping_spark import SLOTS, SOURCES, slices
+from tests.bench.grouping_stages import Wait
+from tests.bench.grouping_states import COUNTERS
+from tests.bench.outcome import Bar, Cell, Table
+from tests.bench.timing import median
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COSTS, RATIOS, SIZES = (0.0, 5e-6, 50e-6), (0.001, 0.1, 0.9), (16, 4096)
+#: `auto` chooses among the first three; shuffle is the best that a rule without a plan can do for balance.
+CONTENDERS = ("combine", "key", "planned", "shuffle")
+TUPLES, QUICK_TUPLES, FEW_TUPLES = 400_000, 40_000, 1_000
+MOST_STATE = 64_000_000  # bytes of all keys together, or a batch has fewer tuples: the driver merges it
+ROUNDS = 3
+TURNS = 12  # batches that `auto` is shown, the rounds again and again
+NEAR, ENOUGH, WORST = 1.10, 16, 1.5
+
+WHAT = f"""\
+The map of {len(COSTS) * len(RATIOS) * len(SIZES)} points has {SLOTS} slots and {SOURCES} sources as well, and
+as many tuples a batch as its table says: fewer where all keys' states would be more than
+{MOST_STATE // 10**6} MB. {EDU.top:.2%} of them have one key. `auto` is judged by the median time of the
+strategy that it settles on."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """cost: seconds a tuple. ratio: distinct keys a tuple, at most 0.92. size: bytes of a key's state."""
+
+    cost: float
+    ratio: float
+    size: int
+
+    def tuples(self, most: int) -> int:
+        return int(min(most, MOST_STATE / self.ratio / self.size))
+
+    def __str__(self) -> str:
+        return f"{self.cost * 1e6:g} us, {self.ratio:g} distinct, {self.size} B"
+
+
+POINTS = [Point(*at) for at in itertools.product(COSTS, RATIOS, SIZES)]
+
+
+@functools.lru_cache(maxsize=1)  # of the points with the same keys, one after the other
+def stream(tuples: int, ratio: float) -> Independent:
+    """One hot key, and as many others as make the distinct keys of a batch `ratio` of its tuples.
+
+    n tuples of K keys that are alike have K (1 - exp(-n/K)) of them.
+    """
+    others = tuples * (1 - EDU.top)
+    part = (ratio * tuples - 1) / others
+    each = brentq(lambda x: -np.expm1(-x) / x - part, 1e-6, 1e7)
+    keys = max(1, round(others / each))
+    frequencies = np.append(EDU.top, np.full(keys, (1 - EDU.top) / keys))
+    return Independent(f"hot:{ratio:g}", frequencies)
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A point, the median seconds of each contender, and what `auto` settled on."""
+
+    point: Point
+    tuples: int
+    seconds: Mapping[str, float]
+    chosen: Decision
+
+    @property
+    def best(self) -> str:
+        return min(self.seconds, key=lambda name: self.seconds[name])
+
+    @property
+    def loss(self) -> float:
+        """Of what was chosen, over the best."""
+        return self.seconds[self.chosen.strategy] / self.seconds[self.best]
+
+
+def settle(measured: Measured, costs: Costs) -> Decision:
+    """What `auto` has decided on after some batches."""
+    auto = Auto(costs)
+    for turn in range(TURNS):
+        runs = measured[auto.decision.strategy]
+        auto.observe(runs[turn % len(runs)].figures)
+    return auto.decision
+
+
+def run(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
+    most, rounds = (QUICK_TUPLES, 1) if quick else (TUPLES, ROUNDS)
+    costs = costs_here(session, rounds)
+    # Points with the same keys come together: their stream is made once.
+    order = sorted(POINTS, key=lambda point: (point.ratio, point.size))
+    rated = {point: rate(session, point, point.tuples(most), rounds, costs) for point in order}
+    return bars(list(rated.values())), [table([rated[point] for point in POINTS], costs)]
+
+
+def costs_here(session: SparkSession, rounds: int) -> Costs:
+    """What `auto` takes for granted, with the second stage as it is here: more slots than cores.
+
+    That is how much longer a batch of hardly any tuples takes with it.
+    """
+    measured = measure(session, Point(0.0, 0.1, COUNTERS), FEW_TUPLES, 2 * rounds, ("combine", "key"))
+    times = seconds(measured)
+    return Costs(stage=max(0.0, median(times, "key") - median(times, "combine")))
+
+
+def rate(session: SparkSession, point: Point, tuples: int, rounds: int, costs: Costs) -> Rated:
+    measured = measure(session, point, tuples, rounds, CONTENDERS)
+    times = seconds(measured)
+    rated = Rated(point, tuples, {name: median(times, name) for name in times}, settle(measured, costs))
+    sys.stderr.write(
+        f"  {point}: {rated.best} is best; auto: {rated.chosen.strategy}, {rated.chosen.reason}\n"
+    )
+    return rated
+
+
+def measure(
+    session: SparkSession, point: Point, tuples: int, rounds: int, names: Sequence[str]
+) -> dict[str, list[Ran]]:
+    with slices() as folder:
+        keys, service = stream(tuples, point.ratio), Wait(point.cost)
+        setting = Setting(keys, tuples, equal(SLOTS), SOURCES, service, point.size, Path(folder))
+        return compare(session, {name: strategy(name) for name in names}, setting, rounds, str(point))
+
+
+def bars(rated: Sequence[Rated]) -> list[Bar]:
+    near = sum(each.loss <= NEAR for each in rated)
+    return [
+        Bar(
+            f"auto: points of {len(rated)} on which it is within {NEAR - 1:.0%} of the best strategy",
+            near,
+            ENOUGH,
+            unit="points",
+        ),
+        Bar("auto: time over the best strategy's, worst point", max(r.loss for r in rated), WORST, "most"),
+    ]
+
+
+def table(rated: Sequence[Rated], costs: Costs) -> Table:
+    columns = ["us a tuple", "distinct", "state, B", "tuples"]
+    columns += [f"{name}, s" for name in CONTENDERS]
+    columns += ["best", "auto", "auto / best"]
+    rows: list[list[Cell]] = [
+        [
+            f"{each.point.cost * 1e6:g}",
+            f"{each.point.ratio:g}",
+            f"{each.point.size:,}",
+            each.tuples,
+            *(each.seconds[name] for name in CONTENDERS),
+            each.best,
+            each.chosen.strategy,
+            each.loss,
+        ]
+        for each in rated
+    ]
+    return Table(f"Where which strategy wins; a second stage takes {costs.stage:.2f} s here", columns, rows)

@@ -1,0 +1,108 @@
+"""What a batch in Spark cost: the rows that workers sent to the driver, read as figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.grouping.auto import Figures, rows_if_combined, top_share
+from sluice.grouping.base import Floats, Ints
+from tests.bench.grouping_states import States
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What each worker had to do (sources, where they combine); those without any tuple are not among them.
+
+    Columns of `grouping_stages.Load`, and held: bytes of states. Shape of all: (workers with tuples,).
+    """
+
+    worker: Ints
+    tuples: Ints
+    received: Ints
+    begun: Floats
+    ended: Floats
+    busy: Floats
+    held: Floats
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Loads:
+        """From the rows of `grouping_stages.FOUND`: a worker's first has its load, all have states."""
+        at = rows.column("worker").to_numpy()
+        held = np.bincount(at, pc.binary_length(rows.column("states")).to_numpy())
+        first = rows.drop_columns("states").filter(pc.greater(rows.column("tuples"), 0))
+        columns = {name: first.column(name).to_numpy() for name in first.column_names}
+        return cls(**columns, held=held[columns["worker"]])
+
+    @property
+    def span(self) -> float:
+        """Seconds from the first tuple's service to the last one's."""
+        return float(self.ended.max() - self.begun.min())
+
+    def by_worker(self, times: Floats) -> Floats:
+        """Tuples times t_i of all workers, shape of `times`."""
+        return np.asarray(np.bincount(self.worker, self.tuples, len(times)) * times)
+
+    def latencies(self) -> Floats:
+        """When each tuple was done, Unix time, if a worker took as long for any tuple; shape (tuples,)."""
+        nth = np.concatenate([np.arange(1, count + 1) / count for count in self.tuples])
+        return np.repeat(self.begun, self.tuples) + np.repeat(self.ended - self.begun, self.tuples) * nth
+
+    def figures(self, states: States, *, sources: int, workers: int, combined: bool) -> Figures:
+        """What `auto` decides by. states: of the batch, one a key. combined: the loads are of sources."""
+        sent = self.held.sum() / states.itemsize
+        tuples = int(self.tuples.sum())
+        return Figures(
+            tuples=tuples,
+            groups=len(states),
+            rows=sent if combined else rows_if_combined(states["count"], sources),
+            cost=float(self.busy.sum()) / tuples,
+            state=states.itemsize,
+            top=top_share(states["count"]),
+            widest=1 / sources,
+            workers=workers,
+        )
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One batch of one contender.
+
+    seconds: of it all, until the states are merged and the next batch may begin. boundary, merging: those of
+    them in which the strategy looked back, and in which the driver merged. span: see `Loads`. uneven: max /
+    mean - 1 of the workers' loads. sent: bytes between the stages. partials: rows that were merged. state:
+    bytes that workers held; most: of the one that held most. source: bytes that the largest router took.
+    p50, p99: seconds from the batch's beginning until a tuple was aggregated. figures: for `auto`.
+    """
+
+    seconds: float
+    boundary: float
+    merging: float
+    span: float
+    uneven: float
+    sent: int
+    partials: int
+    state: int
+    most: int
+    source: int
+    p50: float
+    p99: float
+    figures: Figures
+
+
+Measured = Mapping[str, Sequence[Ran]]
+
+
+def seconds(measured: Measured) -> dict[str, list[float]]:
+    """As the arithmetic of rounds takes it."""
+    return {name: [ran.seconds for ran in runs] for name, runs in measured.items()}
+
+
+def middle(runs: Sequence[Ran], field: str) -> float:
+    """The median of that figure."""
+    return float(statistics.median(getattr(ran, field) for ran in runs))

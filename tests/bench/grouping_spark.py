@@ -1,0 +1,148 @@
+"""Every strategy in Spark: on 32 slots that wait, alike or unequal, and on a slot for each core."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.grouping.base import Cluster
+from sluice.grouping.lab.clusters import equal, spread
+from sluice.grouping.lab.streams import edu_stream
+from tests.bench.grouping_contenders import Setting, compare, rules
+from tests.bench.grouping_job import cluster
+from tests.bench.grouping_measures import Measured, Ran, middle, seconds
+from tests.bench.grouping_stages import Service, Wait, Work
+from tests.bench.grouping_states import COUNTERS
+from tests.bench.outcome import FOLDER, Bar, Cell, Table
+from tests.bench.spark import CORES
+from tests.bench.timing import median, ratio
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SLOTS, SOURCES = 32, 8
+SERVICE = 50e-6
+ROUNDS = 3
+QUICK = 10  # a quick run has so many times less tuples
+OVER_KEY, OVER_SHUFFLE, STATE = 1.4, 0.95, 1.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One setting's name and sizes. Half a million tuples of 50 us are 0.8 s for each of 32 workers."""
+
+    title: str
+    cluster: Cluster
+    sources: int
+    service: Service
+    tuples: int
+
+    def quick(self) -> Comparison:
+        return replace(self, tuples=self.tuples // QUICK)
+
+
+ALIKE = Comparison(f"{SLOTS} slots alike", equal(SLOTS), SOURCES, Wait(SERVICE), 800_000)
+UNEQUAL = Comparison(f"{SLOTS} slots, times 1 to 4", spread(SLOTS), SOURCES, Wait(SERVICE), 400_000)
+REAL = Comparison(f"{CORES} slots, real work", equal(CORES), CORES, Work(2), 500_000)
+
+WHAT = f"""\
+Spark, one job a batch: sources route EDU's tuples, `repartitionById` takes them to workers, workers serve
+and aggregate them by key, the driver merges. A batch lasts until its states are merged and the strategy has
+looked back on it. On `local[{SLOTS}]` a tuple's service is a wait of {SERVICE * 1e6:.0f} us (times t_i),
+which takes no core, and {SOURCES} sources are the partitions of a topic; on `local[{CORES}]` it is some 2 us
+of Python. `combine` serves and aggregates where the sources are, and has no second stage; `salted` is key
+grouping of keys with a number from 0 to 7 attached. (As many sources as workers, each with a part of all
+keys, would be `shuffle`.) All were shown to give the same states."""
+
+
+def run(session: SparkSession, wanted: Comparison, rounds: int) -> dict[str, list[Ran]]:
+    """All strategies on one setting."""
+    with slices() as folder:
+        setting = Setting(
+            edu_stream(),
+            wanted.tuples,
+            wanted.cluster,
+            wanted.sources,
+            wanted.service,
+            COUNTERS,
+            Path(folder),
+        )
+        return compare(session, rules(), setting, rounds, wanted.title)
+
+
+def slices() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the slices of one setting's batches."""
+    parent = FOLDER / "spark"
+    parent.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(prefix="slices-", dir=parent)
+
+
+def real(quick: bool) -> tuple[list[Bar], list[Table]]:
+    """The comparison with real work, in a session of its own."""
+    wanted = REAL.quick() if quick else REAL
+    with cluster(CORES, list(rules().values())) as session:
+        measured = run(session, wanted, 1 if quick else ROUNDS)
+    return real_bars(measured), [table(wanted, measured)]
+
+
+def waiting(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
+    """The comparisons on slots that wait."""
+    rounds = 1 if quick else ROUNDS
+    alike, unequal = (w.quick() if quick else w for w in (ALIKE, UNEQUAL))
+    measured, apart = run(session, alike, rounds), run(session, unequal, rounds)
+    return waiting_bars(measured), [table(alike, measured), table(unequal, apart)]
+
+
+def waiting_bars(measured: Measured) -> list[Bar]:
+    """Planned against key and shuffle, on slots alike."""
+    times, where = seconds(measured), f"Spark, {ALIKE.title}, planned"
+    held = {name: [float(ran.state) for ran in measured[name]] for name in ("planned", "key")}
+    return [
+        Bar(f"{where}: throughput over key's", ratio(times, "key", "planned"), OVER_KEY),
+        Bar(f"{where}: throughput over shuffle's", ratio(times, "shuffle", "planned"), OVER_SHUFFLE),
+        Bar(f"{where}: state over key's", ratio(held, "planned", "key"), STATE, "most"),
+    ]
+
+
+def real_bars(measured: Measured) -> list[Bar]:
+    """Planned against shuffle. Against key there is little to win on two slots: at most its imbalance."""
+    figure = ratio(seconds(measured), "shuffle", "planned")
+    return [Bar(f"Spark, {REAL.title}, planned: throughput over shuffle's", figure, OVER_SHUFFLE)]
+
+
+COLUMNS = (
+    "strategy", "k tuples/s", "batch, s", "busy from first to last, s", "max / mean - 1", "MB shuffled",
+    "partial rows", "state, MB", "largest worker's, MB", "a source's, KB", "merge, ms", "boundary, ms",
+    "p50, s", "p99, s",
+)  # fmt: skip
+
+
+def table(wanted: Comparison, measured: Measured) -> Table:
+    """Medians of the rounds. What the optimum is without any overhead stands in the title."""
+    times = seconds(measured)
+    rows: list[list[Cell]] = [
+        [
+            name,
+            wanted.tuples / median(times, name) / 1e3,
+            median(times, name),
+            middle(runs, "span"),
+            middle(runs, "uneven"),
+            middle(runs, "sent") / 1e6,
+            middle(runs, "partials"),
+            middle(runs, "state") / 1e6,
+            middle(runs, "most") / 1e6,
+            middle(runs, "source") / 1e3,
+            middle(runs, "merging") * 1e3,
+            middle(runs, "boundary") * 1e3,
+            middle(runs, "p50"),
+            middle(runs, "p99"),
+        ]
+        for name, runs in measured.items()
+    ]
+    title = f"Spark, {wanted.title}, {wanted.tuples:,} tuples"
+    if isinstance(wanted.service, Wait):
+        rates = sum(1 / t for t in wanted.cluster.times)
+        title += f", at best {wanted.tuples * wanted.service.seconds / rates:.2f} s of waiting"
+    return Table(title, COLUMNS, rows)
