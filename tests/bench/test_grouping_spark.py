@@ -26,6 +26,8 @@ from tests.bench.grouping_stages import FOUND_ARROW, Job, Load, Wait, Work, foun
 from tests.bench.grouping_states import COUNTERS, States, aggregate, from_payloads, merge, payloads, same
 from tests.bench.salting import Salting
 
+pytestmark = pytest.mark.slow  # Spark starts
+
 TUPLES, WORKERS, SOURCES = 6_000, 16, 3
 
 

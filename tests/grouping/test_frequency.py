@@ -168,6 +168,7 @@ def test_without_a_half_life_it_is_not() -> None:
     assert space_saving.frequent(state, 0.9).keys.tolist() == [7]
 
 
+@pytest.mark.slow
 def test_halving_keeps_the_bounds_of_the_weighted_counts() -> None:
     """Each tuple's weight is halved as often as the totals have been since."""
     keys = skewed(20_000, skew=1.5)

@@ -12,8 +12,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from sluice.grouping import strategy
-from sluice.grouping.auto import KEY, PLANNED
+from sluice.grouping import STRATEGIES, strategy
 from sluice.grouping.base import Cluster, Counts
 from sluice.settings import Limits
 from sluice.statistics.cut import COMPILED_LINES
@@ -36,7 +35,7 @@ _TASK = {
 
 
 def warm() -> None:
-    """Count made-up lines in two batches, merge them, ask for results, group by what `auto` may choose."""
+    """Count made-up lines in two batches, merge them, ask for results, group by every strategy."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = Plan.of([task], Limits())
     lines = [
@@ -57,8 +56,9 @@ def warm() -> None:
 
 def _group() -> None:
     cluster, keys = Cluster.alike(2), np.arange(1_000, dtype=np.uint64)
-    for name in (KEY, PLANNED):
-        made = strategy(name)
+    for made in map(strategy, STRATEGIES):
+        if made.combines:
+            continue
         router = made.router(cluster)
         for _ in range(2):
             router.route(keys)

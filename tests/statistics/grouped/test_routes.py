@@ -109,6 +109,7 @@ def test_one_source_has_one_router_for_all_of_a_batch() -> None:
     assert sorted(targets) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_strategies_work_from_a_zip_as_on_the_executors_of_a_cluster(tmp_path: Path) -> None:
     code = (
         "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import Cluster; "

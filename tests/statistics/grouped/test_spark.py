@@ -18,6 +18,8 @@ from tests.bring_up import instance_settings
 from tests.statistics.engine_samples import BYTES, active, line, spec
 from tests.statistics.grouped.stages import by_version, kafka, one_stage, routes_of, two_stages
 
+pytestmark = pytest.mark.slow  # Spark starts
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
