@@ -34,6 +34,10 @@ GENERATED_LINES = 10_000
 EXAMPLES = Path("include", "examples")
 TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
 
+#: The log is written in so long, or as fast as it goes: there must be several batches, for a plan is made
+#: between them.
+REPLAY_SECONDS = 10.0
+
 FOR_EVER = ("collection", "speed_layer", "archive")
 DEPLOY_SECONDS = 240.0
 #: So long nothing may move before the demo gives up; a large log may well take longer than that in all.
@@ -223,7 +227,8 @@ def replay_log(settings: Settings, log: Path | None, say: Say) -> None:
     if log is None:
         log = settings.home / "tmp" / "generated.log"
         generate.write(log, GENERATED_LINES)
-    done = replay.replay(settings, log, progress=lambda lines, size: say(f"{lines:,} lines"))
+    rate = sum(1 for _ in replay.read_lines(log)) / REPLAY_SECONDS
+    done = replay.replay(settings, log, rate or None, progress=lambda lines, size: say(f"{lines:,} lines"))
     say(f"{done.lines:,} lines, {done.bytes:,} bytes, in {done.files} files")
 
 

@@ -88,11 +88,14 @@ def test_lines_that_are_dealt_out_anew_are_routed_as_well(lines: DataFrame) -> N
 
 def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeated(lines: DataFrame) -> None:
     """A shuffle gives its lines in any order; a strategy that takes turns goes by nothing else."""
-    routes = routes_of(by_version(TASKS), "shuffle", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
+    tasks = active(spec(name="each", dimensions=[size]))  # a line a key: who holds it is where the line went
+    routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
+    work = PartitionPass(Plan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
     first, again = (_run(each, work, work.known, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
+    assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
 
 

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 #: In batches, after which a batch counts half as much: long enough for a plan to be about more than the last
 #: garbage collection, short enough to follow a machine that has a new neighbour within seconds.
 HALF_LIFE = 8.0
-#: A worker counts as if it had also done so many tuples in the mean time: a few say little about its speed.
-PRIOR_TUPLES = 1_000
+#: A worker counts as if it had also worked so long at the mean speed. What a batch costs once, whatever its
+#: tuples (a first call, a pause, a neighbour), is up to tens of milliseconds; a worker that is slow shows it
+#: in seconds of work, and one with less to do can wait for.
+PRIOR_SECONDS = 0.1
 #: However slow or fast, within this many times the mean: no worker is left out, for then nothing would be
 #: measured of it.
 RANGE = 8.0
@@ -44,5 +46,5 @@ class WorkerTimes:
         mean = float(self._seconds.sum()) / total if total else 0.0
         if mean <= 0:
             return Cluster.alike(len(self._tuples))
-        times = (self._seconds + PRIOR_TUPLES * mean) / (self._tuples + PRIOR_TUPLES)
+        times = (self._seconds + PRIOR_SECONDS) / (self._tuples + PRIOR_SECONDS / mean)
         return Cluster(tuple(np.clip(times, mean / RANGE, mean * RANGE).tolist()))
