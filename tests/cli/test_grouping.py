@@ -35,6 +35,7 @@ def document(task: str, **changes: Any) -> dict[str, Any]:
         "strategy": "combine",
         "error": None,
         "decision": decided,
+        "plan": None,
         "imbalance": None,
         "load": [],
         "hot": [{"key": ["10.0.0.1", "\x1b[2J"], "share": 0.3, "error": 0.0, "workers": []}],
@@ -49,6 +50,7 @@ ROUTED = document(
     asked={"strategy": "planned", "half_life": 2.0},
     strategy="planned",
     decision=None,
+    plan={"expected": 800.0, "listed": 12, "split": 1, "buckets": 8192},
     imbalance={"last": 0.01, "hour": 0.02, "worst": 0.5},
     load=[
         {"worker": 0, "tuples": 600, "seconds": 0.1, "time": 1e-6},
@@ -95,6 +97,8 @@ def test_explain_says_what_was_asked_decided_and_measured() -> None:
     assert 'asked      {"strategy": "planned", "half_life": 2.0}' in routed
     assert "1.00% in the last batch, 2.00% over the last hour, 50.00% at worst" in routed
     assert "0: 60.0%, 1: 40.0%" in routed
+    assert "plan       12 keys one by one, 1 of them split" in routed
+    assert "plan " not in combined
     assert "as of      2026-11-21T10:00:00Z" in routed
 
 

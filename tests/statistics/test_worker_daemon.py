@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from sluice.settings import Settings
+from sluice.stack.environment import spark_home
 from sluice.statistics.spark import session_config
 
 THREADS = """
@@ -24,6 +26,26 @@ def test_a_fork_finds_no_pool_of_threads_begun() -> None:
     done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
     names = set(done.stdout.split("\n"))
     assert not [name for name in names if name.startswith(("polars-0", "polars-1", "Arrow", "pool"))], names
+
+
+ARCHIVES = """
+import sys
+from sluice.statistics.worker_daemon import lighten
+lighten()
+print(*sys.path, sep="\\n")
+import pyspark.worker
+print(pyspark.worker.__file__)
+"""
+
+
+def test_workers_search_no_archives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that Spark puts first on the path have what is installed as well."""
+    archive = next((spark_home() / "python" / "lib").glob("pyspark.zip"))
+    monkeypatch.setenv("PYTHONPATH", str(archive))
+    done = subprocess.run([sys.executable, "-c", ARCHIVES], capture_output=True, text=True, check=True)
+    *path, worker = done.stdout.splitlines()
+    assert str(archive) not in path
+    assert Path(worker).parent == spark_home()
 
 
 @pytest.mark.parametrize(("master", "ours"), [("local[2]", True), ("spark://127.0.0.1:7077", False)])

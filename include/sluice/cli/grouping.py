@@ -87,8 +87,8 @@ def hotkeys(
     """Show each task's most frequent keys: share of its lines, error of that, and the workers that have them.
 
     Shares are of the last batches, each of which counts half as much after eight more; a share is too low by
-    at most its error. Below the keys stand the workers' loads and their imbalance, max / mean - 1, of tasks
-    whose lines are routed to workers; others have no workers.
+    at most its error. Below the keys stand, of tasks whose lines are routed to workers, the plan if there is
+    one, the workers' loads, and their imbalance, max / mean - 1; other tasks have no workers.
 
     Examples:
       sluice hotkeys

@@ -30,13 +30,17 @@ def explained(report: GroupingReport) -> Iterator[tuple[str, str]]:
         yield "error", report.error
     if decision is not None and decision.figures is not None:
         yield from _measured(decision)
-    yield from balance(report)
+    yield from routed(report)
     if report.batch_at is not None:
         yield "as of", str(plain(report.batch_at.astimezone(UTC)))
 
 
-def balance(report: GroupingReport) -> Iterator[tuple[str, str]]:
-    """How even the workers' load is; nothing of a task that is combined."""
+def routed(report: GroupingReport) -> Iterator[tuple[str, str]]:
+    """The next batch's plan, and how even the workers' load was; nothing of a task that is combined."""
+    if report.plan is not None:
+        plan = report.plan
+        keys = f"{plan.listed} keys one by one, {plan.split} of them split among workers"
+        yield "plan", f"{keys}; all others into {plan.buckets:,} buckets; for {plan.expected:,.0f} tuples"
     if report.imbalance is None:
         return
     found = report.imbalance
@@ -63,7 +67,7 @@ def hot_keys(reports: Sequence[GroupingReport], most: int | None = None) -> str:
         for report in reports
         for hot in report.hot[:most]
     ]
-    lines = [f"{report.task}: {title} {text}\n" for report in reports for title, text in balance(report)]
+    lines = [f"{report.task}: {title} {text}\n" for report in reports for title, text in routed(report)]
     return table(("task", "grouping", "key", "share", "error", "workers"), rows) + "".join(lines)
 
 

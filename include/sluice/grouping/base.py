@@ -93,6 +93,10 @@ class Router(ABC):
     def nbytes(self) -> int:
         """Memory that this source's state takes."""
 
+    def planned(self) -> dict[str, float] | None:
+        """Its plan in figures: tuples `expected`, keys `listed`, `split`; `buckets`. None: it has no plan."""
+        return None
+
     def carried(self) -> dict[str, Any]:
         """What makes this router of a new one (`resume`): it goes to where tuples are routed, and comes back.
 

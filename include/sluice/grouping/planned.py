@@ -120,6 +120,15 @@ class PlannedRouter(Router):
         route_planned(keys, targets, self.plan, self.state)
         return targets
 
+    def planned(self) -> dict[str, float] | None:
+        plan = self.plan
+        return {
+            "expected": plan.expected,
+            "listed": len(plan.keys),
+            "split": int(np.count_nonzero(np.diff(plan.first) > 1)),
+            "buckets": plan.units - len(plan.keys),
+        }
+
     def carried(self) -> dict[str, Any]:
         """The plan alone: a source begins each batch anew, and the past is for who makes the next plan."""
         return {"plan": self.plan, "expected": self.state.expected}

@@ -108,6 +108,17 @@ def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
     assert report(groupings, tasks("combine")).hot[0].workers == ()
 
 
+def test_the_plan_that_is_shown_is_the_next_batch_s() -> None:
+    groupings, there = Groupings(3), tasks({"strategy": "planned", "buckets": 64})
+    assert report_of(tasks("key"), None).plan is None
+    batch(groupings, there)
+    plan = report(groupings, there).plan
+    assert plan is not None
+    assert plan.expected == len(LINES)
+    assert (plan.split, plan.buckets) == (1, 64)  # one client has more than a worker's third
+    assert plan.split <= plan.listed
+
+
 def test_a_key_of_several_dimensions_is_shown_as_its_values() -> None:
     path = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
     lines = [line(client="a_%", path="/" + "x" * 900)]

@@ -45,6 +45,15 @@ class ImbalanceReport(BaseModel):
     worst: float = Field(description="The worst batch of the last hour.")
 
 
+class PlanReport(BaseModel):
+    """How planned grouping deals out the next batch."""
+
+    expected: float = Field(description="Tuples that it is made for; 0: no batch was seen yet.")
+    listed: int = Field(description="Keys that are placed one by one.")
+    split: int = Field(description="Of these, keys that several workers share.")
+    buckets: int = Field(description="Into which all other keys fall by their hash; a worker has each.")
+
+
 class FiguresReport(BaseModel):
     """What the last batch measured of a task."""
 
@@ -79,6 +88,7 @@ class GroupingReport(BaseModel):
     strategy: str = Field(description="What its lines are grouped by.")
     error: str | None = Field(description="Why it is not what was asked for.")
     decision: DecisionReport | None = Field(description="Of auto.")
+    plan: PlanReport | None = Field(description="None where the strategy makes none.")
     imbalance: ImbalanceReport | None = Field(description="None where it is combined.")
     load: tuple[LoadReport, ...] = Field(description=f"By worker; of more than {LOADS}, the busiest.")
     hot: tuple[HotKeyReport, ...]

@@ -98,6 +98,7 @@ class TaskGrouping:
             "strategy": COMBINE if self._strategy is None else self._strategy.name,
             "error": self._error,
             "decision": self._auto.decision.document() if self._asked.strategy == AUTO else None,
+            "plan": self._plan(),
             "imbalance": self._imbalances.shown() if self._load is not None else None,
             "load": self._loads(),
             "hot": self._hot_keys(len(task.spec.dimensions)),
@@ -157,6 +158,11 @@ class TaskGrouping:
             widest=batch.widest,
             workers=self._workers,
         )
+
+    def _plan(self) -> dict[str, float] | None:
+        """All sources have the same."""
+        router = next(iter(self._routers.values()), None)
+        return None if router is None else router.planned()
 
     def _loads(self) -> list[dict[str, Any]]:
         if self._load is None:
