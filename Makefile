@@ -53,11 +53,12 @@ test: setup lint ## everything, against the real stack in an instance of its own
 bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
 	@$(BIN)/python -m tests.bench
 
-bench-grouping: setup ## the bars of grouping alone, most of them in Spark (about 15 minutes)
-	@$(BIN)/python -m tests.bench grouping
+bench-grouping: setup ## every bar of grouping alone, by itself and in Spark (about 20 minutes)
+	@$(BIN)/python -m tests.bench grouping_bars grouping
 
-lab: $(INSTALLED) ## measure the strategies of grouping and write docs/grouping.md (some minutes)
+lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md, print the bars (some minutes)
 	@$(BIN)/sluice lab page
+	@$(BIN)/python -m tests.bench grouping_bars
 
 lint: $(INSTALLED) ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from tests.bench.outcome import Outcome
 
 #: In the order of `make bench`: those that need the stack last.
-BENCHES = ("tasks", "sketches", "offline", "kernels", "grouping", "hbase", "end_to_end")
+BENCHES = (
+    "tasks", "sketches", "offline", "kernels", "grouping_bars", "grouping", "hbase", "end_to_end",
+)  # fmt: skip
 STACK = ("hbase", "end_to_end")
 
 

@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from sluice.grouping.base import Cluster, Strategy
 from tests.bench import spark
 from tests.bench.grouping_stages import FOUND, SENT, Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Longer than one Python process takes from its start to the end of its imports.
-_TOGETHER = 2.0
+#: Longer than a Python process takes to be forked.
+_TOGETHER = 0.5
 
 
 @contextmanager
-def cluster(slots: int, rules: Sequence[Strategy]) -> Iterator[SparkSession]:
-    """Spark with so many slots, and a Python process at each that has all that these strategies need."""
-    _try(rules)  # compiled here, once: the processes only load it
-    with spark.session(f"bench grouping on {slots}", slots) as session:
+def cluster(slots: int) -> Iterator[SparkSession]:
+    """Spark with so many slots, and a Python process at each that has all that the strategies need."""
+    config = {"spark.python.daemon.module": "tests.bench.grouping_daemon"}
+    with spark.session(f"bench grouping on {slots}", slots, config) as session:
         # As in the speed layer: streaming does not support it, and it would plan the second stage anew.
         session.conf.set("spark.sql.adaptive.enabled", "false")
-        session.range(0, slots, 1, slots).mapInArrow(_ready(rules), "id bigint").toArrow()
+        session.range(0, slots, 1, slots).mapInArrow(_together, "id bigint").toArrow()
         yield session
 
 
@@ -42,21 +40,12 @@ def run(session: SparkSession, job: Job) -> pa.Table:
     return sent.repartitionById(workers, "worker").mapInArrow(_aggregating(job), FOUND).toArrow()
 
 
-def _try(rules: Sequence[Strategy]) -> None:
-    for rule in rules:
-        rule.router(Cluster.alike(2)).route(np.arange(2, dtype=np.uint64))
+# Spark ships these functions by their code. What they call is imported at the slots.
 
 
-# Spark ships these inner functions by their code. What they call is imported at the slots.
-
-
-def _ready(rules: Sequence[Strategy]) -> Any:
-    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _try(rules)
-        time.sleep(_TOGETHER)  # or a process that is ready would take the next one's place
-        yield from batches
-
-    return function
+def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    time.sleep(_TOGETHER)  # or a process that is ready would take the next one's place
+    yield from batches
 
 
 def _combining(job: Job) -> Any:

@@ -82,7 +82,7 @@ def slices() -> tempfile.TemporaryDirectory[str]:
 def real(quick: bool) -> tuple[list[Bar], list[Table]]:
     """The comparison with real work, in a session of its own."""
     wanted = REAL.quick() if quick else REAL
-    with cluster(CORES, list(rules().values())) as session:
+    with cluster(CORES) as session:
         measured = run(session, wanted, 1 if quick else ROUNDS)
     return real_bars(measured), [table(wanted, measured)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +22,10 @@ DRIVER_MEMORY = "6g"
 
 
 @contextmanager
-def session(name: str, cores: int = CORES) -> Iterator[SparkSession]:
+def session(name: str, cores: int = CORES, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Spark as the platform configures it, with memory enough for whatever is compared.
 
-    cores: how many tasks run at a time, whatever the machine has.
+    cores: how many tasks run at a time, whatever the machine has. config: what else it needs.
     """
     os.environ["POLARS_MAX_THREADS"] = "1"
     # Executors import this package too.
@@ -36,7 +36,7 @@ def session(name: str, cores: int = CORES) -> Iterator[SparkSession]:
 
     scratch = FOLDER / "spark"
     scratch.mkdir(parents=True, exist_ok=True)
-    config = {
+    settings = {
         "spark.driver.memory": DRIVER_MEMORY,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -49,9 +49,10 @@ def session(name: str, cores: int = CORES) -> Iterator[SparkSession]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
+        **(config or {}),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
-    for key, value in config.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -8,14 +8,19 @@ import pytest
 from sluice.grouping.base import Cluster, Counts
 from sluice.grouping.planned import Planned
 from tests.bench import grouping_bars
-from tests.bench.outcome import Bar
+from tests.bench.outcome import Bar, Outcome
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def quick() -> list[Bar]:
-    return grouping_bars.bars(quick=True)
+def outcome() -> Outcome:
+    return grouping_bars.run(quick=True)
+
+
+@pytest.fixture(scope="module")
+def quick(outcome: Outcome) -> list[Bar]:
+    return list(outcome.bars)
 
 
 def test_every_bar_has_a_name_of_its_own_and_a_figure(quick: list[Bar]) -> None:
@@ -34,6 +39,12 @@ def test_replicas_hold_for_64_workers_in_a_small_batch_too(quick: list[Bar]) -> 
     named = [bar for bar in quick if "64 workers" in bar.bar and "replicas" in bar.bar]
     assert len(named) == 6
     assert [bar.line() for bar in named if not bar.holds] == []
+
+
+def test_the_bound_is_between_the_plan_and_its_correction(outcome: Outcome) -> None:
+    (table,) = outcome.tables
+    for _, _, planned, least, corrected, _ in table.rows:
+        assert 0 <= planned <= least < corrected  # type: ignore[operator]
 
 
 def test_each_group_of_workers_that_has_too_much_costs_a_replica_at_least() -> None:

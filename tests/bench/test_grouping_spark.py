@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +190,30 @@ def test_a_tuple_waits_or_works_by_its_workers_time(monkeypatch: pytest.MonkeyPa
     assert len(hashed) == 9
 
 
+def test_workers_are_forked_with_all_they_need_and_search_no_archives(tmp_path: Path) -> None:
+    archive = tmp_path / "archive.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("archived.py", "")
+    code = """
+import gc, sys, threading, zipimport
+import archived
+from tests.bench.grouping_daemon import load
+load()
+print(any(isinstance(found, zipimport.zipimporter) for found in sys.path_importer_cache.values()))
+print({"pandas", "pyspark.worker", "tests.bench.grouping_stages", "sluice.grouping.tag"} <= set(sys.modules))
+print(gc.get_freeze_count() > 0, threading.active_count())
+"""
+    paths = [str(archive), *sys.path]
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.splitlines() == ["False", "True", "True 1"]
+
+
 def test_each_worker_serves_its_tuples_one_after_the_other() -> None:
     nothing = states_of([], COUNTERS)
     served = [Load(5, 2, 50, 0.0, 1.0), Load(1, 1, 50, 1.0, 3.0)]
@@ -226,7 +254,8 @@ def test_auto_is_judged_by_the_time_that_it_loses() -> None:
     near, worst = grouping_map.bars(points)
     assert (near.figure, near.holds) == (16, True)
     assert (worst.figure, worst.holds) == (pytest.approx(1.6), False)
-    assert not grouping_map.bars(points[1:])[0].holds
+    assert not grouping_map.bars([*points[1:], rated(1.2)])[0].holds
+    assert grouping_map.bars([rated(1.0)] * 8)[0].limit == 7
     assert grouping_map.table(points, Costs()).rows[-1][-3:] == ["combine", "key", pytest.approx(1.6)]
 
 
