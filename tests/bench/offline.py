@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAME = "offline"
 LINES, QUICK_LINES, CHECKED_LINES = 10_000_000, 300_000, 200_000
 SECONDS = 86_400
-TASKS, LIMIT, ROUNDS = 16, 1.0, 3
+TASKS, LIMIT, ROUNDS = 16, 1.0, 2
 RESULTS = (
     "count(*) AS lines",
     "count(m) AS measured",

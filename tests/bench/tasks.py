@@ -19,7 +19,7 @@ SECONDS = 600
 NUMBERS = (1, 4, 16, 64, 256)
 MOST_FOR_BASELINES = 64  # beyond, Spark SQL takes minutes a run and needs more memory than there is
 CHECKED_AT = 16
-ROUNDS = {1: 7, 4: 5, 16: 3, 64: 3, 256: 3}
+ROUNDS = {1: 7, 4: 5, 16: 3, 64: 2, 256: 3}
 ENGINE, EXPLODE, UNION = "sluice", "explode", "union"
 #: What the platform has to reach: at 64 tasks so many times the better of both, at one task nearly as fast.
 MANY, MANY_LIMIT, ONE_LIMIT = 64, 10.0, 0.85
