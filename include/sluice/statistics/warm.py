@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 
-from sluice.grouping import STRATEGIES, strategy
-from sluice.grouping.auto import KEY, PLANNED
-from sluice.grouping.base import Cluster, Counts
 from sluice.settings import Limits
 from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.merge import merge
@@ -37,14 +33,7 @@ _TASK = {
 }
 
 
-def warm(strategies: Iterable[str] = (KEY, PLANNED)) -> None:
-    """Run what a batch runs: the engine, and these strategies of grouping, by default what `auto` chooses."""
-    _count()
-    for name in strategies:
-        _group(name)
-
-
-def _count() -> None:
+def warm() -> None:
     """Count made-up lines in two batches, merge them, ask for results."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = Plan.of([task], Limits())
@@ -63,22 +52,13 @@ def _count() -> None:
     results(merge(pa.concat_tables(parts)), {(task.task_id, task.version): task})
 
 
-def _group(name: str) -> None:
-    """Route two made-up batches."""
-    made = strategy(name)
-    if made.combines:
-        return
-    cluster, keys = Cluster.alike(2), np.arange(1_000, dtype=np.uint64)
-    router = made.router(cluster)
-    for _ in range(2):
-        router.route(keys)
-        made.boundary([router], cluster, Counts.of(keys))
-
-
 def compile_all() -> None:
     """The engine and every strategy, on all cores: a minute of one where nothing is compiled yet."""
+    from sluice.grouping import STRATEGIES
+    from sluice.grouping.warm import warm as route  # which a worker need not load while nothing is routed
+
     with ProcessPoolExecutor() as pool:
-        compiling = [pool.submit(_count), *(pool.submit(_group, name) for name in STRATEGIES)]
+        compiling = [pool.submit(warm), *(pool.submit(route, name) for name in STRATEGIES)]
         for each in compiling:
             each.result()
 

@@ -1,0 +1,20 @@
+"""Compile a strategy's kernels before a batch needs them; numba keeps the code on disk."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sluice.grouping import strategy
+from sluice.grouping.base import Cluster, Counts
+
+
+def warm(name: str) -> None:
+    """Route two made-up batches, by the parameters' defaults."""
+    made = strategy(name)
+    if made.combines:
+        return
+    cluster, keys = Cluster.alike(2), np.arange(1_000, dtype=np.uint64)
+    router = made.router(cluster)
+    for _ in range(2):
+        router.route(keys)
+        made.boundary([router], cluster, Counts.of(keys))
