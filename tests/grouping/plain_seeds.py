@@ -66,20 +66,20 @@ class TAG:
 
 class NAG:
     def __init__(self, cluster: Cluster, source: int, adjust: float) -> None:
-        self.weights = [1 / t for t in cluster.times]
+        self.times = list(cluster.times)  # 1 / weight: two roundings would decide otherwise between equals
         self.sent, self.first, self.adjust = [0] * cluster.workers, source % cluster.workers, adjust
 
     def route(self, key: int) -> int:
         workers = len(self.sent)
         turns = [(self.first + i) % workers for i in range(workers)]
-        worker = min(turns, key=lambda i: (self.sent[i] + 1) * (1 / self.weights[i]))
+        worker = min(turns, key=lambda i: (self.sent[i] + 1) * self.times[i])
         self.sent[worker] += 1
         return worker
 
     def window(self, cluster: Cluster) -> None:
-        self.weights = [
-            (1 - self.adjust) * weight + self.adjust * (1 / t)
-            for weight, t in zip(self.weights, cluster.times, strict=True)
+        self.times = [
+            1 / ((1 - self.adjust) / time + self.adjust * (1 / t))
+            for time, t in zip(self.times, cluster.times, strict=True)
         ]
         self.sent = [0] * cluster.workers
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
@@ -23,6 +23,7 @@ TIMES = st.lists(st.floats(0.1, 350), min_size=1, max_size=9)
     adjust=st.sampled_from([0.0, 0.5, 1.0]),
     stream=st.integers(0, 1000),
 )
+@example(first=[1.0, 1.0, 1.0, 1.0, 1.5], factors=[0.759765625, 2.0, 1.0], source=0, adjust=0.5, stream=0)
 def test_it_routes_as_the_plain_version(
     first: list[float], factors: list[float], source: int, adjust: float, stream: int
 ) -> None:

@@ -90,10 +90,10 @@ NESTED = [
 
 @pytest.mark.parametrize("text", NESTED, ids=range(len(NESTED)))
 def test_what_is_nested_deep_is_refused_at_once(text: str) -> None:
-    start = time.perf_counter()
+    start = time.thread_time()
     with pytest.raises(SqlRefused):
         compile_sql("t", text)
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 5
 
 
 def test_what_is_long_is_refused_unread() -> None:
