@@ -40,7 +40,7 @@ def run(session: SparkSession, job: Job) -> pa.Table:
     return sent.repartitionById(workers, "worker").mapInArrow(_aggregating(job), FOUND).toArrow()
 
 
-# Spark ships these functions by their code. What they call is imported at the slots.
+# Spark runs these at the slots. Of the inner functions it ships the code; what they call is imported there.
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
