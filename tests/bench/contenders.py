@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from sluice.metrics import metric
 from sluice.settings import Limits
+from sluice.statistics.found import to_ipc
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import together
@@ -44,7 +45,7 @@ class EnginePass:
         if not found:
             return
         table = merge(pa.concat_tables(found)) if len(found) > 1 else found[0]
-        yield pa.RecordBatch.from_arrays([pa.array([_ipc(table)], pa.binary())], ["payload"])
+        yield pa.RecordBatch.from_arrays([pa.array([to_ipc(table)], pa.binary())], ["payload"])
 
 
 def engine(lines: DataFrame, specs: Sequence[TaskSpec]) -> pa.Table:
@@ -86,13 +87,6 @@ def chunk_of(table: pa.Table) -> dict[str, pa.Array]:
         name: whole.column(name).chunk(0) if whole.num_rows else pa.array([], whole.schema.field(name).type)
         for name in whole.schema.names
     }
-
-
-def _ipc(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
 # Spark SQL

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,29 +17,28 @@ import pyarrow as pa
 from sluice.statistics.warm import warm
 
 
-def load() -> None:
-    """Import and run what the workers will, on this thread alone: no pool may have begun before a fork."""
-    pa.set_cpu_count(1)
-    pa.set_io_thread_count(1)
-    warm()
+def prepare(load: Callable[[], None]) -> None:
+    """All that workers are to have, on this thread alone: no pool may have begun before a fork.
 
-
-def lighten() -> None:
-    """Spare a worker what it does for each task besides the task: 0.2 s of a core, most of a small batch.
-
-    Spark puts two archives on the path, pyspark.zip and a jar, and lets Python list what they contain again
-    before each task, though the installed packages have the same. After each task it collects garbage,
-    among all that was loaded here and never becomes any.
+    It spares them what they would do for each task besides the task, 0.2 s of a core. Spark puts two archives
+    on the path, pyspark.zip and a jar, and lets Python list what they contain again before each task, though
+    the installed packages have the same; they go before anything of pyspark is imported, or its modules would
+    bring them back. After each task Spark collects garbage, and none of what is loaded here becomes any.
     """
     sys.path[:] = [path for path in sys.path if not Path(path).is_file()]
-    sys.path_importer_cache.clear()
+    sys.path_importer_cache.clear()  # what was found of them by now
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    load()
+    import pandas  # noqa: F401 - Spark's worker has need of it, even of Arrow alone
+    import pyspark.worker  # noqa: F401
+
     gc.collect()
     gc.freeze()
 
 
 if __name__ == "__main__":
+    prepare(warm)
     from pyspark import daemon
 
-    load()
-    lighten()
     daemon.manager()
