@@ -197,8 +197,9 @@ def test_workers_are_forked_with_all_they_need_and_search_no_archives(tmp_path: 
     code = """
 import gc, sys, threading, zipimport
 import archived
+from sluice.statistics.worker_daemon import prepare
 from tests.bench.grouping_daemon import load
-load()
+prepare(load)
 print(any(isinstance(found, zipimport.zipimporter) for found in sys.path_importer_cache.values()))
 print({"pandas", "pyspark.worker", "tests.bench.grouping_stages", "sluice.grouping.tag"} <= set(sys.modules))
 print(gc.get_freeze_count() > 0, threading.active_count())
