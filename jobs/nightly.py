@@ -1,14 +1,16 @@
 """Compute a day of event time from the archive into Hive: `logs` and `task_results`.
 
-    python jobs/nightly.py --topic logs --day 2015-05-17 --run-id manual [--marked]
+    python jobs/nightly.py --topic logs [--topic more] --day 2015-05-17 --run-id manual [--marked]
 
-With --marked the days that got late lines since they were computed are computed again as well.
+With --marked the days that got late lines since they were computed are computed again as well. A topic that
+fails does not hold up the others; the job's exit status is 1 then.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import sys
 from datetime import date
 
 from sluice.settings import get_settings
@@ -20,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--topic", required=True)
+    parser.add_argument("--topic", action="append", required=True, help="repeatable")
     parser.add_argument("--day", required=True, type=date.fromisoformat, help="YYYY-MM-DD, UTC")
     parser.add_argument("--marked", action="store_true", help="and every day that must be computed again")
     parser.add_argument("--run-id", required=True, help="the name under which the days computed are found")
@@ -30,12 +32,20 @@ def main() -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
     settings = get_settings()
-    days = offline.days_to_compute(settings, args.topic, args.day, marked=args.marked)
-    spark = session(settings, f"sluice nightly {args.topic} {args.day}", config=offline.SPARK_CONFIG)
+    spark = session(settings, f"sluice nightly {args.day}", config=offline.SPARK_CONFIG)
+    failed = []
     try:
-        offline.run(spark, settings, args.topic, days, args.run_id)
+        for topic in args.topic:
+            try:
+                days = offline.days_to_compute(settings, topic, args.day, marked=args.marked)
+                offline.run(spark, settings, topic, days, args.run_id)
+            except Exception:
+                logging.exception("the night of topic %s failed", topic)
+                failed.append(topic)
     finally:
         spark.stop()
+    if failed:
+        sys.exit(f"failed, each with its trace above: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

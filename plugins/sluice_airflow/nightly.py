@@ -48,14 +48,12 @@ class NightlyBatch(SparkSubmitOperator):
             raise AirflowSkipException
         self.application = str(now.root / "jobs" / f"{self.job}.py")
         self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
-        days = []
-        for topic in topics:
-            self.name = f"sluice {self.job} {topic} {day}"
-            self.application_args = ["--topic", topic, "--day", day.isoformat(), "--run-id", run.run_id]
-            self.application_args += ["--marked"] if marked else []
-            self._hook = None  # a hook is made for one submission
-            super().execute(context)
-            days += computed(now, topic, run.run_id)
+        self.name = f"sluice {self.job} {day}"
+        self.application_args = [argument for topic in topics for argument in ("--topic", topic)]
+        self.application_args += ["--day", day.isoformat(), "--run-id", run.run_id]
+        self.application_args += ["--marked"] if marked else []
+        super().execute(context)
+        days = [each for topic in topics for each in computed(now, topic, run.run_id)]
         self.log.info("computed: %s", ", ".join(f"{each['topic']} {each['day']}" for each in days))
         context["outlet_events"][self.asset].extra = {"days": days}
 

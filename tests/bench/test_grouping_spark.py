@@ -30,7 +30,7 @@ from tests.bench.grouping_stages import FOUND_ARROW, Job, Load, Wait, Work, foun
 from tests.bench.grouping_states import COUNTERS, States, aggregate, from_payloads, merge, payloads, same
 from tests.bench.salting import Salting
 
-pytestmark = pytest.mark.slow  # Spark starts
+pytestmark = pytest.mark.slow
 
 TUPLES, WORKERS, SOURCES = 6_000, 16, 3
 
@@ -56,10 +56,12 @@ def ran(seconds: float = 1.0, state: int = 100, cost: float = 0.0) -> Ran:
     return Ran(seconds, 0.0, 0.0, seconds, 0.0, 10, 5, state, state, 10, 0.5, 0.9, figures)
 
 
-@pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measured:
-    monkeypatch.setattr(grouping_contenders, "run", in_process)
-    return compare(None, rules(), setting(tmp_path, equal(WORKERS)), 2, "test")  # type: ignore[arg-type]
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    folder = tmp_path_factory.mktemp("slices")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grouping_contenders, "run", in_process)
+        return compare(None, rules(), setting(folder, equal(WORKERS)), 2, "test")  # type: ignore[arg-type]
 
 
 def test_all_contenders_give_the_states_of_the_batch(measured: Measured) -> None:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,12 @@ from tests.statistics.speed_driver import SpeedTest, access_lines, until
 
 pytestmark = pytest.mark.stack
 
+HITS: dict[str, Any] = {
+    "period": "1m",
+    "dimensions": [{"name": "status", "extract": {"delimiter": " ", "index": 8}}],
+    "metrics": ["count"],
+}
+
 
 @pytest.fixture
 def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
@@ -24,28 +31,11 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test.close()
 
 
-def test_another_grouping_takes_effect_while_it_counts_and_makes_no_version(speed: SpeedTest) -> None:
-    status = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
-    with speed.running(SLUICE_SPEED__WORKERS="3"):
-        speed.append(access_lines(1_000, seed=20))
-        until(speed.caught_up)
-        for seed, grouping in enumerate(("planned", "kg2", "combine"), 21):
-            label = speed.apply(
-                "hits", period="1m", dimensions=[status], metrics=["count"], grouping=grouping
-            )
-            assert label == speed.hits
-            speed.append(access_lines(1_000, seed=seed))
-            until(speed.caught_up)
-            until(partial(groups_by, speed, grouping))  # it is shown after the batch
-            shown = speed.progress()["grouping"][speed.hits]
-            assert shown["error"] is None
-            assert len(shown["hot"]) == 4  # statuses
-            assert bool(shown["load"]) == (grouping != "combine")
-    speed.check()
+def test_routed_lines_count_once_whatever_comes_twice_dies_or_is_grouped_otherwise(speed: SpeedTest) -> None:
+    """By the topic's grouping, then by the task's, which makes no version.
 
-
-def test_routed_lines_count_once_whatever_comes_twice_and_whatever_dies(speed: SpeedTest) -> None:
-    """By the topic's grouping. What comes twice in a batch is dealt out anew, and routed all the same."""
+    What comes twice in a batch is dealt out anew, and routed all the same.
+    """
     planned = TopicSpec(name=speed.topic, grouping=GroupingSpec(strategy="planned"))
     TopicStore(speed.engine).apply(planned, "test")
     speed.append(access_lines(2_000, seed=30))
@@ -59,12 +49,19 @@ def test_routed_lines_count_once_whatever_comes_twice_and_whatever_dies(speed: S
     with speed.running(SLUICE_SPEED__WORKERS="3"):
         until(speed.caught_up)
         speed.check()
-        speed.append(access_lines(2_000, seed=32))
-        until(speed.caught_up)
-        until(partial(groups_by, speed, "planned"))
-        shown = speed.progress()["grouping"]
-        assert {each["strategy"] for each in shown.values()} == {"planned"}
-        assert all(each["load"] for each in shown.values())
+        for seed, grouping in enumerate(("planned", "kg2", "combine"), 32):
+            if grouping != "planned":
+                label = speed.apply("hits", **HITS, grouping=grouping)
+                assert label == speed.hits
+            speed.append(access_lines(1_000, seed=seed))
+            until(speed.caught_up)
+            until(partial(groups_by, speed, grouping))  # it is shown after the batch
+            shown = speed.progress()["grouping"]
+            assert shown[speed.bytes]["strategy"] == "planned"
+            assert shown[speed.bytes]["load"]
+            assert shown[speed.hits]["error"] is None
+            assert len(shown[speed.hits]["hot"]) == 4  # statuses
+            assert bool(shown[speed.hits]["load"]) == (grouping != "combine")
     speed.check()
     assert speed.total("doubled") == 600
 

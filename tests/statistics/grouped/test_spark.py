@@ -65,7 +65,7 @@ def rows(found: Gathered) -> list[str]:
     return sorted(map(str, found.partials.drop_columns(["kll"]).to_pylist()))
 
 
-@pytest.mark.parametrize("strategy", ["key", "shuffle", "kg2", "planned"])
+@pytest.mark.parametrize("strategy", ["kg2", "planned"])
 def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
     lines: DataFrame, strategy: str
 ) -> None:
