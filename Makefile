@@ -13,10 +13,11 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
 # Set up: each step only when what it is made from changed; a second run downloads nothing.
-setup: $(INSTALLED) ## everything that the rest needs: Python environment and the daemons' jars
+setup: $(INSTALLED) ## everything that the rest needs: Python environment, the daemons' jars, what is compiled once
 	@$(BIN)/python -m sluice.stack jars
 	@$(BIN)/python -m compileall -q dags include jobs plugins
-	@$(BIN)/python -m sluice.statistics.warm
+	@$(BIN)/python -m sluice.stack.class_archive & archive=$$!; \
+	$(BIN)/python -m sluice.statistics.warm; wait $$archive
 
 .PHONY: preflight
 preflight: ## name what this machine lacks, with the remedy

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from sluice.settings import Settings
+from sluice.stack.environment import spark_defaults
 from sluice_airflow.connections import environment, settings
 
 
@@ -48,6 +49,7 @@ class NightlyBatch(SparkSubmitOperator):
             raise AirflowSkipException
         self.application = str(now.root / "jobs" / f"{self.job}.py")
         self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
+        self.properties_file = str(spark_defaults(now))
         self.name = f"sluice {self.job} {day}"
         self.application_args = [argument for topic in topics for argument in ("--topic", topic)]
         self.application_args += ["--day", day.isoformat(), "--run-id", run.run_id]

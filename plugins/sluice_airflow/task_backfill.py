@@ -7,6 +7,7 @@ from typing import Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from sluice.stack.environment import spark_defaults
 from sluice_airflow.connections import environment, settings
 
 
@@ -27,6 +28,7 @@ class TaskBackfill(SparkSubmitOperator):
         note_run(now, number, run.run_id)
         self.application = str(now.root / "jobs" / f"{self.job}.py")
         self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
+        self.properties_file = str(spark_defaults(now))
         self.name = f"sluice {self.job} {number}"
         self.application_args = ["--id", str(number)]
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,15 +27,17 @@ def environment(settings: Settings) -> dict[str, str]:
 
 def own_environment(settings: Settings) -> dict[str, str]:
     """Only what the instance adds, without Airflow's part."""
-    spark_conf = settings.home / "conf" / "spark"
     python = sys.executable
+    defaults = shlex.quote(str(spark_defaults(settings)))
     hosts = ",".join(["127.0.0.1", "localhost", *sorted(set(settings.hosts.values()))])
     return {
         "SLUICE_INSTANCE": settings.instance,
         "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)]),
         "SPARK_HOME": str(spark_home()),
-        "SPARK_CONF_DIR": str(spark_conf),
-        "HADOOP_CONF_DIR": str(spark_conf),
+        # Not this instance's: it would stand before the jars, and no class archive would fit.
+        "SPARK_CONF_DIR": str(spark_home() / "conf"),
+        "HADOOP_CONF_DIR": str(spark_conf(settings)),
+        "PYSPARK_SUBMIT_ARGS": f"--properties-file {defaults} pyspark-shell",
         "HADOOP_USER_NAME": settings.hdfs.user,
         "SPARK_LOCAL_IP": settings.bind_host,
         "PYSPARK_PYTHON": python,
@@ -46,6 +49,16 @@ def own_environment(settings: Settings) -> dict[str, str]:
         # glibc gives each thread an arena of its own: a JVM with 100 threads would keep 100 MB more.
         "MALLOC_ARENA_MAX": "2",
     }
+
+
+def spark_conf(settings: Settings) -> Path:
+    """The directory of what Spark, Hadoop's clients in it and its log are configured by."""
+    return settings.home / "conf" / "spark"
+
+
+def spark_defaults(settings: Settings) -> Path:
+    """The instance's properties, for --properties-file."""
+    return spark_conf(settings) / "spark-defaults.conf"
 
 
 def spark_home() -> Path:

@@ -10,6 +10,15 @@ from sluice.settings import ROOT
 
 LIB = Path(os.environ.get("SLUICE_LIB") or ROOT / "var" / "lib")
 
+#: Spark's classes (sluice.stack.class_archive). A JVM that finds no such file goes on without.
+SPARK_CLASSES = LIB / "spark-classes.jsa"
+#: What every JVM of Spark is started with.
+SPARK_OPTIONS = (
+    "-Djava.net.preferIPv4Stack=true",
+    "-Duser.timezone=UTC",
+    f"-XX:SharedArchiveFile={SPARK_CLASSES}",
+)
+
 # What Hadoop and HBase reach into on Java 17 (the list of Hadoop's and HBase's own start scripts).
 HADOOP_OPENS = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 HBASE_OPENS = (

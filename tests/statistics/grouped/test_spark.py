@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.settings import Limits
+from sluice.stack.java import SPARK_OPTIONS
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import _run
 from sluice.statistics.partition_pass import Gathered, PartitionPass
@@ -43,6 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     home = tmp_path_factory.mktemp("home")
     settings = instance_settings().model_copy(update={"home": home})
     config = {"spark.master": "local[2]", "spark.sql.catalogImplementation": "in-memory"}
+    config["spark.driver.extraJavaOptions"] = " ".join(SPARK_OPTIONS)
     made = session(settings, "two stages", config=config)
     yield made
     made.stop()

@@ -6,9 +6,9 @@ from sluice.settings import Settings
 from sluice.stack import databases, health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
-from sluice.stack.environment import spark_home
+from sluice.stack.environment import spark_conf, spark_defaults, spark_home
 from sluice.stack.jars import AGENT, AGENT_USES, require
-from sluice.stack.java import java_command
+from sluice.stack.java import SPARK_OPTIONS, java_command
 
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")
@@ -48,9 +48,11 @@ def metastore(settings: Settings) -> Command:
 
 def configure_spark(settings: Settings) -> None:
     """Spark's configuration directory: of the SQL endpoint, of the jobs and of sessions in any process."""
-    conf = settings.home / "conf" / "spark"
-    for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml", "spark-defaults.conf"):
+    conf = spark_conf(settings)
+    for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml"):
         templating.write(settings, name, conf / name)
+    options = " ".join(SPARK_OPTIONS)
+    templating.write(settings, "spark-defaults.conf", spark_defaults(settings), options=options)
     templating.write(settings, "spark-log4j2.properties", conf / "log4j2.properties")
     for scratch in ("spark", "hive"):
         (settings.home / "tmp" / scratch).mkdir(parents=True, exist_ok=True)
@@ -61,15 +63,13 @@ def sql(settings: Settings) -> Command:
     return Command(
         [
             str(spark_home() / "bin" / "spark-submit"),
+            *("--properties-file", str(spark_defaults(settings))),
             # The endpoint answers questions; the jobs have the cluster to themselves.
             *("--master", "local[2]" if settings.spark.master.startswith("local") else settings.spark.master),
             *("--driver-memory", settings.spark.sql_memory),
             *("--name", "sluice-sql"),
             *("--conf", f"spark.driver.host={settings.host('sql')}"),
-            *(
-                "--driver-java-options",
-                " ".join(["-Djava.net.preferIPv4Stack=true -Duser.timezone=UTC", *options]),
-            ),
+            *("--driver-java-options", " ".join([*SPARK_OPTIONS, *options])),
             *("--conf", "spark.scheduler.mode=FAIR"),
             *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
             "spark-internal",
