@@ -13,7 +13,7 @@ from tests.bench.outcome import Outcome
 
 #: In the order of `make bench`: those that need the stack last.
 BENCHES = (
-    "tasks", "sketches", "offline", "kernels", "grouping_bars", "grouping", "hbase", "end_to_end",
+    "tasks", "sketches", "offline", "kernels", "start", "grouping_bars", "grouping", "hbase", "end_to_end",
 )  # fmt: skip
 STACK = ("hbase", "end_to_end")
 

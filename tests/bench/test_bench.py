@@ -17,6 +17,7 @@ from sluice.statistics.blocks import merge_into_blocks
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
 from tests.bench import contenders, end_to_end, hbase, kernels, page, pressure, tasks, workload
+from tests.bench import start as start_bench
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
 from tests.bench.pressure import Seen
@@ -129,6 +130,16 @@ def test_the_bars_of_tasks() -> None:
     assert (round(many.figure, 2), many.holds) == (10.96, True)
     assert (one.figure, one.holds) == (0.9, True)
     assert all(cost.holds for cost in costs)
+
+
+def test_a_start_is_judged_by_the_time_on_processors() -> None:
+    found = start_bench.outcome(
+        {"archive": [5.0, 6.0, 7.0], "without": [8.0, 9.0, 9.0]},
+        {"archive": [5.0, 6.0, 5.0], "without": [15.0, 12.0, 20.0]},
+        quick=False,
+    )
+    assert [(bar.figure, bar.holds) for bar in found.bars] == [(3.0, True)]
+    assert [row[1:] for row in found.tables[0].rows] == [[6.0, 5.0], [9.0, 15.0]]
 
 
 def test_a_page_can_be_read_back() -> None:
