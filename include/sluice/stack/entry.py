@@ -47,10 +47,14 @@ def run(settings: Settings, name: str) -> None:
     work = settings.home / "tmp"
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)  # Derby, core dumps and the like must not land in the checkout
-    # If the supervisor itself is killed, its daemons go with it instead of keeping their ports.
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent()
     processes.remember(settings, name)
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
+
+
+def end_with_parent() -> None:
+    """If the supervisor itself is killed, its daemons go with it instead of keeping their ports."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def wait(settings: Settings, name: str, log: _Log) -> None:
@@ -84,7 +88,7 @@ class _Log:
 
 
 def main(argv: list[str]) -> int:
-    """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
+    """``run NAME``, ``health NAME``, ``watch``, ``initialise`` (fill the daemons), ``jars``; the exit code."""
     match argv:
         case ["run", name]:
             try:
@@ -99,6 +103,11 @@ def main(argv: list[str]) -> int:
             problem = check(Settings(), name)
             sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
             return 1 if problem else 0
+        case ["watch"]:
+            from sluice.stack import watch
+
+            end_with_parent()
+            watch.run(Settings(), _Log("watch"))
         case ["initialise"]:
             settings = Settings()
             for step, needs in STEPS:
@@ -113,6 +122,6 @@ def main(argv: list[str]) -> int:
             sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")
             return 0
         case _:
-            usage = "usage: python -m sluice.stack run|health NAME | initialise | jars"
+            usage = "usage: python -m sluice.stack run|health NAME | watch | initialise | jars"
             sys.stderr.write(f"{usage}\nnames: {', '.join(DAEMONS)}\n")
             return 2

@@ -18,6 +18,7 @@ def down(settings: Settings, say: Say) -> bool:
     """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
     running = supervisor.running(settings)
     if running:
+        supervisor.stop_program(settings, "watch")
         # Airflow first: it would start again what is stopped next.
         _stop_daemons(settings, _of_service("airflow"), say)
     jobs = stop_jobs(settings, say)

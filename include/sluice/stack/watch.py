@@ -1,0 +1,92 @@
+"""Restarts daemons that live and are sick: ``python -m sluice.stack watch``, beside them under supervisord.
+
+supervisord starts again what died. A daemon can also live and not work: it hangs, or lost a part of itself
+that it cannot do without. Here each is asked for its health, in its own protocol, and one that was healthy
+since it started, and then was sick `PATIENCE` times in a row while all that it depends on was healthy, is
+stopped and started. What never became healthy is left alone: it still prepares, or another start is no help.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from sluice.settings import Settings
+from sluice.stack import catalogue, supervisor
+from sluice.stack.daemon import Daemon
+from sluice.stack.entry import check
+
+SECONDS = 20.0
+PATIENCE = 9  # three minutes: a machine can be busy for one
+
+
+@dataclass
+class Seen:
+    """What is known of a daemon's present process."""
+
+    pid: int
+    was_healthy: bool = False
+    sick: int = 0
+
+
+@dataclass
+class Watch:
+    """Over an instance's own daemons. patience: after so many looks a sick one is restarted."""
+
+    settings: Settings
+    say: Callable[[str], None]
+    patience: int = PATIENCE
+    seen: dict[str, Seen] = field(default_factory=dict)
+
+    def look(self) -> dict[str, str]:
+        """Ask all daemons once; what is wrong with those that are to be restarted, by name."""
+        programs = supervisor.programs(self.settings)
+        running = [
+            daemon
+            for daemon in catalogue.own(self.settings)
+            if daemon.name in programs and programs[daemon.name].state == "RUNNING"
+        ]
+        needs = {daemon.name: catalogue.dependencies(self.settings, daemon) for daemon in running}
+        asked = list({*needs, *(need for each in needs.values() for need in each)})
+        with ThreadPoolExecutor(len(asked) or 1) as pool:
+            problems = dict(zip(asked, pool.map(lambda name: check(self.settings, name), asked), strict=True))
+        return {
+            daemon.name: problems[daemon.name] or ""
+            for daemon in running
+            if self._is_lost(daemon, programs[daemon.name].pid, problems, needs[daemon.name])
+        }
+
+    def _is_lost(
+        self, daemon: Daemon, pid: int, problems: Mapping[str, str | None], needs: list[str]
+    ) -> bool:
+        seen = self.seen.get(daemon.name)
+        if seen is None or seen.pid != pid:
+            seen = self.seen[daemon.name] = Seen(pid)
+        if problems[daemon.name] is None:
+            seen.was_healthy, seen.sick = True, 0
+        elif seen.was_healthy and not any(problems[need] for need in needs):
+            seen.sick += 1
+        else:
+            seen.sick = 0  # it may be well again once the other one is
+        return seen.sick >= self.patience
+
+    def restart(self, name: str, problem: str) -> None:
+        self.say(f"{name} lives and is sick: {problem}. It is started anew")
+        supervisor.stop_program(self.settings, name)
+        supervisor.start_program(self.settings, name)
+
+
+def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
+    """For ever; it ends with the supervisor."""
+    watch = Watch(settings, say)
+    while True:
+        time.sleep(SECONDS)
+        try:
+            for name, problem in watch.look().items():
+                watch.restart(name, problem)
+        except supervisor.SupervisorDown as down:
+            sys.exit(str(down))

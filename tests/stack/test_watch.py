@@ -1,0 +1,102 @@
+"""Sick daemons are restarted, and only those: healthy once, sick for long, and nobody else's victims."""
+
+from __future__ import annotations
+
+import signal
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from sluice.settings import Settings
+from sluice.stack import entry, supervisor, watch
+from sluice.stack.watch import Watch
+from tests.e2e.running import wait_until
+
+PATIENCE = 3
+
+
+class Stack:
+    """What supervisord and the daemons say."""
+
+    def __init__(self) -> None:
+        self.sick: set[str] = set()
+        self.pids: dict[str, int] = {}
+        self.states: dict[str, str] = {}
+
+    def programs(self, settings: Settings) -> dict[str, SimpleNamespace]:
+        return {
+            name: SimpleNamespace(state=self.states.get(name, "RUNNING"), pid=self.pids.get(name, 1))
+            for name in ("postgres", "namenode", "datanode", "hbase")
+        }
+
+    def check(self, settings: Settings, name: str) -> str | None:
+        return "no answer" if name in self.sick else None
+
+
+@pytest.fixture
+def stack_of_four(monkeypatch: pytest.MonkeyPatch) -> Stack:
+    double = Stack()
+    monkeypatch.setattr(supervisor, "programs", double.programs)
+    monkeypatch.setattr(watch, "check", double.check)
+    return double
+
+
+@pytest.fixture
+def watching(stack_of_four: Stack) -> Watch:
+    made = Watch(Settings(instance="test"), lambda text: None, PATIENCE)
+    assert made.look() == {}
+    return made
+
+
+def looks(watching: Watch, count: int) -> list[dict[str, str]]:
+    return [watching.look() for _ in range(count)]
+
+
+def test_it_is_restarted_once_patience_is_over(stack_of_four: Stack, watching: Watch) -> None:
+    stack_of_four.sick = {"hbase"}
+    assert looks(watching, PATIENCE) == [{}, {}, {"hbase": "no answer"}]
+
+
+def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: Watch) -> None:
+    for _ in range(3):
+        stack_of_four.sick = {"hbase"}
+        assert looks(watching, PATIENCE - 1) == [{}, {}]
+        stack_of_four.sick = set()
+        assert watching.look() == {}
+
+
+def test_who_waits_for_a_sick_one_is_not_to_blame(stack_of_four: Stack, watching: Watch) -> None:
+    stack_of_four.sick = {"datanode", "hbase"}
+    assert looks(watching, PATIENCE)[-1] == {"datanode": "no answer"}
+    stack_of_four.sick = {"hbase"}
+    assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
+
+
+def test_a_new_process_begins_anew_and_has_to_be_healthy_first(stack_of_four: Stack, watching: Watch) -> None:
+    stack_of_four.sick, stack_of_four.pids = {"hbase"}, {"hbase": 2}
+    assert looks(watching, 3 * PATIENCE) == [{}] * 3 * PATIENCE
+    stack_of_four.sick = set()
+    watching.look()
+    stack_of_four.sick = {"hbase"}
+    assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
+
+
+def test_what_is_stopped_stays_stopped(stack_of_four: Stack, watching: Watch) -> None:
+    stack_of_four.sick, stack_of_four.states = {"hbase"}, {"hbase": "STOPPED"}
+    assert looks(watching, PATIENCE) == [{}] * PATIENCE
+
+
+@pytest.mark.e2e
+def test_a_daemon_that_hangs_is_started_anew(stack: Settings) -> None:
+    said: list[str] = []
+    watching = Watch(stack, said.append, PATIENCE)
+    assert watching.look() == {}
+    hanging = supervisor.programs(stack)["hbase-thrift"].pid
+    psutil.Process(hanging).send_signal(signal.SIGSTOP)
+    found = next(found for found in iter(watching.look, None) if found)
+    assert list(found) == ["hbase-thrift"]
+    watching.restart(*found.popitem())
+    assert said[0].startswith("hbase-thrift lives and is sick")
+    assert not psutil.pid_exists(hanging)
+    wait_until(lambda: entry.check(stack, "hbase-thrift") is None, 120, "hbase-thrift is not healthy again")
