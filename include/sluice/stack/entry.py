@@ -29,7 +29,7 @@ PR_SET_PDEATHSIG = 1
 def run(settings: Settings, name: str) -> None:
     """Become the daemon; does not return."""
     chosen = daemon(name)
-    log = _Log(name)
+    log = Log(name)
     secrets.make(settings)
     settings = Settings()
     left = processes.of_daemon(settings, name)
@@ -57,7 +57,7 @@ def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def wait(settings: Settings, name: str, log: _Log) -> None:
+def wait(settings: Settings, name: str, log: Log) -> None:
     """Return once the daemon is healthy, however long that takes; say every 15 s what it lacks."""
     reported = time.monotonic()
     log(f"waiting for {name}")
@@ -78,7 +78,9 @@ def check(settings: Settings, name: str) -> str | None:
     return None
 
 
-class _Log:
+class Log:
+    """Lines for a daemon's log, each with its time."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -88,7 +90,7 @@ class _Log:
 
 
 def main(argv: list[str]) -> int:
-    """``run NAME``, ``health NAME``, ``watch``, ``initialise`` (fill the daemons), ``jars``; the exit code."""
+    """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
     match argv:
         case ["run", name]:
             try:
@@ -103,16 +105,11 @@ def main(argv: list[str]) -> int:
             problem = check(Settings(), name)
             sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
             return 1 if problem else 0
-        case ["watch"]:
-            from sluice.stack import watch
-
-            end_with_parent()
-            watch.run(Settings(), _Log("watch"))
         case ["initialise"]:
             settings = Settings()
             for step, needs in STEPS:
                 for name in needs:
-                    wait(settings, name, _Log("initialise"))
+                    wait(settings, name, Log("initialise"))
                 step(settings)
             return 0
         case ["jars"]:
@@ -122,6 +119,6 @@ def main(argv: list[str]) -> int:
             sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")
             return 0
         case _:
-            usage = "usage: python -m sluice.stack run|health NAME | watch | initialise | jars"
+            usage = "usage: python -m sluice.stack run|health NAME | initialise | jars"
             sys.stderr.write(f"{usage}\nnames: {', '.join(DAEMONS)}\n")
             return 2

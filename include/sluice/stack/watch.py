@@ -1,4 +1,4 @@
-"""Restarts daemons that live and are sick: ``python -m sluice.stack watch``, beside them under supervisord.
+"""Restarts daemons that live and are sick: ``python -m sluice.stack.watch``, beside them under supervisord.
 
 supervisord starts again what died. A daemon can also live and not work: it hangs, or lost a part of itself
 that it cannot do without. Here each is asked for its health, in its own protocol, and one that was healthy
@@ -18,7 +18,7 @@ from typing import NoReturn
 from sluice.settings import Settings
 from sluice.stack import catalogue, supervisor
 from sluice.stack.daemon import Daemon
-from sluice.stack.entry import check
+from sluice.stack.entry import Log, check, end_with_parent
 
 SECONDS = 20.0
 PATIENCE = 9  # three minutes: a machine can be busy for one
@@ -90,3 +90,8 @@ def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
                 watch.restart(name, problem)
         except supervisor.SupervisorDown as down:
             sys.exit(str(down))
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    run(Settings(), Log("watch"))
