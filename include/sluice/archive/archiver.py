@@ -48,6 +48,7 @@ METADATA_MS = 10_000
 # Within a rebalance: the listener holds up the group's heartbeat, so it must stay well below the session.
 HAND_OVER_SECONDS = 4.0
 STOP_SECONDS = 20.0
+LAST_COMMIT_MS = 10_000
 BEAT_SECONDS = 1.0
 WATCH_SECONDS = 5.0
 # Between two rounds of a rebalance a member may be missing.
@@ -338,9 +339,9 @@ class _Session(ConsumerRebalanceListener):  # type: ignore[misc]
         }
         try:
             if offsets:
-                self._consumer.commit(offsets, timeout_ms=3000)
+                self._consumer.commit(offsets, timeout_ms=LAST_COMMIT_MS)
         except KafkaError as error:
-            log.info("%s: the group was not told the last positions: %s", self._topic, error)
+            log.warning("%s: the group was not told the last positions: %s", self._topic, error)
 
     def _beat(self, state: str) -> None:
         if state == "archiving" and time.monotonic() - self._beaten < BEAT_SECONDS:
