@@ -90,13 +90,19 @@ def test_what_is_stopped_stays_stopped(stack_of_four: Stack, watching: Watch) ->
 @pytest.mark.e2e
 def test_a_daemon_that_hangs_is_started_anew(stack: Settings) -> None:
     said: list[str] = []
-    watching = Watch(stack, said.append, PATIENCE)
-    assert watching.look() == {}
-    hanging = supervisor.programs(stack)["hbase-thrift"].pid
+    name, watching = "hbase-thrift", Watch(stack, said.append, PATIENCE)
+
+    def known() -> bool:
+        """Which it is only once supervisord calls it running."""
+        assert watching.look() == {}
+        return name in watching.seen and watching.seen[name].was_healthy
+
+    wait_until(known, 30, f"{name} was not healthy")
+    hanging = supervisor.programs(stack)[name].pid
     psutil.Process(hanging).send_signal(signal.SIGSTOP)
-    found = next(found for found in iter(watching.look, None) if found)
-    assert list(found) == ["hbase-thrift"]
+    found = looks(watching, PATIENCE)[-1]
+    assert list(found) == [name]
     watching.restart(*found.popitem())
     assert said[0].startswith("hbase-thrift lives and is sick")
     assert not psutil.pid_exists(hanging)
-    wait_until(lambda: entry.check(stack, "hbase-thrift") is None, 120, "hbase-thrift is not healthy again")
+    wait_until(lambda: entry.check(stack, name) is None, 120, f"{name} is not healthy again")
