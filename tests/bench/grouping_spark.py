@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SLOTS, SOURCES = 32, 8
 SERVICE = 50e-6
-ROUNDS = 3
+ROUNDS = 5
 QUICK = 10  # a quick run has so many times less tuples
 OVER_KEY, OVER_SHUFFLE, STATE = 1.4, 0.95, 1.05
 

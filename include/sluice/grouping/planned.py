@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -72,7 +73,7 @@ class Planned(Strategy):
 
     def router(self, cluster: Cluster, *, source: int = 0, seed: int = 0) -> PlannedRouter:
         past = Summary.empty(seed=seed & _WORD, room=self.room, buckets=self.buckets)
-        return PlannedRouter(self, source, past, plan(past, cluster, self.grain))
+        return PlannedRouter(self, cluster, source, past)
 
     def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
         """One plan for all sources. Each is expected to send as much as any other."""
@@ -86,17 +87,30 @@ class Planned(Strategy):
 
 
 class PlannedRouter(Router):
-    """A source with a plan. `past` is what the plan was made of, from which the next will be."""
+    """A source with a plan. `past` is what the plan was made of, from which the next will be.
 
-    def __init__(self, strategy: Planned, source: int, past: Summary, plan: Plan) -> None:
-        self._strategy, self._source = strategy, source
-        self.adopt(past, plan, expected=0.0)
+    The first plan is made when it is asked for: a source that resumes with another's never needs it.
+    """
+
+    def __init__(self, strategy: Planned, cluster: Cluster, source: int, past: Summary) -> None:
+        self._strategy, self._cluster, self._source = strategy, cluster, source
+        self.past = past
+
+    @cached_property
+    def plan(self) -> Plan:
+        return plan(self.past, self._cluster, self._strategy.grain)
+
+    @cached_property
+    def state(self) -> Source:
+        return self._state(self.plan, expected=0.0)
 
     def adopt(self, past: Summary, plan: Plan, expected: float) -> None:
         """A batch begins. expected: tuples that this source will send in it; 0: unknown."""
-        self.past, self.plan = past, plan
+        self.past, self.plan, self.state = past, plan, self._state(plan, expected)
+
+    def _state(self, plan: Plan, expected: float) -> Source:
         strategy, units = self._strategy, plan.units + self._strategy.counters
-        self.state = Source(
+        return Source(
             expected=expected,
             tolerance=strategy.tolerance,
             patience=strategy.patience,
