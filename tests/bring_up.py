@@ -13,6 +13,7 @@ import sys
 from sluice.settings import Settings
 from sluice.stack import bringup, entry, shutdown, supervisor
 from sluice.stack.catalogue import DAEMONS
+from sluice.stack.java import QUICK
 
 TEST_INSTANCE = "test"
 
@@ -29,8 +30,7 @@ def variables(settings: Settings) -> dict[str, str]:
         "SLUICE_FAULTS": str(settings.home / "faults"),
         # The team's metrics, and one that fails: tests/e2e/failing_metrics.
         "SLUICE_METRICS__PATH": str(settings.home / "metrics"),
-        # For JVMs that live for seconds: without the second compiler Spark starts with half the CPU time.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JAVA_TOOL_OPTIONS": QUICK,
         # Nobody waits for an archive file to grow old.
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
     }

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from sluice.settings import Settings
-from sluice.stack.environment import spark_defaults
-from sluice_airflow.connections import environment, settings
+from sluice_airflow.connections import settings
+from sluice_airflow.spark_job import SparkJob
 
 
-class NightlyBatch(SparkSubmitOperator):
+class NightlyBatch(SparkJob):
     """Compute the day on which the run's data interval starts, for each topic that has lines of it.
 
     A scheduled run first waits ``settle`` after the day's end, in the triggerer, for the last lines to be
@@ -28,10 +27,9 @@ class NightlyBatch(SparkSubmitOperator):
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """
 
-    def __init__(self, *, job: str, asset: Asset, settle: timedelta, **kwargs: Any) -> None:
-        # Started from scratch on a retry: what a cluster's half-done job wrote is overwritten whole.
-        super().__init__(outlets=[asset], durable=False, **kwargs)
-        self.job, self.asset, self.settle = job, asset, settle
+    def __init__(self, *, asset: Asset, settle: timedelta, **kwargs: Any) -> None:
+        super().__init__(outlets=[asset], **kwargs)
+        self.asset, self.settle = asset, settle
 
     def execute(self, context: Any) -> None:
         if context["dag_run"].run_type == DagRunType.SCHEDULED:
@@ -47,14 +45,9 @@ class NightlyBatch(SparkSubmitOperator):
         if not topics:
             self.log.info("nothing to do: no line of %s is archived, no day is marked", day)
             raise AirflowSkipException
-        self.application = str(now.root / "jobs" / f"{self.job}.py")
-        self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
-        self.properties_file = str(spark_defaults(now))
-        self.name = f"sluice {self.job} {day}"
-        self.application_args = [argument for topic in topics for argument in ("--topic", topic)]
-        self.application_args += ["--day", day.isoformat(), "--run-id", run.run_id]
-        self.application_args += ["--marked"] if marked else []
-        super().execute(context)
+        arguments = [argument for topic in topics for argument in ("--topic", topic)]
+        arguments += ["--day", day.isoformat(), "--run-id", run.run_id, *(["--marked"] if marked else [])]
+        self.submit(context, now, str(day), arguments)
         days = [each for topic in topics for each in computed(now, topic, run.run_id)]
         self.log.info("computed: %s", ", ".join(f"{each['topic']} {each['day']}" for each in days))
         context["outlet_events"][self.asset].extra = {"days": days}

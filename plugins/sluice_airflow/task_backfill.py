@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from sluice.stack.environment import spark_defaults
-from sluice_airflow.connections import environment, settings
+from sluice_airflow.connections import settings
+from sluice_airflow.spark_job import SparkJob
 
 
-class TaskBackfill(SparkSubmitOperator):
+class TaskBackfill(SparkJob):
     """Carry out the backfill that the run's configuration names: ``{"backfill": 7}``.
 
     `sluice tasks backfill` writes the backfill down and triggers the run. A try that dies is followed by one
     that goes on with the days that are left; cleared runs do the same. What went wrong is on the backfill.
     """
 
-    def __init__(self, *, job: str, **kwargs: Any) -> None:
-        super().__init__(durable=False, **kwargs)
-        self.job = job
-
     def execute(self, context: Any) -> None:
         run, now = context["dag_run"], settings()
         number = backfill_of(run.conf)
         note_run(now, number, run.run_id)
-        self.application = str(now.root / "jobs" / f"{self.job}.py")
-        self.env_vars, self._driver_memory = environment(), now.spark.driver_memory
-        self.properties_file = str(spark_defaults(now))
-        self.name = f"sluice {self.job} {number}"
-        self.application_args = ["--id", str(number)]
         try:
-            super().execute(context)
+            self.submit(context, now, str(number), ["--id", str(number)])
         except Exception as error:
             note_failure(now, number, f"{error}; see the log of run {run.run_id} of task_backfill in Airflow")
             raise

@@ -25,7 +25,6 @@ ends: with the class archive that `make setup` makes, and without. The JVM's CPU
 that of its threads which compile included."""
 
 PROGRAM = """
-import sys
 import psutil
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def context(**conf: Any) -> Any:
 
 def test_the_job_gets_the_number(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted: list[Any] = []
-    monkeypatch.setattr(module.SparkSubmitOperator, "execute", lambda self, _: submitted.append(self))
+    monkeypatch.setattr(SparkSubmitOperator, "execute", lambda self, _: submitted.append(self))
     module.TaskBackfill(task_id="t", conn_id="spark_default", job="backfill").execute(context(backfill=7))
     (operator,) = submitted
     assert operator.application.endswith("/jobs/backfill.py")
@@ -40,7 +41,7 @@ def test_a_job_that_died_without_a_word_is_noted(module: Any, monkeypatch: pytes
     def died(self: Any, _: Any) -> None:
         raise RuntimeError("Cannot execute: spark-submit. Error code is: 137")
 
-    monkeypatch.setattr(module.SparkSubmitOperator, "execute", died)
+    monkeypatch.setattr(SparkSubmitOperator, "execute", died)
     with pytest.raises(RuntimeError, match="137"):
         module.TaskBackfill(task_id="t", conn_id="spark_default", job="backfill").execute(context(backfill=7))
     assert module.told[-1][:2] == ("failed", 7)

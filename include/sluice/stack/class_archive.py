@@ -19,14 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.stack.environment import spark_home
-from sluice.stack.java import LIB, SPARK_CLASSES, java
+from sluice.stack.java import LIB, QUICK, SPARK_CLASSES, java
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 STAMP = SPARK_CLASSES.with_suffix(".stamp")
-#: For a JVM that lives for seconds.
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: What the SQL endpoint has beside a session.
 ENDPOINT = (
     "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",

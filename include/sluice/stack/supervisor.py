@@ -28,6 +28,7 @@ from sluice.stack.environment import own_environment
 
 START_SECONDS = 15.0
 STOP_SECONDS = 90.0
+STOPPING_SECONDS = 0.1
 # sun_path holds 108 bytes, and supervisord binds a temporary name that is longer than its socket's.
 LONGEST_SOCKET = 90
 # In these states a daemon has a process, or will have one again without being told.
@@ -156,18 +157,23 @@ def start_program(settings: Settings, name: str) -> None:
 
 def stop_program(settings: Settings, name: str) -> None:
     """Stop it and wait for its end; supervisord sends SIGKILL once its time to stop is over."""
+    rpc = _rpc(settings)
     try:
-        _rpc(settings).stopProcess(name, True)
+        rpc.stopProcess(name, False)
     except Fault as fault:
         if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
             raise
+        return
+    # Not by a call that waits: while one does, supervisord polls without a pause, with a whole processor.
+    while rpc.getProcessInfo(name)["statename"] == "STOPPING":
+        time.sleep(STOPPING_SECONDS)
 
 
 def _update(settings: Settings) -> None:
     supervisor = _rpc(settings)
     added, changed, removed = supervisor.reloadConfig()[0]
     for name in [*changed, *removed]:
-        supervisor.stopProcessGroup(name)
+        stop_program(settings, name)
         supervisor.removeProcessGroup(name)
     for name in [*added, *changed]:
         supervisor.addProcessGroup(name)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.settings import Limits
-from sluice.stack.java import SPARK_OPTIONS
+from sluice.stack.java import QUICK, SPARK_OPTIONS
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import _run
 from sluice.statistics.partition_pass import Gathered, PartitionPass
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from sluice.statistics.spark import session
 
     before = dict(os.environ)
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
     home = tmp_path_factory.mktemp("home")
     settings = instance_settings().model_copy(update={"home": home})
     config = {"spark.master": "local[2]", "spark.sql.catalogImplementation": "in-memory"}
@@ -67,7 +67,7 @@ def rows(found: Gathered) -> list[str]:
     return sorted(map(str, found.partials.drop_columns(["kll"]).to_pylist()))
 
 
-@pytest.mark.parametrize("strategy", ["kg2", "planned"])
+@pytest.mark.parametrize("strategy", ["key", "shuffle", "kg2", "planned"])
 def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
     lines: DataFrame, strategy: str
 ) -> None:

@@ -8,7 +8,7 @@ from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_conf, spark_defaults, spark_home
 from sluice.stack.jars import AGENT, AGENT_USES, require
-from sluice.stack.java import SPARK_OPTIONS, java_command
+from sluice.stack.java import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")
@@ -51,8 +51,8 @@ def configure_spark(settings: Settings) -> None:
     conf = spark_conf(settings)
     for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml"):
         templating.write(settings, name, conf / name)
-    options = " ".join(SPARK_OPTIONS)
-    templating.write(settings, "spark-defaults.conf", spark_defaults(settings), options=options)
+    options = {"driver_options": " ".join(SPARK_OPTIONS), "executor_options": " ".join(SPARK_ANYWHERE)}
+    templating.write(settings, "spark-defaults.conf", spark_defaults(settings), **options)
     templating.write(settings, "spark-log4j2.properties", conf / "log4j2.properties")
     for scratch in ("spark", "hive"):
         (settings.home / "tmp" / scratch).mkdir(parents=True, exist_ok=True)
