@@ -54,9 +54,10 @@ class Reconcile(BaseOperator):
     hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all days that were computed and not
     yet published.
 
-    Airflow can leave an event behind that is written while it makes a run for an earlier one: it would be
-    taken only with the next event. So a run also takes the days that wait to be published; the event left
-    behind is older than the run, and so is the day that it speaks of.
+    Runs for events that come together would each compare all days: what an earlier one published since the
+    day was computed is left out. Airflow can also leave an event behind that is written while it makes a run
+    for an earlier one: it would be taken only with the next event. So a run also takes the days that wait to
+    be published; the event left behind is older than the run, and so is the day that it speaks of.
     """
 
     def __init__(self, *, asset: Asset, patience: timedelta = timedelta(hours=6), **kwargs: Any) -> None:
@@ -68,9 +69,14 @@ class Reconcile(BaseOperator):
         now = settings()
         days = newest(day for event in events for day in event.extra.get("days", []))
         named = context["dag_run"].conf or {}
-        days = newest([*waiting(now), *days]) if days else unpublished(now, named)
         if not days:
-            self.log.info("nothing to reconcile")
+            days = unpublished(now, named)
+        else:
+            if context["ti"].try_number == 1:  # cleared, a run compares its days once more
+                days = [day for day in days if not settled(now, day)]
+            days = newest([*waiting(now), *days])
+        if not days:
+            self.log.info("nothing to reconcile: each day is published as it was last computed")
             return
         self.log.info("%d events, to reconcile: %s", len(events), "; ".join(map(name, days)))
         self.compare(context, days=days)
@@ -148,6 +154,15 @@ def not_passed(settings: Any, days: list[Day]) -> list[Day]:
     from sluice.quality.reconcile import speed_passed
 
     return [day for day in days if not speed_passed(settings, day["topic"], day["cut"])]
+
+
+def settled(settings: Any, day: Day) -> bool:
+    """Whether the day is published as it was computed last, up to this very cut."""
+    from sluice.storage.days import Days
+    from sluice.storage.postgres import engine
+
+    found = Days(engine(settings), day["topic"]).get(date.fromisoformat(day["day"]))
+    return found is not None and found.cut == day["cut"] and found.settled
 
 
 def waiting(settings: Any) -> list[Day]:

@@ -23,7 +23,8 @@ def module(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch):
     )
     monkeypatch.setattr(reconciliation, "waiting", lambda settings: reconciliation.left_behind)
     reconciliation.alerts_seen = alerts
-    reconciliation.left_behind = []
+    monkeypatch.setattr(reconciliation, "settled", lambda settings, day: day in reconciliation.published)
+    reconciliation.left_behind, reconciliation.published = [], []
     return reconciliation
 
 
@@ -57,7 +58,8 @@ def reconciler(module: Any, monkeypatch: pytest.MonkeyPatch, fault: DifferingDay
 
 def context(operator: Any, *events: list[dict]) -> Any:
     triggering = {operator.asset: [SimpleNamespace(extra={"days": days}) for days in events]}
-    return {"triggering_asset_events": triggering, "dag_run": SimpleNamespace(conf={})}
+    run, task = SimpleNamespace(conf={}), SimpleNamespace(try_number=1)
+    return {"triggering_asset_events": triggering, "dag_run": run, "ti": task}
 
 
 def test_all_days_of_all_events_are_reconciled_once(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +78,21 @@ def test_a_day_whose_event_was_left_behind_is_reconciled_with_the_next(
     operator = reconciler(module, monkeypatch, fault)
     operator.execute(context(operator, DAYS[:1]))
     assert fault.asked == ["2015-05-17", "2015-05-18"]
+
+
+def test_a_day_that_an_earlier_run_published_is_compared_again_only_when_the_run_is_cleared(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = DifferingDay()
+    module.published = DAYS[:2]
+    operator = reconciler(module, monkeypatch, fault)
+    operator.execute(context(operator, DAYS[:1]))
+    assert fault.asked == []
+    operator.execute(context(operator, DAYS))
+    assert fault.asked == ["2015-05-19"]
+    cleared = context(operator, DAYS) | {"ti": SimpleNamespace(try_number=2)}
+    operator.execute(cleared)
+    assert fault.asked[1:] == [day["day"] for day in DAYS]
 
 
 def test_later_event_of_a_day_replaces_the_earlier(module: Any) -> None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from sluice.quality.compare import OFFLINE_RESULTS
-from sluice.quality.offline_results import of_day, of_days, of_task, within
+from sluice.quality.offline_results import ALWAYS, DayResults, of_days, of_task, within
 from sluice.statistics.day_results import result_rows
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import results
+from sluice.statistics.rowkey import RowKey
 from sluice.tasks import ActiveTask, TaskSpec
 from tests.quality.stores import StoredHive
 from tests.statistics.engine_samples import BYTES, line, plan, records, spec
@@ -76,10 +77,23 @@ def assert_same(found: pa.Table, wanted: dict[bytes, dict[str, Any]]) -> None:
 def test_a_days_results_are_read_as_they_stand() -> None:
     of, some = task("1h"), lines(0, 200)
     hive = Stored(of, {date(2015, 5, 17): some})
-    found = of_day(hive, "logs", hive.task, date(2015, 5, 17), range(START, START + 86_400_000))
-    assert_same(found, online(of, some))
-    assert of_day(hive, "logs", hive.task, date(2015, 5, 17), range(0)).num_rows == 0
+    day = DayResults(hive, "logs", date(2015, 5, 17))
+    assert_same(day.of(hive.task, range(START, START + 86_400_000)), online(of, some))
+    assert day.of(hive.task, range(0)).num_rows == 0
+    assert day.of(ActiveTask(1, 2, of), range(START, START + 86_400_000)).num_rows == 0
+    first = day.of(hive.task, range(START, START + 12 * 3_600_000 + 1))
+    assert {RowKey.decode(row).period_start for row in first["row"].to_pylist()} == {START + 12 * 3_600_000}
     assert len(hive.queries) == 1
+
+
+def test_a_day_without_results_has_none() -> None:
+    of = task("1h")
+    hive = Stored(of, {date(2015, 5, 17): []})
+    assert (
+        DayResults(hive, "logs", date(2015, 5, 17))
+        .of(hive.task, ALWAYS)
+        .equals(OFFLINE_RESULTS.empty_table())
+    )
 
 
 def test_a_period_of_several_days_is_merged_from_their_accumulators() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from sluice.cli.counted import Counted, differences, results_of
 from sluice.collection import generate
 from sluice.quality import day_comparison
 from sluice.quality.compare import Comparison
-from sluice.quality.offline_results import of_task
+from sluice.quality.offline_results import DayResults, of_task
 from sluice.quality.online_results import online_results
 from sluice.quality.periods import Periods
 from sluice.settings import ROOT, Limits
@@ -94,7 +93,7 @@ def compared(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) 
         day_comparison._compare(
             offline,
             StoredHBase(online),
-            SimpleNamespace(topic="logs", day=day),  # type: ignore[arg-type]
+            DayResults(offline, "logs", day),
             task,
             Periods.of(day, task.spec.span),
         )

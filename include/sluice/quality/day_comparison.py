@@ -9,9 +9,9 @@ from datetime import date
 import pandas as pd
 import pyarrow as pa
 
-from sluice.quality import offline_results
 from sluice.quality.compare import COLUMNS, NAMED, Comparison, Difference, compare
 from sluice.quality.day_hops import Hop, day_hops
+from sluice.quality.offline_results import DayResults, of_days
 from sluice.quality.online_results import online_results
 from sluice.quality.periods import Period, Periods
 from sluice.settings import Settings
@@ -65,17 +65,18 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     found: list[Comparison] = []
     waiting = 0
     with Hive(settings) as hive, HBase.of(settings) as hbase:
+        stores = (hive, hbase, DayResults(hive, day.topic, day.day))
         for task in () if versions.dropped else versions.tasks:
             touching = Periods.of(day.day, task.spec.span)
             lacking = failed.get((task.task_id, task.version), set())
             if lacking & {day.day, *(each for period in touching.crossing for each in period.days)}:
                 continue
             settled = _settled(book, touching.crossing, day.day)
-            comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
+            comparison = _compare(*stores, task, Periods(touching.inside, settled))
             while comparison.differing and (still := _settled(book, settled, day.day)) != settled:
                 # A line of another day came while this was read: that period waits for the other day's turn.
                 settled = still
-                comparison = _compare(hive, hbase, day, task, Periods(touching.inside, settled))
+                comparison = _compare(*stores, task, Periods(touching.inside, settled))
             waiting += len(touching.crossing) - len(settled)
             found.append(comparison)
         hops = day_hops(book, hive, day)
@@ -90,14 +91,14 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     )
 
 
-def _compare(hive: Hive, hbase: HBase, day: Day, task: ActiveTask, periods: Periods) -> Comparison:
+def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, periods: Periods) -> Comparison:
     inside, crossing = periods.inside, {period.start: period.days for period in periods.crossing}
     if not inside and not crossing:
         return Comparison(_nothing(), 0, ())
     online = online_results(hbase, task, inside, tuple(crossing))
-    whole = offline_results.of_day(hive, day.topic, task, day.day, inside)
-    shared = offline_results.of_days(hive, day.topic, task, crossing)
-    return compare(f"{task.spec.name} ({task.label})", online, pa.concat_tables([whole, shared]))
+    shared = of_days(hive, task.spec.topic, task, crossing)
+    offline = pa.concat_tables([own.of(task, inside), shared])
+    return compare(f"{task.spec.name} ({task.label})", online, offline)
 
 
 def _settled(book: Days, periods: Sequence[Period], own: date) -> tuple[Period, ...]:

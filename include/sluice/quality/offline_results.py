@@ -1,4 +1,4 @@
-"""The offline results of one task version, out of Hive."""
+"""The offline results of a task version, out of Hive."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.metrics import COLUMNS, accumulators
 from sluice.quality.compare import OFFLINE_RESULTS
@@ -20,9 +21,9 @@ from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
 OF_DAY = """
-SELECT unix_millis(period_start), series, {columns} FROM task_results
-WHERE topic = %(topic)s AND day = %(day)s AND task_id = %(task_id)s AND version = %(version)s
-  AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
+SELECT task_id, version, unix_millis(period_start), series, metric, value, texts[metric], errors[metric]
+FROM task_results LATERAL VIEW explode(results) AS metric, value
+WHERE topic = %(topic)s AND day = %(day)s AND value IS NOT NULL
 """
 OF_DAYS = """
 SELECT unix_millis(period_start), series, {columns} FROM task_results
@@ -40,6 +41,18 @@ WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s
   AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
 GROUP BY period_start HAVING min(day) < max(day)
 """
+STORED = pa.schema(
+    [
+        ("task_id", pa.int32()),
+        ("version", pa.int32()),
+        ("period_start", pa.int64()),
+        ("series", pa.string()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+        ("text", pa.string()),
+        ("error", pa.float64()),
+    ]
+)
 #: Periods that are merged from the accumulators of their days at a time.
 PERIODS = 200
 #: All of time, in ms: Hive's time stamps end with the year 9999.
@@ -51,15 +64,31 @@ def within(since: int | None, until: int | None) -> range:
     return range(ALWAYS.start if since is None else since, ALWAYS.stop if until is None else until)
 
 
-def of_day(hive: Hive, topic: str, task: ActiveTask, day: date, starts: range) -> pa.Table:
-    """`OFFLINE_RESULTS` of the day's periods that begin in `starts` (ms): as they stand in Hive."""
-    if not starts:
-        return OFFLINE_RESULTS.empty_table()
-    found = hive.query(
-        OF_DAY.format(columns=_result_columns(task.spec.metrics)),
-        {**_within(topic, task, starts), "day": day.isoformat()},
-    ).rows
-    return _tabled(task, found)
+class DayResults:
+    """A day's results as they stand in Hive: of all tasks, for a query takes as long for the rows of one."""
+
+    def __init__(self, hive: Hive, topic: str, day: date) -> None:
+        rows = hive.query(OF_DAY, {"topic": topic, "day": day.isoformat()}).rows
+        columns = list(zip(*rows, strict=True)) or [()] * len(STORED)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, STORED, strict=True)]
+        self._rows = pa.table(arrays, schema=STORED)
+
+    def of(self, task: ActiveTask, starts: range) -> pa.Table:
+        """`OFFLINE_RESULTS` of the task version's periods that begin in `starts` (ms)."""
+        if not starts:
+            return OFFLINE_RESULTS.empty_table()
+        rows = self._rows
+        begins = rows["period_start"]
+        own = rows.filter(
+            pc.and_(
+                pc.and_(pc.equal(rows["task_id"], task.task_id), pc.equal(rows["version"], task.version)),
+                pc.and_(pc.greater_equal(begins, starts.start), pc.less(begins, starts.stop)),
+            )
+        )
+        return pa.concat_tables(
+            [OFFLINE_RESULTS.empty_table()]
+            + [_keyed(task, name, own.filter(pc.equal(own["metric"], name))) for name in task.spec.metrics]
+        )
 
 
 def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]) -> pa.Table:
@@ -115,23 +144,29 @@ def _tabled(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     if not rows:
         return OFFLINE_RESULTS.empty_table()
     begins, series, *columns = (list(column) for column in zip(*rows, strict=True))
-    names = [dimension.name for dimension in task.spec.dimensions]
     keys, periods = pa.array(series, pa.string()), pa.array(begins, pa.int64())
     parts = []
     for at, name in enumerate(task.spec.metrics):
         values, texts, errors = columns[3 * at : 3 * at + 3]
-        table = pa.table(
-            [
-                encode_column(task.label, names, keys, name, periods),
-                pa.array([name] * len(rows)),
-                pa.array(values, pa.float64()),
-                pa.array(texts, pa.string()),
-                pa.array(errors, pa.float64()),
-            ],
-            schema=OFFLINE_RESULTS,
-        )
-        parts.append(table.filter(table.column("value").is_valid()))
+        of_metric = {
+            "period_start": periods,
+            "series": keys,
+            "metric": pa.array([name] * len(rows)),
+            "value": pa.array(values, pa.float64()),
+            "text": pa.array(texts, pa.string()),
+            "error": pa.array(errors, pa.float64()),
+        }
+        table = pa.table(of_metric)
+        parts.append(_keyed(task, name, table.filter(table["value"].is_valid())))
     return pa.concat_tables(parts)
+
+
+def _keyed(task: ActiveTask, metric: str, rows: pa.Table) -> pa.Table:
+    """`OFFLINE_RESULTS` of one metric's rows, which have a period's start and a series for their key."""
+    names = [dimension.name for dimension in task.spec.dimensions]
+    keys, begins = (rows[name].combine_chunks() for name in ("series", "period_start"))
+    row = encode_column(task.label, names, keys, metric, begins)
+    return pa.table([row, *(rows[name] for name in OFFLINE_RESULTS.names[1:])], schema=OFFLINE_RESULTS)
 
 
 def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:

@@ -47,6 +47,15 @@ class Day:
     published_at: datetime | None
     backfills: int = 0
 
+    @property
+    def settled(self) -> bool:
+        """Whether it was published after it was computed last."""
+        return (
+            self.published_at is not None
+            and self.published_cut == self.cut
+            and self.published_at > self.computed_at
+        )
+
 
 @dataclass(frozen=True)
 class Online:
