@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.grouping.base import Cluster
+from sluice.grouping import strategy
+from sluice.grouping.base import Cluster, Strategy
 from sluice.grouping.lab.clusters import equal, spread
 from sluice.grouping.lab.streams import edu_stream
 from tests.bench.grouping_contenders import Setting, compare, rules
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 SLOTS, SOURCES = 32, 8
 SERVICE = 50e-6
 ROUNDS = 5
-REAL_ROUNDS = 11  # of less than a second each
+#: Of two strategies, turn by turn: where a few per cent decide, medians of a few rounds are noise.
+DUEL_ROUNDS = 31
 QUICK = 10  # a quick run has so many times less tuples
 OVER_KEY, OVER_SHUFFLE, STATE = 1.4, 0.95, 1.05
 
@@ -55,11 +58,14 @@ looked back on it. On `local[{SLOTS}]` a tuple's service is a wait of {SERVICE *
 which takes no core, and {SOURCES} sources are the partitions of a topic; on `local[{CORES}]` it is some 2 us
 of Python. `combine` serves and aggregates where the sources are, and has no second stage; `salted` is key
 grouping of keys with a number from 0 to 7 attached. (As many sources as workers, each with a part of all
-keys, would be `shuffle`.) All were shown to give the same states."""
+keys, would be `shuffle`.) All were shown to give the same states. On `local[{CORES}]` planned and shuffle
+are measured again, {DUEL_ROUNDS} times in turn, for the bar."""
 
 
-def run(session: SparkSession, wanted: Comparison, rounds: int) -> dict[str, list[Ran]]:
-    """All strategies on one setting."""
+def run(
+    session: SparkSession, wanted: Comparison, rounds: int, chosen: Mapping[str, Strategy] | None = None
+) -> dict[str, list[Ran]]:
+    """All strategies, or those chosen, on one setting."""
     with slices() as folder:
         setting = Setting(
             edu_stream(),
@@ -70,7 +76,7 @@ def run(session: SparkSession, wanted: Comparison, rounds: int) -> dict[str, lis
             COUNTERS,
             Path(folder),
         )
-        return compare(session, rules(), setting, rounds, wanted.title)
+        return compare(session, chosen or rules(), setting, rounds, wanted.title)
 
 
 def slices() -> tempfile.TemporaryDirectory[str]:
@@ -84,8 +90,10 @@ def real(quick: bool) -> tuple[list[Bar], list[Table]]:
     """The comparison with real work, in a session of its own."""
     wanted = REAL.quick() if quick else REAL
     with cluster(CORES) as session:
-        measured = run(session, wanted, 1 if quick else REAL_ROUNDS)
-    return real_bars(measured), [table(wanted, measured)]
+        measured = run(session, wanted, 1 if quick else ROUNDS)
+        pair = {name: strategy(name) for name in ("shuffle", "planned")}
+        duel = run(session, wanted, 1 if quick else DUEL_ROUNDS, pair)
+    return real_bars(duel), [table(wanted, measured)]
 
 
 def waiting(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -248,8 +249,27 @@ def test_auto_settles_on_what_its_own_figures_say() -> None:
 
 
 def rated(loss: float) -> Rated:
-    times = {"combine": 2.0, "key": 2.0 * loss, "planned": 9.0, "shuffle": 9.0}
-    return Rated(POINTS[0], 1_000, times, Decision("key", "because"))
+    times = {"combine": 2.0, "key": 3.0, "planned": 9.0, "shuffle": 9.0}
+    return Rated(POINTS[0], 1_000, times, Decision("key", "because"), loss)
+
+
+def test_auto_is_measured_again_where_another_seemed_to_be_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def measure(session: None, point: Point, tuples: int, rounds: int, names: tuple[str, ...]) -> Measured:
+        asked.append(names)
+        seconds = {"combine": 3.0, "planned": 1.2 if len(asked) == 1 else 1.05, "key": 1.0, "shuffle": 2.0}
+        return {name: [ran(seconds[name], cost=50e-6)] * rounds for name in names}
+
+    monkeypatch.setattr(grouping_map, "measure", measure)
+    first = grouping_map.rate(None, POINTS[0], 1_000, 3, Costs())  # type: ignore[arg-type]
+    found = grouping_map.duel(None, first, 5)  # type: ignore[arg-type]
+    assert asked == [grouping_map.CONTENDERS, ("key", "planned")]
+    assert (found.best, found.chosen.strategy) == ("key", "planned")
+    assert found.loss == pytest.approx(1.05)
+    best = replace(first, chosen=Decision("key", "because"))
+    assert grouping_map.duel(None, best, 5).loss == 1.0  # type: ignore[arg-type]
+    assert len(asked) == 2
 
 
 def test_auto_is_judged_by_the_time_that_it_loses() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.cli.test_grouping import document
@@ -61,16 +62,21 @@ def database() -> sa.Engine:
     return sqlite()
 
 
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    """Made once: what a test has of its own is put in by `client`."""
+    from sluice_airflow.api import app as module
+
+    return module.make_app(own=lambda: OWN)
+
+
 @pytest.fixture
-def client(login: Login, database: sa.Engine) -> TestClient:
+def client(app: FastAPI, login: Login, database: sa.Engine) -> TestClient:
     from airflow.api_fastapi.core_api.security import get_user
 
-    from sluice_airflow.api import app as module
     from sluice_airflow.api import stores
 
-    app = module.make_app(own=lambda: OWN)
-    app.dependency_overrides[get_user] = login.user
-    app.dependency_overrides[stores.database] = lambda: database
+    app.dependency_overrides = {get_user: login.user, stores.database: lambda: database}
     return TestClient(app, base_url="http://127.0.0.1:21080")
 
 
