@@ -53,7 +53,7 @@ class Costs:
     send: float = 2e-7
     take: float = 3e-7
     row: float = 2e-6
-    byte: float = 2e-9
+    byte: float = 8e-9
 
 
 @dataclass(frozen=True)
