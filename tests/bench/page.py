@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 from sluice.settings import ROOT
@@ -72,10 +73,11 @@ def bars(page: str) -> dict[str, list[Bar]]:
 
 
 def _section(outcome: Outcome) -> str:
+    at = datetime.fromisoformat(outcome.at).strftime("%Y-%m-%d %H:%M UTC")
     parts = [
         f"## {outcome.bench}",
         outcome.what,
-        f"`python -m tests.bench {outcome.bench}`{' `--quick`' if outcome.quick else ''}, {outcome.at} UTC, "
+        f"`python -m tests.bench {outcome.bench}`{' `--quick`' if outcome.quick else ''}, {at}, "
         f"{outcome.machine}.",
         _markdown(
             Table(

@@ -45,7 +45,8 @@ class Costs:
 
     stage: F, a second stage of a job. plan: D. send, take: s and t, a tuple: hashing, routing and writing it
     at the source, reading it and finding its series at the worker. row, byte: R and B, of a partial aggregate
-    from where it is made until it is merged.
+    from where it is made until it is merged. B is what combine loses on the points of `tests.bench grouping`
+    with 4 KB a key, over the bytes that it merges there.
     """
 
     stage: float = 0.1
