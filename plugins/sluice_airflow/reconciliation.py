@@ -76,7 +76,7 @@ class Reconcile(BaseOperator):
                 days = [day for day in days if not settled(now, day)]
             days = newest([*waiting(now), *days])
         if not days:
-            self.log.info("nothing to reconcile: each day is published as it was last computed")
+            self.log.info("nothing to reconcile: no such day is computed and waits to be published")
             return
         self.log.info("%d events, to reconcile: %s", len(events), "; ".join(map(name, days)))
         self.compare(context, days=days)

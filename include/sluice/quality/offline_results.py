@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -65,13 +66,21 @@ def within(since: int | None, until: int | None) -> range:
 
 
 class DayResults:
-    """A day's results as they stand in Hive: of all tasks, for a query takes as long for the rows of one."""
+    """A day's results as they stand in Hive: of all tasks, for a query takes as long for the rows of one.
+
+    They are read when the first of them are asked for: of a dropped day none are.
+    """
 
     def __init__(self, hive: Hive, topic: str, day: date) -> None:
-        rows = hive.query(OF_DAY, {"topic": topic, "day": day.isoformat()}).rows
+        self._hive, self._topic, self._day = hive, topic, day
+
+    @cached_property
+    def _rows(self) -> pa.Table:
+        """`STORED`."""
+        rows = self._hive.query(OF_DAY, {"topic": self._topic, "day": self._day.isoformat()}).rows
         columns = list(zip(*rows, strict=True)) or [()] * len(STORED)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, STORED, strict=True)]
-        self._rows = pa.table(arrays, schema=STORED)
+        return pa.table(arrays, schema=STORED)
 
     def of(self, task: ActiveTask, starts: range) -> pa.Table:
         """`OFFLINE_RESULTS` of the task version's periods that begin in `starts` (ms)."""
