@@ -46,7 +46,8 @@ down: ## stop the platform that was brought up last; its data stays
 	@$(BIN)/sluice down
 
 fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon; under a minute
-	@$(BIN)/pytest -q -n auto --dist worksteal -m "not stack and not e2e and not slow"
+	@$(BIN)/pytest -q -n auto --dist worksteal --hypothesis-profile quick \
+	  -m "not stack and not e2e and not slow"
 
 test: setup lint ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
+import tests.examples  # noqa: F401 (loads the profile)
 from sluice.settings import ROOT, Settings, get_settings
 from sluice.stack import shutdown, supervisor
 from sluice.stack.environment import environment
@@ -20,19 +20,16 @@ from tests.bring_up import instance_settings, variables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# How long an example takes is no property of what is tested.
-hypothesis.settings.register_profile("sluice", deadline=None)
-hypothesis.settings.load_profile("sluice")
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests without daemons, then those with, then those that kill them: first those that kill one alone, for
-    a process that died often of late is not restarted at once.
+    """Tests without daemons, then those with, of these the ones of statistics first: they take the longest,
+    and of two processes that share the tests none is to wait for them at the end. Then those that kill
+    daemons: first those that kill one alone, for a process that died often of late is not restarted at once.
     """
 
-    def place(item: pytest.Item) -> tuple[bool, bool]:
+    def place(item: pytest.Item) -> tuple[bool, bool, bool]:
         kills, uses = (item.get_closest_marker(name) is not None for name in ("e2e", "stack"))
-        return kills, not uses if kills else uses
+        return kills, not uses if kills else uses, kills or item.path.parent.name != "statistics"
 
     items.sort(key=place)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import NamedTuple
 
 import pytest
 
@@ -17,22 +18,52 @@ pytestmark = pytest.mark.e2e
 
 NIGHT_SECONDS = 900.0
 FIRST = DAYS[0]
+DIFFERENT = DAYS[-1] + dt.timedelta(days=1)
 
 
-def compute(platform: Platform, first: dt.date, last: dt.date) -> list[Run]:
-    """Backfill the days through Airflow, and the runs of `reconcile` that this led to."""
+class Planted(NamedTuple):
+    """A result online that is one more than was counted."""
+
+    key: RowKey
+    row: bytes
+    cells: dict[bytes, bytes]  # as they were
+
+
+@pytest.fixture(scope="module")
+def planted(platform: Platform) -> Planted:
+    for day, host in zip(DAYS, ("web1", "web2", "web1"), strict=True):
+        platform.write(day, access_lines(day, 200, seed=2), host)  # for a run without the faults
+    platform.write(DIFFERENT, access_lines(DIFFERENT, 300))
+    platform.settle()
+    store = HBase.of(platform.settings)
+    task = platform.counted("hits_by_status", DIFFERENT, "online").task
+    row, cells = next(
+        (row, cells)
+        for row, cells in store.scan(RESULTS, prefix=f"{task.label}_".encode(), columns=[ONLINE])
+        if moment(RowKey.decode(row)).date() == DIFFERENT
+    )
+    store.put(RESULTS, [(row, {ONLINE: str(int(cells[ONLINE]) + 1).encode()})])
+    return Planted(RowKey.decode(row), row, cells)
+
+
+@pytest.fixture(scope="module")
+def reconciled(platform: Platform, planted: Planted) -> list[Run]:
+    """The runs after a backfill of all the days on which parts were killed, and of one that differs; one run
+    can be for several days.
+    """
     with Airflow(platform.settings) as airflow:
-        runs = airflow.wait_backfill(airflow.backfill("nightly_batch", first, last), NIGHT_SECONDS)
+        runs = airflow.wait_backfill(airflow.backfill("nightly_batch", FIRST, DIFFERENT), NIGHT_SECONDS)
         assert {run.state for run in runs} == {"success"}
         return airflow.wait_downstream("reconcile", runs, NIGHT_SECONDS)
 
 
+def moment(key: RowKey) -> dt.datetime:
+    return dt.datetime.fromtimestamp(key.period_start / 1000, dt.UTC)
+
+
+@pytest.mark.usefixtures("reconciled")
 def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
-    """All the days on which parts were killed (and some lines more, for a run without the faults)."""
-    for day, host in zip(DAYS, ("web1", "web2", "web1"), strict=True):
-        platform.write(day, access_lines(day, 200, seed=2), host)
-    platform.settle()
-    assert {run.state for run in compute(platform, DAYS[0], DAYS[-1])} == {"success"}
+    """Every day on which parts were killed: the one that differs holds up none of them."""
     book = Days(engine(platform.settings), TOPIC)
     for day in DAYS:
         for task, wanted in expected(platform.written[day]).items():
@@ -41,6 +72,25 @@ def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
         entry = book.get(day)
         assert entry is not None
         assert entry.published_cut == entry.cut
+
+
+def test_a_planted_difference_is_found_and_named(
+    platform: Platform, planted: Planted, reconciled: list[Run]
+) -> None:
+    failed = next(run for run in reconciled if run.state == "failed")
+    with Airflow(platform.settings) as airflow:
+        log = airflow.task_log("reconcile", failed.id, "reconcile")
+    period = moment(planted.key).strftime("%Y-%m-%dT%H:%M")
+    for named in ("hits_by_status", period, f"status={planted.key.dimensions[0][1]!r}"):
+        assert named in log, named
+    book = Days(engine(platform.settings), TOPIC)
+    assert book.get(DIFFERENT).published_cut is None  # type: ignore[union-attr]
+
+    HBase.of(platform.settings).put(RESULTS, [(planted.row, planted.cells)])
+    with Airflow(platform.settings) as airflow:
+        again = airflow.trigger("reconcile", {"days": [{"topic": TOPIC, "day": DIFFERENT.isoformat()}]})
+        assert [run.state for run in airflow.wait_runs("reconcile", [again], NIGHT_SECONDS)] == ["success"]
+    assert book.get(DIFFERENT).published_cut is not None  # type: ignore[union-attr]
 
 
 def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platform) -> None:
@@ -63,32 +113,3 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
     for task, wanted in expected(platform.written[FIRST]).items():
         assert platform.counted(task, FIRST, "offline").values == wanted
         assert platform.counted(task, FIRST, "merged").values == wanted
-
-
-def test_a_planted_difference_is_found_and_named(platform: Platform) -> None:
-    day = DAYS[-1] + dt.timedelta(days=1)
-    platform.write(day, access_lines(day, 300))
-    platform.settle()
-    store = HBase.of(platform.settings)
-    task = platform.counted("hits_by_status", day, "online").task
-    row, cells = next(
-        (row, cells)
-        for row, cells in store.scan(RESULTS, prefix=f"{task.label}_".encode(), columns=[ONLINE])
-        if dt.datetime.fromtimestamp(RowKey.decode(row).period_start / 1000, dt.UTC).date() == day
-    )
-    key = RowKey.decode(row)
-    store.put(RESULTS, [(row, {ONLINE: str(int(cells[ONLINE]) + 1).encode()})])
-
-    runs = compute(platform, day, day)
-    assert [run.state for run in runs] == ["failed"]
-    with Airflow(platform.settings) as airflow:
-        log = airflow.task_log("reconcile", runs[0].id, "reconcile")
-    period = dt.datetime.fromtimestamp(key.period_start / 1000, dt.UTC)
-    for named in ("hits_by_status", period.strftime("%Y-%m-%dT%H:%M"), f"status={key.dimensions[0][1]!r}"):
-        assert named in log, named
-    assert Days(engine(platform.settings), TOPIC).get(day).published_cut is None  # type: ignore[union-attr]
-
-    store.put(RESULTS, [(row, cells)])
-    with Airflow(platform.settings) as airflow:
-        again = airflow.trigger("reconcile", {"days": [{"topic": TOPIC, "day": day.isoformat()}]})
-        assert [run.state for run in airflow.wait_runs("reconcile", [again], NIGHT_SECONDS)] == ["success"]

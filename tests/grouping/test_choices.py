@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import strategy
@@ -14,6 +14,7 @@ from sluice.grouping.base import Cluster, ParameterOutOfBounds, Targets
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import imbalance, loads, replicas
 from sluice.grouping.routing import LoopRouter
+from tests.examples import examples
 from tests.grouping import plain
 
 HALF_LIFE = 1_000
@@ -128,7 +129,7 @@ def test_yesterdays_head_is_forgotten(name: str) -> None:
         assert (len(set(after.tolist())) <= 2) is kept
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.integers(2, 80), st.floats(1e-6, 0.1))
 def test_d_is_the_least_that_meets_every_constraint(counts: list[int], workers: int, epsilon: float) -> None:
     """Solved at the last of the tuples: `solve_every` is their number."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
 from sluice.grouping.dag import DAG
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads, replicas
+from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     workers=st.integers(1, 70),
     source=st.integers(0, 100),

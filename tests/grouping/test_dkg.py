@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
@@ -12,6 +12,7 @@ from sluice.grouping.dkg import DKG
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.key import Key
 from sluice.grouping.measures import imbalance, loads, replicas
+from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of
 
@@ -25,7 +26,7 @@ def learnt(strategy: DKG, cluster: Cluster, keys: Hashes, sources: int = 1) -> l
     return routers
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     workers=st.integers(1, 20),
     sources=st.integers(1, 3),

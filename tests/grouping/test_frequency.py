@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.compiled import kernel
@@ -17,6 +17,7 @@ from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.routing import memory
+from tests.examples import examples
 from tests.grouping import plain
 
 STREAMS = st.lists(st.one_of(st.integers(0, 12), st.integers(0, 1 << 64 - 1)), max_size=300)
@@ -39,7 +40,7 @@ def skewed(tuples: int, seed: int = 0, skew: float = 1.3) -> Hashes:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(STREAMS, st.integers(1, 20), HALF_LIVES)
 def test_space_saving_equals_its_plain_version(keys: list[int], counters: int, half_life: int) -> None:
     state = space_saving.space_saving(counters, half_life)
@@ -53,7 +54,7 @@ def test_space_saving_equals_its_plain_version(keys: list[int], counters: int, h
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(STREAMS, st.sampled_from([1.0, 0.5, 0.13, 0.05]), HALF_LIVES)
 def test_lossy_counting_equals_its_plain_version(keys: list[int], epsilon: float, half_life: int) -> None:
     state = lossy_counting.lossy_counting(epsilon, half_life)
@@ -67,7 +68,6 @@ def test_lossy_counting_equals_its_plain_version(keys: list[int], epsilon: float
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
 @given(STREAMS, HALF_LIVES)
 def test_exact_equals_its_plain_version(keys: list[int], half_life: int) -> None:
     state, slow = exact.exact(1, half_life), plain.Exact(half_life)
@@ -228,7 +228,7 @@ def _insert(held: Table, key: np.uint64, entry: int, places: Places) -> None:
     put(held, find(held, key), key, entry, places)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 40)), max_size=120))
 def test_a_table_is_a_dictionary(commands: list[tuple[int, int]]) -> None:
     """Entry n gets a key; if it or the key was in use, it is removed first. 16 entries in 32 slots."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster
@@ -28,13 +28,11 @@ def test_mix_is_splitmix64() -> None:
     assert [int(mix(np.uint64(0), np.uint64(n))) for n in range(3)] == published
 
 
-@settings(deadline=None)  # the first call compiles
 @given(KEYS, KEYS)
 def test_mix_equals_its_plain_version(key: int, seed: int) -> None:
     assert int(mix(np.uint64(key), np.uint64(seed))) == plain.mix(key, seed)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(KEYS, WORKERS)
 def test_a_hash_names_the_worker_at_its_share_of_the_range(key: int, workers: int) -> None:
     assert worker_of(np.uint64(key), workers) == plain.worker_of(key, workers)
@@ -66,7 +64,6 @@ def test_the_second_worker_is_the_first_only_where_there_is_no_other() -> None:
     assert second_worker(np.uint64(5), np.uint64(1), 0, 1) == 0
 
 
-@settings(deadline=None)  # the first call compiles
 @given(KEYS, st.integers(1, 100), WORKERS, st.integers(-3, 1 << 70))
 def test_candidates_equal_their_plain_version(key: int, count: int, workers: int, seed: int) -> None:
     in_64_bits = (2 * seed % (1 << 64)) // 2

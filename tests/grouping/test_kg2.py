@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, ParameterOutOfBounds, Router
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads
+from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of
 
@@ -18,7 +19,7 @@ def router(workers: int, strategy: KG2 | None = None) -> Router:
     return (strategy or KG2()).router(Cluster.alike(workers))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     workers=st.integers(1, 70),
     seed=st.integers(0, 1 << 60),

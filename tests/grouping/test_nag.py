@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
 from sluice.grouping.nag import NAG
+from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import skewed
 
 TIMES = st.lists(st.floats(0.1, 350), min_size=1, max_size=9)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     first=TIMES,
     factors=st.lists(st.floats(0.5, 2), max_size=3),
@@ -40,7 +41,7 @@ def test_it_routes_as_the_plain_version(
         assert kernel.route(keys).tolist() == [slow.route(int(key)) for key in keys]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(times=TIMES, tuples=st.integers(0, 500))
 def test_no_worker_is_ever_more_than_one_tuple_ahead_of_another_by_weight(
     times: list[float], tuples: int

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import strategy
@@ -20,7 +20,6 @@ def routed(name: str, keys: Hashes, cluster: Cluster) -> Targets:
 
 
 @pytest.mark.parametrize("name", SLOW)
-@settings(max_examples=100, deadline=None)
 @given(keys=KEYS, workers=st.integers(1, 40), source=st.integers(0, 50), seed=st.integers(0, 9))
 def test_it_equals_its_plain_version(
     name: str, keys: list[int], workers: int, source: int, seed: int

@@ -7,13 +7,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Targets
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
+from tests.examples import examples
 from tests.grouping.plain_planned import PlainPlanned
 
 #: What is left when only the plan decides, and nothing is corrected.
@@ -49,7 +50,7 @@ def routed(routers: list[PlannedRouter], keys: Hashes) -> Targets:
     return targets
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     times=st.lists(st.sampled_from([1.0, 1.0, 2.0, 3.5]), min_size=1, max_size=24).map(tuple),
     sources=st.integers(1, 3),

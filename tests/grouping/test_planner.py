@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, Floats
@@ -15,6 +15,7 @@ from sluice.grouping.packing import OVERFILL, pack_keys, pack_whole
 from sluice.grouping.plan import NONE, SPLIT, Plan, ends, guide, listing
 from sluice.grouping.planner import plan
 from sluice.grouping.summary import Summary, buckets_of, hash_of
+from tests.examples import examples
 
 BUCKETS = 64
 batches = st.lists(st.lists(st.integers(0, 40), max_size=60), max_size=5)
@@ -46,7 +47,7 @@ def expected_loads(made: Plan) -> Floats:
 
 
 @given(batches=batches)
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_summary_with_room_is_exact_and_halves_the_past(batches: list[list[int]]) -> None:
     past = summary(batches)
     expected: Counter[int] = Counter()
@@ -61,7 +62,7 @@ def test_a_summary_with_room_is_exact_and_halves_the_past(batches: list[list[int
 
 
 @given(batches=batches, room=st.integers(1, 8))
-@settings(max_examples=50, deadline=None)
+@examples(50)
 def test_a_summary_without_room_keeps_the_most_frequent_keys_and_every_buckets_total(
     batches: list[list[int]], room: int
 ) -> None:
@@ -97,7 +98,6 @@ def test_what_is_new_is_as_much_as_what_was_seen_once() -> None:
     weights=st.lists(st.integers(1, 1000), min_size=1, max_size=40),
     times=st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=12),
 )
-@settings(max_examples=100, deadline=None)
 def test_all_of_a_key_is_packed_and_no_split_is_wasted(weights: list[int], times: list[float]) -> None:
     shares = Cluster(tuple(times)).shares
     sizes_of_keys, load = np.array(weights, np.float64), np.zeros(len(times))

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping import STRATEGIES, UnknownStrategy, strategy
 from sluice.grouping.base import Cluster, Counts, Router, Targets
 from sluice.grouping.compiled import step
 from sluice.grouping.hashing import Hashes
+from tests.examples import examples
 
 every = pytest.mark.parametrize("name", STRATEGIES)
 BATCHES = st.lists(
@@ -44,7 +45,7 @@ def skewed(tuples: int) -> Hashes:
 
 
 @every
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(cluster=CLUSTERS, batches=BATCHES, sources=st.integers(1, 3), seed=st.integers(0, 1 << 64))
 def test_the_same_input_and_seed_give_the_same_workers(
     name: str, cluster: Cluster, batches: list[list[int]], sources: int, seed: int

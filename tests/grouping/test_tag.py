@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
@@ -12,6 +12,7 @@ from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import makespan
 from sluice.grouping.pkg import PartialKey
 from sluice.grouping.tag import TAG, Rows
+from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of
 
@@ -20,7 +21,7 @@ def end_of_batch(routers: list[Router], cluster: Cluster, keys: Hashes) -> None:
     TAG().boundary(routers, cluster, Counts.of(keys))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     windows=st.lists(st.lists(st.floats(0.1, 350), min_size=7, max_size=7), min_size=1, max_size=4),
     workers=st.integers(1, 7),

@@ -5,11 +5,12 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import ACCUMULATORS, COLUMNS, METRICS, UnknownMetric, accumulators, metric
 from sluice.metrics.accumulators import SPILL, sum_integers
+from tests.examples import examples
 from tests.metrics import states
 from tests.metrics.states import Columns, numeric, values
 
@@ -55,7 +56,7 @@ def expected(rows: list[tuple[int, float]], name: str) -> list[float | int | Non
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(rows=grouped)
 def test_against_plain_python(name: str, rows: list[tuple[int, float]]) -> None:
     for found, value in zip(values(added(rows), name), expected(rows, name), strict=True):
@@ -67,7 +68,7 @@ def test_against_plain_python(name: str, rows: list[tuple[int, float]]) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(parts=st.lists(grouped, min_size=1, max_size=4))
 def test_merged_parts_are_the_whole(name: str, parts: list[list[tuple[int, float]]]) -> None:
     rows = [row for part in parts for row in part]
@@ -83,7 +84,7 @@ def test_merged_parts_are_the_whole(name: str, parts: list[list[tuple[int, float
             assert a == b or (a is not None and b is not None and math.isclose(a, b, abs_tol=slack)), name
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**62) + 1, 2**62 - 1)), max_size=20))
 def test_integer_sums_are_exact_or_spill_never_wrong(rows: list[tuple[int, int]]) -> None:
     groups = np.array([g for g, _ in rows], np.int64)

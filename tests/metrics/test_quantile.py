@@ -5,12 +5,13 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics.kernels.kll import EXACT
 from sluice.metrics.packed import Damaged
 from sluice.metrics.quantile import KLL
+from tests.examples import examples
 from tests.metrics.states import added, errors, merged, numeric, splits, values
 
 NAMES = ("p0.1", "p1", "p25", "p50", "p75", "p95", "p99", "p99.9")
@@ -148,7 +149,7 @@ def test_a_task_s_own_lines_of_a_batch() -> None:
     assert values(columns, "p50") == [4, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 1), st.floats(allow_infinity=False)), max_size=20),
@@ -164,7 +165,7 @@ def test_few_values_in_any_split(parts: list[list[tuple[int, float]]]) -> None:
         within(merged(2, *order), by_group)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 6_000), min_size=1, max_size=8), st.booleans())
 def test_many_values_in_any_split(seed: int, sizes: list[int], tree: bool) -> None:
     random = np.random.default_rng(seed)

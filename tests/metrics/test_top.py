@@ -5,13 +5,14 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics.kernels.heavy import CAPACITY, TEXT_BYTES
 from sluice.metrics.packed import Damaged
 from sluice.metrics.texts import MAX_BYTES
 from sluice.metrics.top import HEAVY
+from tests.examples import examples
 from tests.metrics.states import Columns, added, errors, merged, results, splits, textual, values
 
 
@@ -105,7 +106,7 @@ def test_long_texts_have_less_room() -> None:
     within(state, [Counter(texts)], bound=1 / (TEXT_BYTES // 200))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.lists(
         st.lists(
@@ -123,7 +124,7 @@ def test_few_texts_in_any_split(parts: list[list[tuple[int, str]]]) -> None:
         within(merged(2, *order), counts)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(st.integers(0, 2**32), st.lists(st.integers(0, 4_000), min_size=1, max_size=6), st.booleans())
 def test_many_texts_in_any_split(seed: int, sizes: list[int], tree: bool) -> None:
     random = np.random.default_rng(seed)

@@ -3,13 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics.kernels.hashing import hash_all
 from sluice.metrics.kernels.hll import DENSE, EXACT, REGISTERS
 from sluice.metrics.packed import Damaged, buffers
 from sluice.metrics.unique import HLL, STANDARD_ERROR
+from tests.examples import examples
 from tests.metrics.states import added, errors, merged, numeric, splits, textual, values
 
 
@@ -84,7 +85,7 @@ def test_the_bytes_are_the_same_whatever_the_split(distinct: int) -> None:
             assert other["hll"].equals(whole)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 2), st.text(max_size=5) | st.none()), max_size=30),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import METRICS, Batch, Metric, UnknownMetric, metric
@@ -23,6 +23,7 @@ from sluice.metrics.team import Team, load
 from sluice.metrics.user import MAX_STATE, UserMetricFailed
 from sluice.settings import ROOT, metrics_folder
 from sluice.statistics.spark import package_zip
+from tests.examples import examples
 from tests.metrics.states import added, merged, numeric, textual, values
 
 HEAD = "import pyarrow.compute as pc\nfrom sluice.metrics.user import UserMetric\n"
@@ -73,7 +74,7 @@ def test_the_example_is_loaded_like_any_other() -> None:
     assert "user_geometric_mean" in added(numeric([0], [1.0], 1), "geometric_mean")
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(0, 2), st.floats(-10, 1e9) | st.just(math.nan)), max_size=20),

@@ -24,15 +24,14 @@ class StoredHive(Hive):
 
     def query(self, sql: str, params: Any = None) -> Rows:
         self.queries.append(sql)
-        if "explode(results)" in sql:
-            return Rows([], [each for row in self.days[params["day"]] for each in _exploded(row)])
         first = params.get("day") or params.get("first") or min(self.days)
         last = params.get("day") or params.get("last") or max(self.days)
         rows = [
             (day, round(row["period_start"].timestamp() * 1000), row)
             for day, some in self.days.items()
             for row in some
-            if first <= day <= last and all(row[name] == params[name] for name in ("task_id", "version"))
+            if first <= day <= last
+            and all(row[name] == params.get(name, row[name]) for name in ("task_id", "version"))
         ]
         if "start" in params:
             rows = [(day, ms, row) for day, ms, row in rows if params["start"] <= ms < params["end"]]
@@ -44,11 +43,13 @@ class StoredHive(Hive):
         if " IN (" in sql:
             wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
             rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
+        if "explode(results)" in sql:
+            return Rows([], [each for _, ms, row in rows for each in _exploded(row, ms)])
         return Rows([], [(ms, row["series"], *_columns(sql, row)) for _, ms, row in rows])
 
 
-def _exploded(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    key = (row["task_id"], row["version"], round(row["period_start"].timestamp() * 1000), row["series"])
+def _exploded(row: dict[str, Any], ms: int) -> Iterator[tuple[Any, ...]]:
+    key = (row["task_id"], row["version"], ms, row["series"])
     texts, errors = (dict(row[name] or ()) for name in ("texts", "errors"))
     for name, value in row["results"]:
         if value is not None:
@@ -57,10 +58,9 @@ def _exploded(row: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 def _columns(sql: str, row: dict[str, Any]) -> Iterator[Any]:
     for column in sql.partition("series, ")[2].partition(" FROM")[0].split(", "):
-        name, key = column.removeprefix("base64(").removesuffix(")").removesuffix("']").split("['")
+        name, key = column.removeprefix("base64(").removesuffix("'])").split("['")
         value = dict(row[name]).get(key)
-        encoded = column.startswith("base64(") and value is not None
-        yield b64encode(value).decode() if encoded else value
+        yield None if value is None else b64encode(value).decode()
 
 
 class StoredHBase(HBase):

@@ -3,19 +3,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.quality import audit
 from sluice.quality.audit import FileAccount, account, line_spans, reckon
 from sluice.quality.audit import _Booked as Booked
+from tests.examples import examples
 
 
 def ints(*values: int) -> audit.Ints:
     return np.array(values, np.int64)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(lines=st.lists(st.binary(max_size=9).map(lambda b: b.replace(b"\n", b"x"))), chunk=st.integers(1, 16))
 def test_lines_are_the_same_whatever_the_size_of_a_chunk(
     tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], chunk: int

@@ -12,13 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics.backfilled import Backfilled, keys_of, onto
 from sluice.statistics.merge import merge
 from sluice.statistics.online import COMMITS_APART
 from sluice.statistics.schema import PARTIALS
+from tests.examples import examples
 from tests.statistics.test_backfilled import DAY, Book, Cells, counted, fill, lines
 
 pytestmark = pytest.mark.slow
@@ -84,7 +85,7 @@ def backfills(platform: Platform, deaths: list[int]) -> Iterator[None]:
         yield from backfill(platform, day, text, number + 10)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     turns=st.lists(st.booleans(), max_size=60),
     deaths=st.lists(st.integers(0, 5), min_size=2, max_size=2),

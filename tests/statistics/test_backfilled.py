@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics import blocks as blocks_module
@@ -35,6 +35,7 @@ from sluice.statistics.set_aside import TasksFailed
 from sluice.storage.backfills import BackfillPointer, FilledDay
 from sluice.storage.commits import Period, column
 from sluice.storage.hbase import STATE
+from tests.examples import examples
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 
 DAY = date(2015, 5, 17)
@@ -135,7 +136,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 client_lists = st.lists(st.integers(0, 60), max_size=120)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(before=st.lists(client_lists, max_size=3), after=client_lists)
 def test_a_result_has_every_line_once_whoever_counted_it(before: list[list[int]], after: list[int]) -> None:
     limit, blocks_module.LIMIT = blocks_module.LIMIT, 2_000

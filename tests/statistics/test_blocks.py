@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics import blocks as module
@@ -23,6 +23,7 @@ from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS, PARTIALS
 from sluice.statistics.set_aside import TasksFailed
+from tests.examples import examples
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, line, plan, records, spec
 
 CLIENTS = spec(
@@ -63,7 +64,7 @@ def partials(clients: Sequence[int], hour: int = 10) -> pa.Table:
     return count(records(lines), plan(CLIENTS, spec(name="by_status"))).partials
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 60), max_size=60), st.integers(0, 2)), max_size=5))
 def test_blocks_hold_the_merge_of_everything_whatever_their_layout(
     found: list[tuple[list[int], int]],

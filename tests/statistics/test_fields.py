@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.settings import Limits
@@ -18,6 +18,7 @@ from sluice.statistics.plan import Plan
 from sluice.tasks import TopicSpec
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TimeSpec
+from tests.examples import examples
 from tests.statistics.engine_samples import active, line, records, spec
 
 COMBINED = TopicSpec()
@@ -122,7 +123,7 @@ keys = st.text(
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(st.dictionaries(keys, st.dictionaries(keys, texts, max_size=3), max_size=3), max_size=6))
 def test_json_agrees_with_the_standard_library(found: list[dict[str, dict[str, str]]]) -> None:
     lines = [json.dumps(each, ensure_ascii=len(each) % 2 == 0).encode() for each in found]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics import cut as cutting
@@ -20,6 +20,7 @@ from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS
 from sluice.statistics.warm import warm
 from sluice.tasks import TaskSpec
+from tests.examples import examples
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
 from tests.statistics.test_partials import TASKS, engine, lines_of, same
 
@@ -42,7 +43,7 @@ def values(encoded: Encoded) -> list[str | None]:
     return [words[code] for code in codes.tolist()]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.text(st.sampled_from(" ;abé\x00_"), max_size=12), max_size=30),
     st.sets(st.integers(0, 5), min_size=1),
@@ -84,7 +85,7 @@ def nearly_stamps(draw: st.DrawFn) -> bytes:
     return prefix + bytes(stamp)[: draw(st.integers(0, 40))] + draw(st.sampled_from([b"", b" ", b"]", b"x"]))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(nearly_stamps(), min_size=1, max_size=20))
 def test_stamps(lines: list[bytes]) -> None:
     column = pa.array(lines, pa.binary())
@@ -92,7 +93,7 @@ def test_stamps(lines: list[bytes]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(st.datetimes(datetime(1970, 1, 2), datetime(9998, 12, 30)), min_size=1, max_size=20))
 def test_dates(times: list[datetime]) -> None:
     zoned = [t.replace(microsecond=0, tzinfo=UTC) for t in times]
@@ -104,7 +105,7 @@ def test_dates(times: list[datetime]) -> None:
 
 
 @pytest.mark.usefixtures("compiled")
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(lines_of)
 def test_counting_by_kernels_is_counting_by_hand(lines: list[bytes]) -> None:
     counted = count(records(lines), plan(*TASKS))

@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics.ledger import BadLedger, ByteLedger
+from tests.examples import examples
 
 Row = tuple[int, int]  # file, number of the line in it
 
@@ -39,7 +40,7 @@ def content(ledger: ByteLedger) -> dict[tuple[str, str], list[list[int]]]:
     }
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(batches)
 def test_each_line_is_new_once(found: list[list[Row]]) -> None:
     ledger, model = ByteLedger(), set[Row]()
@@ -57,7 +58,7 @@ def test_each_line_is_new_once(found: list[list[Row]]) -> None:
         assert holes == {b for n in set(range(10)) - lines for b in range(STARTS[n], STARTS[n + 1])}
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(batches)
 def test_the_order_and_the_split_do_not_matter(found: list[list[Row]]) -> None:
     whole, parts = ByteLedger(), ByteLedger()

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics.merge import merge, merge_numbered
 from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS, PARTIALS
+from tests.examples import examples
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, line, plan, records, spec
 
 #: Halves and quarters: sums of these are exact in a float, so that merges can be compared bit by bit.
@@ -38,7 +39,7 @@ def together(*tables: pa.Table) -> pa.Table:
     return merge(pa.concat_tables(tables))
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(sizes, sizes, sizes)
 def test_the_laws_of_merging(one: list[str], two: list[str], three: list[str]) -> None:
     a, b, c = partials(one), partials(two), partials(three)

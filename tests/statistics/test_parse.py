@@ -5,12 +5,13 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.settings import Limits
 from sluice.statistics.parse import dead_reason, event_time
 from sluice.tasks import TopicSpec
+from tests.examples import examples
 
 TOPIC = TopicSpec()
 
@@ -20,7 +21,7 @@ def read(*lines: bytes) -> list[int | None]:
     return [int(m) if v else None for m, v in zip(ms, valid, strict=True)]
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(
     st.lists(
         st.datetimes(min_value=datetime(1970, 1, 2), max_value=datetime(9998, 12, 30)),

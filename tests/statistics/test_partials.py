@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.settings import Limits
@@ -18,6 +18,7 @@ from sluice.statistics.results import results
 from sluice.statistics.rowkey import series_values
 from sluice.statistics.schema import PARTIALS
 from sluice.tasks import TaskSpec
+from tests.examples import examples
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
 
 STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
@@ -90,7 +91,7 @@ def same(found: Found, expected: Found, metrics: tuple[str, ...]) -> None:
             assert math.isclose(found[series][name], value, rel_tol=1e-9, abs_tol=1e-6), (series, name)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(lines_of)
 def test_counts_what_a_loop_over_the_lines_counts(lines: list[bytes]) -> None:
     counted = count(records(lines), plan(*TASKS))
@@ -99,7 +100,7 @@ def test_counts_what_a_loop_over_the_lines_counts(lines: list[bytes]) -> None:
         same(found, by_hand(lines, task), task.metrics)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(lines_of, st.integers(0, 40), st.integers(0, 40))
 def test_any_split_gives_the_same(lines: list[bytes], one: int, other: int) -> None:
     a, b = sorted((one, other))

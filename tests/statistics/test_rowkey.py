@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics.rowkey import (
@@ -18,6 +18,7 @@ from sluice.statistics.rowkey import (
     unescape,
     unescape_column,
 )
+from tests.examples import examples
 
 #: Whatever a log may hold, the separators and the escapes themselves above all.
 values = st.text(st.sampled_from("_%25Fv/ \x00\n\té\u200b\U0001d11e<'aZ"), max_size=12)
@@ -32,19 +33,19 @@ keys = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(keys)
 def test_decoding_gives_back_what_was_encoded(key: RowKey) -> None:
     assert RowKey.decode(key.encode()) == key
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(keys, keys)
 def test_no_two_results_share_a_row(one: RowKey, other: RowKey) -> None:
     assert (one.encode() == other.encode()) == (one == other)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.lists(values, max_size=4), st.lists(values, max_size=4))
 def test_no_two_series_of_a_task_share_a_key(one: list[str], other: list[str]) -> None:
     assert series_values(series_key(one), len(one)) == one
@@ -52,7 +53,7 @@ def test_no_two_series_of_a_task_share_a_key(one: list[str], other: list[str]) -
         assert (series_key(one) == series_key(other)) == (one == other)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(values, max_size=8))
 def test_columns_are_escaped_as_single_values_are(found: list[str]) -> None:
     escaped = escape_column(pa.array(found, pa.string()))
@@ -60,7 +61,7 @@ def test_columns_are_escaped_as_single_values_are(found: list[str]) -> None:
     assert unescape_column(escaped).to_pylist() == found == [unescape(escape(v)) for v in found]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.integers(0, 3).flatmap(lambda n: st.lists(st.tuples(*[values] * n), min_size=1, max_size=5)))
 def test_a_column_of_rows_is_what_the_single_rows_are(series: list[tuple[str, ...]]) -> None:
     labels = ["host", "a_b", "c"][: len(series[0])]

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import COLUMNS, metric
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.schema import KEYS
+from tests.examples import examples
 from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 NUMERIC = ["count", "sum", "avg", "min", "max", "missing", "stddev", "unique", "p50", "p99", "top10"]
@@ -52,7 +53,7 @@ def merged(parts: list[list[bytes]]) -> list[dict[str, Any]]:
     return sorted(table.to_pylist(), key=lambda row: tuple(str(row[name]) for name in KEYS))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(made, st.lists(st.integers(0, 60), max_size=4), st.randoms(use_true_random=False))
 def test_any_split_and_any_order_of_its_parts(lines: list[bytes], cuts: list[int], dice: Any) -> None:
     edges = [0, *sorted(min(cut, len(lines)) for cut in cuts), len(lines)]
@@ -69,7 +70,7 @@ def test_any_split_and_any_order_of_its_parts(lines: list[bytes], cuts: list[int
                 np.testing.assert_allclose(whole[name], pieced[name], rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(made, st.integers(0, 60))
 def test_results_are_those_of_plain_python(lines: list[bytes], cut: int) -> None:
     table = pa.concat_tables(

@@ -7,13 +7,14 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.statistics.parse import event_time
 from sluice.statistics.times import read_times
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TimeSpec, TopicSpec
+from tests.examples import examples
 
 FIRST = Extract(delimiter=";", index=0)
 AT = datetime(2015, 5, 17, 10, 5, 3, tzinfo=UTC)
@@ -95,7 +96,7 @@ def test_what_is_no_time(format_: str, text: str) -> None:
     assert read(format_, text, "") == [None, None]
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.lists(
         st.datetimes(datetime(1970, 1, 3), datetime(9998, 12, 29)).map(

@@ -21,20 +21,20 @@ from sluice.statistics.schema import PARTIALS
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
-OF_DAY = """
+RESULTS = """
 SELECT task_id, version, unix_millis(period_start), series, metric, value, texts[metric], errors[metric]
 FROM task_results LATERAL VIEW explode(results) AS metric, value
-WHERE topic = %(topic)s AND day = %(day)s AND value IS NOT NULL
+WHERE topic = %(topic)s AND value IS NOT NULL
+"""
+OF_DAY = f"{RESULTS} AND day = %(day)s"
+OF_TASK = f"""
+{RESULTS} AND task_id = %(task_id)s AND version = %(version)s
+AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
 """
 OF_DAYS = """
 SELECT unix_millis(period_start), series, {columns} FROM task_results
 WHERE topic = %(topic)s AND day >= %(first)s AND day <= %(last)s
   AND task_id = %(task_id)s AND version = %(version)s AND unix_millis(period_start) IN ({starts})
-"""
-OF_TASK = """
-SELECT unix_millis(period_start), series, {columns} FROM task_results
-WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s
-  AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
 """
 DAYS_OF_PERIODS = """
 SELECT unix_millis(period_start), min(day), max(day) FROM task_results
@@ -77,10 +77,7 @@ class DayResults:
     @cached_property
     def _rows(self) -> pa.Table:
         """`STORED`."""
-        rows = self._hive.query(OF_DAY, {"topic": self._topic, "day": self._day.isoformat()}).rows
-        columns = list(zip(*rows, strict=True)) or [()] * len(STORED)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, STORED, strict=True)]
-        return pa.table(arrays, schema=STORED)
+        return _stored(self._hive, OF_DAY, {"topic": self._topic, "day": self._day.isoformat()})
 
     def of(self, task: ActiveTask, starts: range) -> pa.Table:
         """`OFFLINE_RESULTS` of the task version's periods that begin in `starts` (ms)."""
@@ -94,10 +91,7 @@ class DayResults:
                 pc.and_(pc.greater_equal(begins, starts.start), pc.less(begins, starts.stop)),
             )
         )
-        return pa.concat_tables(
-            [OFFLINE_RESULTS.empty_table()]
-            + [_keyed(task, name, own.filter(pc.equal(own["metric"], name))) for name in task.spec.metrics]
-        )
+        return _keyed(task, own)
 
 
 def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]) -> pa.Table:
@@ -125,14 +119,17 @@ def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
         int(start): (date.fromisoformat(first), date.fromisoformat(last))
         for start, first, last in hive.query(DAYS_OF_PERIODS, within).rows
     }
-    rows = hive.query(OF_TASK.format(columns=_result_columns(task.spec.metrics)), within).rows
-    whole = _tabled(task, [row for row in rows if row[0] not in shared])
-    return pa.concat_tables([whole, of_days(hive, task.spec.topic, task, shared)])
+    rows = _stored(hive, OF_TASK, within)
+    whole = rows.filter(pc.invert(pc.is_in(rows["period_start"], pa.array(list(shared), pa.int64()))))
+    return pa.concat_tables([_keyed(task, whole), of_days(hive, task.spec.topic, task, shared)])
 
 
-def _result_columns(metrics: Sequence[str]) -> str:
-    """SQL for each metric's value, text and error; the names are the registry's, so they may stand in SQL."""
-    return ", ".join(f"{kind}['{name}']" for name in metrics for kind in ("results", "texts", "errors"))
+def _stored(hive: Hive, query: str, parameters: Mapping[str, Value]) -> pa.Table:
+    """`STORED`, of a query for `RESULTS`."""
+    rows = hive.query(query, parameters).rows
+    columns = list(zip(*rows, strict=True)) or [()] * len(STORED)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, STORED, strict=True)]
+    return pa.table(arrays, schema=STORED)
 
 
 def _version(topic: str, task: ActiveTask) -> dict[str, Value]:
@@ -148,34 +145,17 @@ def _needed(task: ActiveTask) -> list[str]:
     return [name for each in accumulators(task.spec.metrics) for name in each.columns]
 
 
-def _tabled(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """`OFFLINE_RESULTS` of rows of period start (ms), series, and `_result_columns`."""
-    if not rows:
-        return OFFLINE_RESULTS.empty_table()
-    begins, series, *columns = (list(column) for column in zip(*rows, strict=True))
-    keys, periods = pa.array(series, pa.string()), pa.array(begins, pa.int64())
-    parts = []
-    for at, name in enumerate(task.spec.metrics):
-        values, texts, errors = columns[3 * at : 3 * at + 3]
-        of_metric = {
-            "period_start": periods,
-            "series": keys,
-            "metric": pa.array([name] * len(rows)),
-            "value": pa.array(values, pa.float64()),
-            "text": pa.array(texts, pa.string()),
-            "error": pa.array(errors, pa.float64()),
-        }
-        table = pa.table(of_metric)
-        parts.append(_keyed(task, name, table.filter(table["value"].is_valid())))
-    return pa.concat_tables(parts)
-
-
-def _keyed(task: ActiveTask, metric: str, rows: pa.Table) -> pa.Table:
-    """`OFFLINE_RESULTS` of one metric's rows, which have a period's start and a series for their key."""
+def _keyed(task: ActiveTask, rows: pa.Table) -> pa.Table:
+    """`OFFLINE_RESULTS` of the task version's rows of `STORED`."""
     names = [dimension.name for dimension in task.spec.dimensions]
-    keys, begins = (rows[name].combine_chunks() for name in ("series", "period_start"))
-    row = encode_column(task.label, names, keys, metric, begins)
-    return pa.table([row, *(rows[name] for name in OFFLINE_RESULTS.names[1:])], schema=OFFLINE_RESULTS)
+    tables = [OFFLINE_RESULTS.empty_table()]
+    for metric in task.spec.metrics:
+        own = rows.filter(pc.equal(rows["metric"], metric))
+        keys, begins = (own[name].combine_chunks() for name in ("series", "period_start"))
+        row = encode_column(task.label, names, keys, metric, begins)
+        columns = [row, *(own[name] for name in OFFLINE_RESULTS.names[1:])]
+        tables.append(pa.table(columns, schema=OFFLINE_RESULTS))
+    return pa.concat_tables(tables)
 
 
 def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:

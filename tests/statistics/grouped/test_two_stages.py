@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import COLUMNS, metric
@@ -20,6 +20,7 @@ from sluice.statistics.plan import Plan
 from sluice.statistics.schema import KEYS
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
+from tests.examples import examples
 from tests.statistics.engine_samples import BYTES, LIMITS, active, line, spec
 from tests.statistics.grouped.stages import ROUTED, by_version, one_stage, routes_of, two_stages
 from tests.statistics.test_splits import NUMERIC, PATH, ROUNDED, SKETCHES, TEXTUAL
@@ -103,7 +104,7 @@ def same(one: Gathered, other: Gathered) -> None:
         np.testing.assert_allclose(geometric_means(one), geometric_means(other), rtol=1e-9)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @pytest.mark.parametrize("strategy", ROUTED)
 @given(st.lists(made, min_size=1, max_size=3), st.integers(1, 5))
 def test_any_strategy_counts_the_same(strategy: str, slices: list[list[bytes]], workers: int) -> None:
@@ -111,7 +112,7 @@ def test_any_strategy_counts_the_same(strategy: str, slices: list[list[bytes]], 
     same(one_stage(PLAN, slices), two_stages(PLAN, routes, slices))
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.lists(made, min_size=2, max_size=2), st.lists(st.sampled_from([*ROUTED, "combine"]), min_size=4))
 def test_tasks_of_one_batch_may_be_grouped_each_in_its_own_way(
     slices: list[list[bytes]], names: list[str]

@@ -1,0 +1,18 @@
+"""On how many examples a property is tried: ``make fast`` takes a quarter of them."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+EVERY = 100  # examples of a test that names no number, in make test
+QUICK = 25  # the same in make fast
+
+# How long an example takes is no property of what is tested.
+settings.register_profile("every", deadline=None, max_examples=EVERY)
+settings.register_profile("quick", deadline=None, max_examples=QUICK)
+settings.load_profile("every")
+
+
+def examples(number: int) -> settings:
+    """A decorator: ``number`` examples where a test without it has 100."""
+    return settings(max_examples=max(number * settings.default.max_examples // EVERY, 1))
