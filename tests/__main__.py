@@ -1,9 +1,9 @@
 """Every test: ``python -m tests``, which is what ``make test`` runs.
 
-The platform comes up. Those tests that use it run file by file and side by side; then those that kill parts
-of it, one after the other. Beside them, in what they leave of the processors while they wait, run the tests
-that need no daemon; what they found is shown at the end. What this brought up is stopped again. Exits with 1
-if any test failed.
+The platform comes up, and the code is linted meanwhile. Those tests that use it run file by file and side by
+side; then those that kill parts of it, one after the other. These mostly wait, so beside them, in what they
+leave of the processors, run the tests that need no daemon; what they found is shown at the end. What this
+brought up is stopped again. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ ON_THE_STACK = (
     *("-v", "--durations=15", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
     *("-m", "stack and not e2e"),
 )
+LINT = ("make", "--no-print-directory", "lint")
 PYTEST = (sys.executable, "-m", "pytest")
 LOWER = 10  # niceness
 KILLING = ("-v", "--durations=15", "-m", "e2e")
@@ -34,10 +35,13 @@ def main() -> int:
     settings = instance_settings()
     ours = not supervisor.running(settings)
     try:
-        if subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False).returncode:
+        with subprocess.Popen(LINT) as lint:
+            up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)
+        if up.returncode or lint.returncode:
             return 1
+        failed = [pytest(*ON_THE_STACK)]
         with beside(*ALONE) as alone:
-            failed = [pytest(*ON_THE_STACK), pytest(*KILLING), alone.wait() != 0]
+            failed += [pytest(*KILLING), alone.wait() != 0]
         return int(any(failed))
     finally:
         if ours:

@@ -17,7 +17,7 @@ from sluice.quality.compare import OFFLINE_RESULTS
 from sluice.statistics.merge import merge
 from sluice.statistics.results import results
 from sluice.statistics.rowkey import encode_column
-from sluice.statistics.schema import PARTIALS
+from sluice.statistics.schema import PARTIALS, of_version
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
@@ -87,7 +87,7 @@ class DayResults:
         begins = rows["period_start"]
         own = rows.filter(
             pc.and_(
-                pc.and_(pc.equal(rows["task_id"], task.task_id), pc.equal(rows["version"], task.version)),
+                of_version(rows, task.task_id, task.version),
                 pc.and_(pc.greater_equal(begins, starts.start), pc.less(begins, starts.stop)),
             )
         )

@@ -16,7 +16,7 @@ from sluice.statistics.merge import merge_guarded
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan
 from sluice.statistics.rowkey import split_keys, unescape_column
-from sluice.statistics.schema import PARTIALS
+from sluice.statistics.schema import PARTIALS, of_version
 from sluice.statistics.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
 from sluice.tasks.spec import ActiveTask
 
@@ -82,11 +82,9 @@ def to_results(
     """
     merged = merge_all((pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches), aside)
     for task in tasks:
-        own = pc.and_(
-            pc.equal(merged.column("task_id"), task.task_id), pc.equal(merged.column("version"), task.version)
-        )
+        own = merged.filter(of_version(merged, task.task_id, task.version))
         try:
-            yield from _task_rows(merged.filter(own), task, series)
+            yield from _task_rows(own, task, series)
         except CAUGHT as error:
             aside({(task.task_id, task.version): reason(error)})
 

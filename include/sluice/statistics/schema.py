@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.metrics import COLUMNS
 
@@ -32,3 +33,8 @@ PARTIALS = pa.schema(
         *(pa.field(name, kind) for name, kind in COLUMNS.items()),
     ]
 )
+
+
+def of_version(table: pa.Table, task_id: int, version: int) -> pa.ChunkedArray:
+    """Which rows are this task version's, of the columns task_id and version."""
+    return pc.and_(pc.equal(table["task_id"], task_id), pc.equal(table["version"], version))

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from polars.exceptions import PanicException
 
 from sluice.statistics.groups import Ints, code, group
+from sluice.statistics.schema import of_version
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")
@@ -97,8 +98,7 @@ def from_table(table: pa.Table) -> Failures:
 def without(table: pa.Table, versions: Mapping[Version, str]) -> pa.Table:
     """The rows of other versions; `table` has the columns task_id and version."""
     for task_id, version in versions:
-        own = pc.and_(pc.equal(table.column("task_id"), task_id), pc.equal(table.column("version"), version))
-        table = table.filter(pc.invert(own))
+        table = table.filter(pc.invert(of_version(table, task_id, version)))
     return table
 
 

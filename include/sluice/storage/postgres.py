@@ -9,15 +9,16 @@ import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from sluice.settings import Settings
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 # A daemon that is down must be noticed at once: the callers' own retries decide how long to wait for it.
@@ -57,6 +58,8 @@ def _engine(url: str) -> sqlalchemy.Engine:
 
 def migrate(settings: Settings) -> None:
     """Bring the instance's database to the newest schema; what is already there stays."""
+    from alembic import command
+
     with engine(settings).begin() as connection:
         connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
         command.upgrade(alembic_config(connection), "head")
@@ -64,6 +67,8 @@ def migrate(settings: Settings) -> None:
 
 def alembic_config(connection: Connection | None = None) -> Config:
     """Alembic's configuration; its commands then run within the caller's transaction."""
+    from alembic.config import Config  # a tenth of what a process that connects imports
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
