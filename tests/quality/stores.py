@@ -35,21 +35,16 @@ class StoredHive(Hive):
         ]
         if "start" in params:
             rows = [(day, ms, row) for day, ms, row in rows if params["start"] <= ms < params["end"]]
-        if "GROUP BY" in sql:
-            shared: dict[int, set[str]] = {}
-            for day, ms, _ in rows:
-                shared.setdefault(ms, set()).add(day)
-            return Rows([], [(ms, min(days), max(days)) for ms, days in shared.items() if len(days) > 1])
         if " IN (" in sql:
             wanted = {int(ms) for ms in sql.partition(" IN (")[2].partition(")")[0].split(",")}
             rows = [(day, ms, row) for day, ms, row in rows if ms in wanted]
         if "explode(results)" in sql:
-            return Rows([], [each for _, ms, row in rows for each in _exploded(row, ms)])
+            return Rows([], [each for day, ms, row in rows for each in _exploded(row, day, ms)])
         return Rows([], [(ms, row["series"], *_columns(sql, row)) for _, ms, row in rows])
 
 
-def _exploded(row: dict[str, Any], ms: int) -> Iterator[tuple[Any, ...]]:
-    key = (row["task_id"], row["version"], ms, row["series"])
+def _exploded(row: dict[str, Any], day: str, ms: int) -> Iterator[tuple[Any, ...]]:
+    key = (row["task_id"], row["version"], day, ms, row["series"])
     texts, errors = (dict(row[name] or ()) for name in ("texts", "errors"))
     for name, value in row["results"]:
         if value is not None:

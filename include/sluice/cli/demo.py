@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import date, timedelta
 from functools import partial
@@ -44,6 +45,8 @@ DEPLOY_SECONDS = 240.0
 STILL_SECONDS = 180.0
 BACKFILL_SECONDS = 3600.0
 LOOK_SECONDS = 5.0
+#: Tasks whose results are compared at a time: while some wait for Hive the results of another are decoded.
+COMPARED_AT_ONCE = 3
 POLL_SECONDS = 1.0
 
 
@@ -142,7 +145,8 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         from sluice.storage.postgres import engine
 
         found = TaskStore(engine(settings)).list(TOPIC)
-        tasks = [compare_task(settings, task.name, task.error) for task in found]
+        with ThreadPoolExecutor(COMPARED_AT_ONCE) as pool:
+            tasks = list(pool.map(lambda task: compare_task(settings, task.name, task.error), found))
         say(f"{sum(t.results for t in tasks):,} results")
     return Report(
         hops=hops,

@@ -22,7 +22,7 @@ from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
 RESULTS = """
-SELECT task_id, version, unix_millis(period_start), series, metric, value, texts[metric], errors[metric]
+SELECT task_id, version, day, unix_millis(period_start), series, metric, value, texts[metric], errors[metric]
 FROM task_results LATERAL VIEW explode(results) AS metric, value
 WHERE topic = %(topic)s AND value IS NOT NULL
 """
@@ -36,16 +36,11 @@ SELECT unix_millis(period_start), series, {columns} FROM task_results
 WHERE topic = %(topic)s AND day >= %(first)s AND day <= %(last)s
   AND task_id = %(task_id)s AND version = %(version)s AND unix_millis(period_start) IN ({starts})
 """
-DAYS_OF_PERIODS = """
-SELECT unix_millis(period_start), min(day), max(day) FROM task_results
-WHERE topic = %(topic)s AND task_id = %(task_id)s AND version = %(version)s
-  AND unix_millis(period_start) >= %(start)s AND unix_millis(period_start) < %(end)s
-GROUP BY period_start HAVING min(day) < max(day)
-"""
 STORED = pa.schema(
     [
         ("task_id", pa.int32()),
         ("version", pa.int32()),
+        ("day", pa.string()),
         ("period_start", pa.int64()),
         ("series", pa.string()),
         ("metric", pa.string()),
@@ -114,12 +109,14 @@ def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequ
 
 def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
     """`OFFLINE_RESULTS` of all days that are computed, periods that lie in several of them merged."""
-    within = _within(task.spec.topic, task, starts)
+    version = {**_version(task.spec.topic, task), "start": starts.start, "end": starts.stop}
+    rows = _stored(hive, OF_TASK, version)
+    days = rows.group_by("period_start").aggregate([("day", "min"), ("day", "max")])
     shared = {
-        int(start): (date.fromisoformat(first), date.fromisoformat(last))
-        for start, first, last in hive.query(DAYS_OF_PERIODS, within).rows
+        row["period_start"]: (date.fromisoformat(row["day_min"]), date.fromisoformat(row["day_max"]))
+        for row in days.to_pylist()
+        if row["day_min"] < row["day_max"]
     }
-    rows = _stored(hive, OF_TASK, within)
     whole = rows.filter(pc.invert(pc.is_in(rows["period_start"], pa.array(list(shared), pa.int64()))))
     return pa.concat_tables([_keyed(task, whole), of_days(hive, task.spec.topic, task, shared)])
 
@@ -134,10 +131,6 @@ def _stored(hive: Hive, query: str, parameters: Mapping[str, Value]) -> pa.Table
 
 def _version(topic: str, task: ActiveTask) -> dict[str, Value]:
     return {"topic": topic, "task_id": task.task_id, "version": task.version}
-
-
-def _within(topic: str, task: ActiveTask, starts: range) -> dict[str, Value]:
-    return {**_version(topic, task), "start": starts.start, "end": starts.stop}
 
 
 def _needed(task: ActiveTask) -> list[str]:
