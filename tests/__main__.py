@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.stack import shutdown, supervisor
-from tests.bring_up import instance_settings
+from sluice.stack import supervisor
+from tests.bring_up import instance_settings, take_down
 
 ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
 ON_THE_STACK = (
@@ -45,7 +45,7 @@ def main() -> int:
         return int(any(failed))
     finally:
         if ours:
-            shutdown.down(settings, say)
+            take_down(settings)
 
 
 @contextmanager

@@ -42,12 +42,20 @@ def bring_up(settings: Settings) -> None:
 
     begin = not supervisor.running(settings)
     if begin:
-        shutdown.down(settings, say)  # what a run that was killed left behind
+        take_down(settings)  # what a run that was killed left behind
         if settings.instance == TEST_INSTANCE and settings.home.exists():
             shutil.rmtree(settings.home)
         _metrics(settings)
     if begin or any(entry.check(settings, daemon) for daemon in DAEMONS):
         bringup.up(settings, say)
+
+
+def take_down(settings: Settings) -> None:
+    """Stop the instance; the tests' own, which begins with nothing, at once."""
+    if settings.instance == TEST_INSTANCE:
+        shutdown.abandon(settings)
+    else:
+        shutdown.down(settings, print)
 
 
 def _metrics(settings: Settings) -> None:

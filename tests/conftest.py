@@ -13,9 +13,9 @@ import pytest
 
 import tests.examples  # noqa: F401 (loads the profile)
 from sluice.settings import ROOT, Settings, get_settings
-from sluice.stack import shutdown, supervisor
+from sluice.stack import supervisor
 from sluice.stack.environment import environment
-from tests.bring_up import instance_settings, variables
+from tests.bring_up import instance_settings, take_down, variables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     os.environ.update(before)
     get_settings.cache_clear()
     if ours:
-        shutdown.down(settings, say)
+        take_down(settings)
 
 
 def bring_up(say: Callable[[str], None]) -> None:

@@ -161,13 +161,13 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
 
 
 def clear(settings: Settings, say: Say) -> None:
-    """Stop what runs of the former demo and delete its directory; the jars of all instances stay."""
+    """Kill what runs of the former demo and delete its directory; the jars of all instances stay."""
     from sluice.stack import shutdown
 
     if not settings.home.exists():
         say("there was none")
         return
-    shutdown.down(settings, say)
+    shutdown.abandon(settings)
     shutil.rmtree(settings.home)
     say(f"deleted {settings.home.relative_to(settings.root)}")
 

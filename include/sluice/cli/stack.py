@@ -137,13 +137,15 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Stop the instance and delete its data, secrets and logs. The jars, which all instances share, stay."""
+    from sluice.stack import shutdown
+
     settings = Settings()
     if not settings.home.exists():
         typer.echo(f"instance {settings.instance} has no data")
         return
     if not yes:
         typer.confirm(f"Delete all of instance {settings.instance} under {settings.home}?", abort=True)
-    down()
+    shutdown.abandon(settings)
     shutil.rmtree(settings.home)
     current = settings.root / "var" / "current"
     if current.exists() and current.read_text().strip() == settings.instance:

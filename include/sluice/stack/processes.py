@@ -65,9 +65,14 @@ def stop(processes: Sequence[psutil.Process]) -> None:
     for process in processes:
         _send(process, terminate=True)
     _, stubborn = psutil.wait_procs(list(processes), timeout=GRACE_SECONDS)
-    for process in stubborn:
+    kill(stubborn)
+
+
+def kill(processes: Sequence[psutil.Process]) -> None:
+    """SIGKILL to all, and wait until they are gone."""
+    for process in processes:
         _send(process, terminate=False)
-    psutil.wait_procs(stubborn, timeout=GRACE_SECONDS)
+    psutil.wait_procs(list(processes), timeout=GRACE_SECONDS)
 
 
 def _groups(settings: Settings) -> Path:

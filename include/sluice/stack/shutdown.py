@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
+
 from sluice.settings import Settings
 from sluice.stack import catalogue, process, processes, supervisor
 from sluice.stack.daemon import Daemon
@@ -31,6 +33,19 @@ def down(settings: Settings, say: Say) -> bool:
         say(f"stopping {len(left)} processes that a killed supervisor left behind")
         processes.stop(left)
     return bool(running or jobs or left)
+
+
+def abandon(settings: Settings) -> None:
+    """Kill everything of the instance at once, drained or not: for data that is deleted next."""
+    if pid := supervisor.pid(settings):  # first: it would start again what dies
+        processes.kill([psutil.Process(pid)])
+    postgres = processes.of_daemon(settings, "postgres")
+    processes.kill([each for each in processes.of_daemon(settings) if each not in postgres])
+    run = settings.home / "run"
+    for name in process.names(run):
+        if record := process.read(name, run):
+            process.stop(record, 0, run=run)
+    processes.stop(postgres)  # its shared memory would outlive it
 
 
 def stop_jobs(settings: Settings, say: Say) -> list[str]:

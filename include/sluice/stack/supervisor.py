@@ -125,6 +125,14 @@ def stop(settings: Settings) -> None:
         time.sleep(0.2)
 
 
+def pid(settings: Settings) -> int | None:
+    """Of supervisord itself; None if it does not run."""
+    try:
+        return int(_rpc(settings).getPID())
+    except SupervisorDown:
+        return None
+
+
 def running(settings: Settings) -> bool:
     try:
         return _rpc(settings).getState()["statename"] in ("RUNNING", "RESTARTING")

@@ -36,7 +36,9 @@ def migrate(settings: Settings) -> None:
         cursor.execute("COMMENT ON DATABASE airflow IS %s", (wanted,))
 
 
-def _daemon(name: str, argv: list[str], component: str, ports: tuple[str, ...] = ()) -> Daemon:
+def _daemon(
+    name: str, argv: list[str], component: str, ports: tuple[str, ...] = (), needs: tuple[str, ...] = ()
+) -> Daemon:
     def command(settings: Settings) -> Command:
         return Command([AIRFLOW, *argv])
 
@@ -44,7 +46,7 @@ def _daemon(name: str, argv: list[str], component: str, ports: tuple[str, ...] =
         name=name,
         service="airflow",
         ports=ports,
-        depends_on=("postgres",),
+        depends_on=("postgres", *needs),
         prepare=(prepare_home, configure_spark, migrate),
         command=command,
         health=functools.partial(health.airflow, component=component),
@@ -54,6 +56,9 @@ def _daemon(name: str, argv: list[str], component: str, ports: tuple[str, ...] =
 
 API = _daemon("airflow-api", ["api-server"], "metadatabase", ("airflow",))
 # The API server finds the logs on disk: no log servers, which would listen on every interface.
-SCHEDULER = _daemon("airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler")
+# A task that starts while the API does not answer is killed and tried again a minute later.
+SCHEDULER = _daemon(
+    "airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", needs=("airflow-api",)
+)
 DAG_PROCESSOR = _daemon("airflow-dag-processor", ["dag-processor"], "dag_processor")
 TRIGGERER = _daemon("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer")

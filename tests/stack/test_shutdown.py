@@ -1,0 +1,31 @@
+"""An instance whose data is deleted next is killed, whatever it does with SIGTERM."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from sluice.settings import Settings
+from sluice.stack import process, processes, shutdown
+from sluice.stack.environment import DAEMON
+
+DEAF = [
+    sys.executable,
+    "-c",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)",
+]
+
+
+def test_an_abandoned_instance_leaves_no_process(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    job = process.start("speed_layer", DEAF, run=tmp_path / "run", log=tmp_path / "log")
+    mark = {DAEMON: processes.mark(settings, "kafka")}
+    with subprocess.Popen(DEAF, env=mark, stdout=subprocess.PIPE) as daemon:
+        assert daemon.stdout is not None
+        daemon.stdout.readline()
+        shutdown.abandon(settings)
+        daemon.wait(5)
+    assert not process.alive(job)
+    assert process.names(tmp_path / "run") == []
+    assert processes.of_daemon(settings) == []
