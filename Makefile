@@ -52,7 +52,7 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-bench: setup ## every performance bar, measured here (about two hours); exits with 1 where one fails
+bench: setup ## every performance bar but grouping's, measured here (about two hours); exits with 1 where one fails
 	@$(BIN)/python -m tests.bench
 
 bench-grouping: setup ## every bar of grouping alone, by itself and in Spark (about 20 minutes)

@@ -26,9 +26,9 @@ from tests.bench.pressure import PROBE, TOPIC, Seen, Watch, Writer, writing
 NAME = "end_to_end"
 TASKS = 16  # the probe among them
 PREFIX = "bench_"
-OVERLOAD_RATE = 60_000.0
-#: Lines a second of 150 bytes that two cores are expected to hold with everything else running beside it.
-RATE_LIMIT = 10_000.0
+OVERLOAD_RATE = 30_000.0
+#: The rate held, over what came through under overload: a platform that collapses under load holds far less.
+HELD_LIMIT = 0.5
 P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 5.0, 15.0, 0.6, 1.05
 # A lag that grows by less than this share of the rate is noise of batches that begin and end.
 GROWTH = 0.01
@@ -40,25 +40,25 @@ START_SECONDS, DRAIN_SECONDS = 240.0, 900.0
 class Times:
     """How long each part takes, in seconds."""
 
-    overload: float = 60.0
+    overload: float = 20.0
     trial: float = 60.0
     hold: float = 600.0
     fresh: float = 300.0
     empty: float = 60.0
 
 
-QUICK = Times(overload=20.0, trial=20.0, hold=45.0, fresh=30.0, empty=20.0)
+QUICK = Times(overload=5.0, trial=20.0, hold=45.0, fresh=30.0, empty=20.0)
 
 WHAT = """\
 Instance `{instance}` with all its daemons on this machine, {tasks} tasks active. Lines of 150 bytes
 with the present time are appended to the front-ends' log files and go through Flume, Kafka and the
 speed layer to HBase; the archiver and Airflow run beside it. *Overload*: {overload:,.0f} lines a
-second for {overload_seconds:.0f} s, then none until all are counted. *Hold*: from the throughput
-under overload downwards, the first rate at which the lag (lines written and not counted) does not
-grow for {hold:.0f} s. *Freshness* at half that rate: from the end of the write of a single line
-until its result is read from HBase, {probes} times. *Empty batch*: one line every two seconds, the
-newest batch's laps together. Memory is the sum of PSS over all processes of the instance, last
-third of the hold against the second."""
+second for {overload_seconds:.0f} s, then none until all are counted; the throughput is all of them
+over all that time. *Hold*: from this throughput downwards, the first rate at which the lag (lines
+written and not counted) does not grow for {hold:.0f} s. *Freshness* at half that rate: from the end
+of the write of a single line until its result is read from HBase, {probes} times. *Empty batch*:
+one line every two seconds, the newest batch's laps together. Memory is the sum of PSS over all
+processes of the instance, last third of the hold against the second."""
 
 
 def run(quick: bool = False) -> Outcome:
@@ -94,7 +94,7 @@ def outcome(found: Found, what: str, quick: bool) -> Outcome:
     rate, hold, fresh = found.rate, found.hold, found.fresh
     whole, speed = (growth(hold, of) for of in ("memory", "speed_memory"))
     bars = [
-        Bar("lines a second held with lag not growing", rate, RATE_LIMIT, unit="/s"),
+        Bar("rate held over throughput under overload", rate / found.throughput, HELD_LIMIT),
         Bar("growth of the lag at that rate, share of the rate", slope(hold) / rate, GROWTH, "most", ""),
         Bar("freshness at half that rate, median", percentile(fresh, 50), P50_LIMIT, "most", "s"),
         Bar("freshness at half that rate, 99th percentile", percentile(fresh, 99), P99_LIMIT, "most", "s"),
@@ -104,6 +104,7 @@ def outcome(found: Found, what: str, quick: bool) -> Outcome:
         Bar("time to catch up after an overload", found.caught_up, DRAIN_SECONDS, "most", "s"),
     ]
     rows: list[list[Cell]] = [
+        ["rate held, lines/s", rate],
         ["throughput under overload, lines/s", found.throughput],
         ["lag during the hold, median, lines", statistics.median(s.lag for s in hold)],
         ["lag during the hold, largest, lines", max(s.lag for s in hold)],
@@ -195,16 +196,15 @@ def empty_batches(writer: Writer, watch: Watch, seconds: float) -> float:
 
 
 def overload(writer: Writer, watch: Watch, seconds: float) -> tuple[float, float]:
-    """Lines counted a second while far more are written; seconds until all are counted, afterwards."""
+    """Lines counted a second until all that were written are; how long that took once no more were."""
+    first = watch.look()
     writer.rate = OVERLOAD_RATE
-    found = watch.during(seconds)
-    writer.rate = 0.0
-    half = found[len(found) // 2 :]
-    throughput = (half[-1].counted - half[0].counted) / (half[-1].at - half[0].at)
-    begin = time.monotonic()
+    last = watch.during(seconds)[-1]
     drained(writer, watch)
+    end = watch.seen[-1]
+    throughput = (end.counted - first.counted) / (end.at - first.at)
     stack.say(f"{NAME}: {throughput:,.0f} lines/s under overload")
-    return throughput, time.monotonic() - begin
+    return throughput, end.at - last.at
 
 
 def drained(writer: Writer, watch: Watch) -> None:

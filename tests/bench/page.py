@@ -18,9 +18,10 @@ IMAGES = ROOT / "docs" / "images"
 HEADER = """# Performance
 
 Made by `python -m tests.bench page` from what the benches wrote into `var/bench`; not edited by hand.
-`make bench` runs all of them and exits with 1 where a bar fails; `python -m tests.bench NAME` runs one,
-`--quick` with less of everything. A figure that compares is a ratio within one run: the contenders are first
-shown to compute the same, then they take turns, and the median of the rounds counts.
+`make bench` runs all but those of grouping, which `make bench-grouping` runs; both exit with 1 where a bar
+fails. `python -m tests.bench NAME` runs one, `--quick` with less of everything. A figure that compares is a
+ratio within one run: the contenders are first shown to compute the same, then they take turns, and the median
+of the rounds counts.
 """
 BAR_COLUMNS = ("bar", "figure", "limit", "holds")
 
