@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--instance",
         metavar="NAME",
-        help="the stack for hbase and end_to_end; default: the one that runs, else bench, brought up",
+        help="the stack for hbase and end_to_end; default: the one that runs, else trial, brought up",
     )
     return made
 

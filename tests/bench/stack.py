@@ -1,4 +1,4 @@
-"""The running stack for the benches that need it: the instance that runs, or `bench`, brought up for them."""
+"""The running stack for the benches that need it: the instance that runs, or `trial`, brought up for them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from sluice.stack import bringup, entry, shutdown, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment
 
-INSTANCE = "bench"
+#: Not `bench`: what was measured lies in var/bench, and an instance may be deleted as a whole.
+INSTANCE = "trial"
 
 
 @contextmanager
 def running() -> Iterator[Settings]:
-    """Settings of the instance that SLUICE_INSTANCE names, else of the current one if it runs, else `bench`.
+    """Settings of the instance that SLUICE_INSTANCE names, else of the current one if it runs, else `trial`.
 
     One that does not run is brought up, and stopped at the end; its data stays.
     """

@@ -219,7 +219,7 @@ def test_the_bars_of_the_whole_platform() -> None:
 
 
 def test_the_writer_keeps_a_rate_in_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(instance="bench", home=tmp_path)
+    settings = Settings(instance="trial", home=tmp_path)
     monkeypatch.setattr(pressure, "TEMPLATES", 1_000)
     with pressure.Writer(settings) as writer:
         writer.rate = 2_000.0

@@ -20,7 +20,7 @@ from sluice.collection.generate import batches
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
 from sluice.collection.plan import plan
-from sluice.collection.render import BATCH, Agent, folder
+from sluice.collection.render import BATCH, SINK_BATCH, Agent, folder
 from sluice.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
@@ -156,6 +156,20 @@ def test_a_line_waits_for_its_end(collected: Collected) -> None:
     collected.append("front1", 3, b"the beginning ")
     time.sleep(2)
     collected.append("front1", 3, b"and the end\n")
+    assert collected.doubles() == 0
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_lines_that_come_one_by_one_do_not_wait_for_a_whole_batch(collected: Collected, host: str) -> None:
+    first = f"the first of {host}".encode()
+    collected.append(host, 10, first + b"\n")
+    for _ in range(SINK_BATCH // 2):
+        if any(line == first for _, line, _ in collected.arrived()):
+            break
+        collected.append(host, 10, b"one more\n")
+        time.sleep(0.3)
+    else:
+        pytest.fail(f"{SINK_BATCH // 2} lines were written and the first has not arrived")
     assert collected.doubles() == 0
 
 
