@@ -36,6 +36,7 @@ STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 2.0
 TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on a topic that rests
+FETCH_WAIT_MS = 10  # Kafka's default is 500
 STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
 
 
@@ -159,6 +160,9 @@ def source(spark: SparkSession, settings: Settings, topic: str, start: dict[str,
         .option("startingOffsets", json.dumps({topic: start}))
         .option("maxOffsetsPerTrigger", settings.speed.max_offsets_per_trigger)
         .option("includeHeaders", "true")
+        # A task's consumer asks for more as soon as it has something; at the log's end the broker keeps that
+        # request for so long, and what the task asks next, how far the partition goes, waits behind it.
+        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MS)
         # Offsets that left Kafka while this ran: fail, and the next start says which they were.
         .option("failOnDataLoss", "true")
         .load()
