@@ -32,7 +32,7 @@ HELD_LIMIT = 0.5
 P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 5.0, 15.0, 0.6, 1.05
 # A lag that grows by less than this share of the rate is noise of batches that begin and end.
 GROWTH = 0.01
-STEP = 0.85  # the next rate to try, when one was not held
+STEP = 0.9  # the next rate to try, when one was not held; the throughput itself leaves nothing for noise
 START_SECONDS, DRAIN_SECONDS = 240.0, 900.0
 
 
@@ -54,11 +54,11 @@ Instance `{instance}` with all its daemons on this machine, {tasks} tasks active
 with the present time are appended to the front-ends' log files and go through Flume, Kafka and the
 speed layer to HBase; the archiver and Airflow run beside it. *Overload*: {overload:,.0f} lines a
 second for {overload_seconds:.0f} s, then none until all are counted; the throughput is all of them
-over all that time. *Hold*: from this throughput downwards, the first rate at which the lag (lines
-written and not counted) does not grow for {hold:.0f} s. *Freshness* at half that rate: from the end
-of the write of a single line until its result is read from HBase, {probes} times. *Empty batch*:
-one line every two seconds, the newest batch's laps together. Memory is the sum of PSS over all
-processes of the instance, last third of the hold against the second."""
+over all that time. *Hold*: from {step:.0%} of this throughput downwards, the first rate at which
+the lag (lines written and not counted) does not grow for {hold:.0f} s. *Freshness* at half that
+rate: from the end of the write of a single line until its result is read from HBase, {probes}
+times. *Empty batch*: one line every two seconds, the newest batch's laps together. Memory is the
+sum of PSS over all processes of the instance, last third of the hold against the second."""
 
 
 def run(quick: bool = False) -> Outcome:
@@ -73,7 +73,7 @@ def run(quick: bool = False) -> Outcome:
         instance = settings.instance
     what = WHAT.format(
         instance=instance, tasks=active, overload=OVERLOAD_RATE, overload_seconds=times.overload,
-        hold=times.hold, probes=len(fresh),
+        hold=times.hold, probes=len(fresh), step=STEP,
     )  # fmt: skip
     return outcome(Found(rate, hold, fresh, empty, caught_up, throughput), what, quick)
 
@@ -216,7 +216,7 @@ def drained(writer: Writer, watch: Watch) -> None:
 
 def highest_rate(writer: Writer, watch: Watch, throughput: float, times: Times) -> tuple[float, list[Seen]]:
     """The highest rate tried that was held, and what was seen while it was."""
-    rate = throughput
+    rate = throughput * STEP
     while rate > throughput / 10:
         for seconds in (times.trial, times.hold):
             drained(writer, watch)
