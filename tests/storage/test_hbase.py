@@ -24,6 +24,9 @@ def test_a_server_that_stays_away_is_named() -> None:
         port = closed.getsockname()[1]
     with pytest.raises(HBaseUnavailable, match=f"127.0.0.1:{port} did not answer"):
         HBase("127.0.0.1", port, patience=0.3).tables()
+    rows = [(b"r%05d" % n, {b"c:a": b"1"}) for n in range(12_000)]
+    with pytest.raises(HBaseUnavailable, match=f"127.0.0.1:{port} did not answer"):
+        HBase("127.0.0.1", port, patience=0.3).put("t", rows)
 
 
 @pytest.fixture
