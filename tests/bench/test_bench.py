@@ -134,13 +134,13 @@ def test_the_bars_of_tasks() -> None:
 
 def test_a_start_is_judged_by_the_time_on_processors() -> None:
     spent = {
-        "as Sluice does": [5.0, 6.0, 5.0],
-        "no archive": [15.0, 12.0, 20.0],
-        "compiled soon": [4.5, 6.0, 4.0],
+        "as Sluice does": [(5.0, 10.0), (6.0, 10.0), (5.0, 10.0)],
+        "no archive": [(15.0, 20.0), (12.0, 20.0), (20.0, 20.0)],
+        "compiled soon": [(4.0, 9.0), (6.0, 12.0), (4.0, 8.0)],
     }
     found = start_bench.outcome({name: [6.0, 7.0, 8.0] for name in spent}, spent, quick=False)
     assert [(bar.figure, bar.holds) for bar in found.bars] == [(3.0, True), (0.9, False)]
-    assert [row[1:] for row in found.tables[0].rows] == [[7.0, 5.0], [7.0, 15.0], [7.0, 4.5]]
+    assert [row[1:] for row in found.tables[0].rows] == [[7.0, 5.0, 10.0], [7.0, 15.0, 20.0], [7.0, 4.0, 9.0]]
 
 
 def test_a_page_can_be_read_back() -> None:
