@@ -105,10 +105,9 @@ class HBase:
         """The cells of the rows that exist; `columns` are full names (``s:x``) or a family (``s``)."""
         found: dict[bytes, dict[bytes, bytes]] = {}
         wanted = None if columns is None else list(columns)
-        with _without_collector():
-            for begin in range(0, len(rows), BATCH_ROWS):
-                chunk = list(rows[begin : begin + BATCH_ROWS])
-                found.update(self._retry(partial(_rows, table=table, rows=chunk, columns=wanted)))
+        for begin in range(0, len(rows), BATCH_ROWS):
+            chunk = list(rows[begin : begin + BATCH_ROWS])
+            found.update(self._retry(partial(_rows, table=table, rows=chunk, columns=wanted)))
         return {row: cells for row, cells in found.items() if cells}
 
     def scan(
@@ -233,7 +232,8 @@ class HBase:
                             transport="buffered",
                             protocol="binary",
                         )
-                    return operation(self._connection)
+                    with _without_collector():
+                        return operation(self._connection)
                 except (OSError, EOFError, TException) as error:
                     self._drop_connection()
                     if any(answer in _text(error) for answer in FINAL_ANSWERS):
@@ -287,8 +287,7 @@ def _page(
     scanner = connection.table(table).scan(
         row_start=start, row_stop=stop, columns=columns, filter=row_filter, batch_size=size, limit=size
     )
-    with _without_collector():
-        return list(scanner)
+    return list(scanner)
 
 
 def _chunks(rows: Iterable[tuple[bytes, Cells]]) -> Iterator[list[tuple[bytes, Cells]]]:
