@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 import sqlalchemy as sa
 
@@ -47,6 +49,28 @@ def test_once_it_has_lines_its_format_stays(topics: TopicStore, database: sa.Eng
         topics.apply(json_topic(unique), "ann")
     assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # what it was read as
     assert topics.apply(TopicSpec(name=unique), "ann") == "unchanged"
+
+
+def committed(database: sa.Engine, topic: str, seq: int, end: int) -> None:
+    """A commit of the speed layer that ends there."""
+    nothing = {"tasks": [], "counts": {}, "blocks": [], "committed_at": dt.datetime.now(dt.UTC)}
+    row = {"topic": topic, "seq": seq, "token": "t", "start": {"0": 0}, "end": {"0": end}, **nothing}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits).values(row))
+
+
+def test_a_commit_without_lines_settles_nothing(topics: TopicStore, database: sa.Engine, unique: str) -> None:
+    committed(database, unique, 1, 0)  # that took up a task before any line came
+    assert topics.apply(json_topic(unique), "ann") == "created"
+    committed(database, unique, 2, 1)
+    with pytest.raises(TopicInUse, match="make a new topic"):
+        topics.apply(TopicSpec(name=unique), "ann")
+
+
+def test_what_cannot_be_stored_is_refused_by_its_place(topics: TopicStore, unique: str) -> None:
+    time = {"extract": {"delimiter": "\0", "index": 0}, "format": "epoch_s"}
+    with pytest.raises(TasksRefused, match=r"/time/extract/delimiter: .* holds a NUL"):
+        topics.apply(json_topic(unique, time=time), "ann")
 
 
 def test_tasks_that_would_not_fit_are_named(topics: TopicStore, tasks: TaskStore, unique: str) -> None:

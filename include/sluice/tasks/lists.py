@@ -21,6 +21,7 @@ from sluice.tasks.extract import MAX_VALUES
 from sluice.tasks.model import Name
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import TaskSpec
+from sluice.tasks.storable import why_not
 from sluice.tasks.versions import Change, Pins
 
 _lists = schema.value_lists
@@ -175,10 +176,8 @@ def _wrong(values: object) -> str | None:
     for value in values:
         if not isinstance(value, str):
             return f'{value!r} is no text: put it in quotes, e.g. "{value}"'
-        if "\0" in value:
-            return f"{value!r} holds a NUL, which cannot be stored: leave it out"
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            return f"{value!r} holds half a surrogate pair, which is no text: leave it out"
+        if reason := why_not(value):
+            return reason
     return None
 
 

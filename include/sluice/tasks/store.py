@@ -9,9 +9,8 @@ range of offsets.
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -22,6 +21,7 @@ from sluice.tasks.changes import Diff, changed_fields, compare
 from sluice.tasks.lists import pins_of
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.storable import unstorable
 from sluice.tasks.topic import TopicSpec, check_task
 from sluice.tasks.topics import topic_spec
 from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writing
@@ -236,7 +236,11 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
     for number, spec in enumerate(specs):
         own, missing = pins_of(connection, spec)
         pins.append(own)
-        found = [*missing, *check_task(spec, topic_spec(connection, spec.topic)), *_unstorable(spec)]
+        found = [
+            *missing,
+            *check_task(spec, topic_spec(connection, spec.topic)),
+            *unstorable(spec.document()),
+        ]
         problems += [Problem(f"/{number}{problem.pointer}", problem.message) for problem in found]
     if problems:
         raise TasksRefused(problems)
@@ -246,14 +250,6 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
 def _grouping(spec: TaskSpec) -> object:
     """As the version's document has it."""
     return None if spec.grouping is None else spec.grouping.document()
-
-
-def _unstorable(spec: TaskSpec) -> Iterator[Problem]:
-    """PostgreSQL holds no NUL in a text."""
-    document = spec.document()
-    for key in sorted(document):
-        if "\\u0000" in json.dumps(document[key]):
-            yield Problem(f"/{key}", "it holds a NUL, which cannot be stored: leave it out")
 
 
 __all__ = ["Change", "Diff", "HistoryEntry", "Task", "TaskStore", "UnknownTask"]

@@ -19,6 +19,7 @@ from sluice.storage import schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
 from sluice.tasks.problem import Problem, TasksRefused, explain
+from sluice.tasks.storable import unstorable
 from sluice.tasks.topic import TopicSpec, check_task
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,8 @@ class TopicStore:
                 raise TopicInUse(spec.name)
             _check_tasks(connection, spec)
         document = spec.model_dump(mode="json", exclude_none=True)
+        if problems := [*unstorable(document)]:
+            raise TasksRefused(problems)
         if row is None:
             connection.execute(sa.insert(_topics).values(name=spec.name, spec=document, created_by=user))
             return "created"
@@ -156,12 +159,13 @@ def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
 
 
 def _has_lines(connection: sa.Connection, name: str) -> bool:
-    """Whether either layer has read any: the archive notes the days of the lines that it writes."""
-    tables = (schema.commits, schema.archive_files)
-    return any(
-        connection.execute(sa.select(sa.literal(1)).where(table.c.topic == name).limit(1)).first()
-        for table in tables
-    )
+    """Whether either layer has read any: a commit that only took up a task ends where the topic begins."""
+    commits, files = schema.commits.c, schema.archive_files.c
+    newest = sa.select(commits.end).where(commits.topic == name).order_by(commits.seq.desc()).limit(1)
+    if any((connection.execute(newest).scalar_one_or_none() or {}).values()):
+        return True
+    archived = sa.select(sa.literal(1)).where(files.topic == name).limit(1)
+    return connection.execute(archived).first() is not None
 
 
 def _check_tasks(connection: sa.Connection, spec: TopicSpec) -> None:

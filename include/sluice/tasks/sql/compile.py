@@ -57,7 +57,7 @@ class _Compiler:
     def __init__(self, statement: Statement, timezone: str, topic: TopicSpec | None) -> None:
         self._statement, self._timezone = statement, timezone
         self._select = statement.select
-        statement.only(self._select, "expressions", "from_", "where", "group", "kind")
+        statement.only(self._select, "expressions", "from_", "where", "group")
         self._topic = self._from()
         spec = topic if topic is not None and topic.name == self._topic else None
         self._values = Values(statement, self._topic, spec)

@@ -16,6 +16,10 @@ _ONE_COLUMN = (
     "a condition is about one column: OR joins values of one (x = 'a' OR x = 'b'); for anything else, "
     "make a task of each side"
 )
+_ONE_SIDE = (
+    "a side of OR is one condition, and here one is two that must both hold: write the values that are left "
+    "(x IN ('a', 'b')), or make a task of each side"
+)
 _PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike)
 _REGEXP_LIKE = ("regexp_like", "rlike", "regexp")
 
@@ -45,9 +49,12 @@ class Conditions:
     def _either(self, node: exp.Expression, negated: bool) -> Condition:
         """a OR b (or NOT (a AND b)): one white list, if both name values of the same column."""
         word = "OR" if isinstance(node, exp.Or) else "AND"
-        sides = [*self.of(node.this, negated), *self.of(node.expression, negated)]
+        joined = [self.of(node.this, negated), self.of(node.expression, negated)]
+        sides = [side for conditions in joined for side in conditions]
         if len({side.extract for side in sides}) > 1:
             raise self._statement.refused(word, _ONE_COLUMN, node.expression)
+        if len(sides) > len(joined):
+            raise self._statement.refused(word, _ONE_SIDE, node.expression)
         if any(side.filter.mode != "white" or side.filter.values is None for side in sides):
             reason = "OR joins values of a column; of patterns, sets and opposites write one: RLIKE 'a|b'"
             raise self._statement.refused(word, reason, node.expression)

@@ -15,6 +15,7 @@ REASONS: dict[str, tuple[str, str]] = {
     "order": ("ORDER BY", "results have no order in the store: sort what you read"),
     "sort": ("SORT BY", "results have no order in the store: sort what you read"),
     "distinct": ("DISTINCT", "GROUP BY already makes every series appear once: drop it, or use unique(x)"),
+    "kind": ("AS", "a result has a row a series and a column a metric: drop it"),
     "window": ("OVER", "a window looks at other rows, a task at one line: use GROUP BY and period()"),
     "windows": ("WINDOW", "a window looks at other rows, a task at one line: use GROUP BY and period()"),
     "qualify": ("QUALIFY", "a window looks at other rows, a task at one line: use WHERE"),

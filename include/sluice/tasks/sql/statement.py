@@ -6,6 +6,7 @@ sqlglot makes of it. So what is not understood can never be silently left out.
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -58,8 +59,9 @@ class Statement:
                 f"{len(text)} characters, {MAX_SQL} are allowed: keep long lists as a set, IN SET('name')"
             )
             raise SqlRefused("the text", 0, text, reason)
-        if "\0" in text:
-            raise SqlRefused("NUL", text.index("\0"), text, "no text here holds this character: remove it")
+        for bad, name in (("\0", "NUL"), ("[\ud800-\udfff]", "half a surrogate pair")):
+            if found := re.search(bad, text):
+                raise SqlRefused(name, found.start(), text, "no text here holds this character: remove it")
         dialect = _Dialect()
         try:
             self.tokens = dialect.tokenize(text)

@@ -14,6 +14,8 @@ from sluice.tasks.topic import TopicSpec
 #: The name of the whole line; a field of that name is reached as "/line" (JSON).
 LINE = "line"
 WHOLE_LINE = {"regex": "(?s)^.*$", "group": 0}
+#: What is taken for a number: `Decimal` computes with so many digits exactly.
+_DECIMAL = re.compile(r"(?=.{1,21}$)([0-9]+\.?[0-9]*|\.[0-9]+)")
 FORMS = "a field, split_part(line, ' ', 9) or regexp_extract(x, 'pattern', 1)"
 
 
@@ -52,7 +54,11 @@ class Values:
         node = unparen(node)
         if not (isinstance(node, exp.Literal) and not node.is_string):
             raise self._statement.refused(self._statement.written(node), f"{what} is a number", node)
-        return str(node.this)
+        written = str(node.this)
+        if not _DECIMAL.fullmatch(written):
+            reason = f"{what} is a number in at most 20 digits, without an exponent: 0.95"
+            raise self._statement.refused(written, reason, node)
+        return written
 
     def _parts(self, node: exp.Expression) -> tuple[str, ...]:
         """The names of a dotted column; nothing for any other expression."""
