@@ -109,6 +109,9 @@ def test_paths_of_json(field: str, keys: tuple[str, ...]) -> None:
         (".a", "an empty part"),
         ("/a~b", "~0 for ~"),
         ("a" + ".b" * 16, "17 levels deep"),
+        ("1.a.2.3.4", "4 keys that are numbers"),
+        ("a\\b", "a backslash"),
+        ('/a/it\'s "it"', "both kinds of quotes"),
     ],
 )
 def test_paths_that_lead_nowhere_are_refused(field: str, says: str) -> None:

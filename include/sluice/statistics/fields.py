@@ -17,11 +17,7 @@ import pyarrow.compute as pc
 
 from sluice.statistics.access_log import named
 from sluice.tasks.extract import Extract
-from sluice.tasks.topic import TopicSpec, json_path
-
-#: A key of digits may be an object's key or an array's index: with each such key there are twice the paths.
-_MAX_PATHS = 8
-_INDEX_DIGITS = 9
+from sluice.tasks.topic import TopicSpec, is_index, json_path
 
 
 class NoSuchField(ValueError):
@@ -67,19 +63,10 @@ class NamedFields:
 
 def _paths(field: str) -> list[str]:
     """The JSONPaths that a field can mean, the likeliest first."""
-    keys = [[f"[{_quoted(key)}]", *([f"[{int(key)}]"] if _index(key) else [])] for key in json_path(field)]
-    paths = ["$" + "".join(steps) for steps in itertools.product(*keys)]
-    if len(paths) > _MAX_PATHS:
-        raise NoSuchField(f"field {field!r} has more than 3 keys that are numbers: name fewer")
-    return paths
-
-
-def _index(key: str) -> bool:
-    return key.isascii() and key.isdigit() and len(key) <= _INDEX_DIGITS
+    keys = [[f"[{_quoted(key)}]", *([f"[{int(key)}]"] if is_index(key) else [])] for key in json_path(field)]
+    return ["$" + "".join(steps) for steps in itertools.product(*keys)]
 
 
 def _quoted(key: str) -> str:
-    for quote in ('"', "'"):
-        if quote not in key and "\\" not in key:
-            return f"{quote}{key}{quote}"
-    raise NoSuchField(f"the key {key!r} has a backslash or both kinds of quotes: it cannot be named")
+    quote = "'" if '"' in key else '"'  # never both: `json_path`
+    return f"{quote}{key}{quote}"

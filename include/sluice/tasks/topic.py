@@ -45,6 +45,9 @@ NAMED_TIMES = ("apache", "iso8601", "epoch_s", "epoch_ms")
 #: The directives that a pattern may have, with what Python, Rust and Arrow agree on.
 DIRECTIVES = frozenset("YmdbHMSfz%")
 _MAX_DEPTH = 16
+#: A key of digits may be an object's key or an array's index: with each such key there are twice the paths.
+_MAX_INDEXES = 3
+_INDEX_DIGITS = 9
 
 _Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$", max_length=MAX_FIELD)]
 
@@ -199,7 +202,22 @@ def json_path(field: str) -> tuple[str, ...]:
         raise ValueError(
             f"field {field!r} is {len(keys)} levels deep, {_MAX_DEPTH} are allowed: log less deep"
         )
+    for key in keys:  # a JSONPath has no way to write these
+        if "\\" in key or ('"' in key and "'" in key):
+            raise ValueError(
+                f"field {field!r}: the key {key!r} has a backslash or both kinds of quotes, so it cannot be "
+                "named: log it under another"
+            )
+    if (indexes := sum(map(is_index, keys))) > _MAX_INDEXES:
+        raise ValueError(
+            f"field {field!r} has {indexes} keys that are numbers, {_MAX_INDEXES} are allowed: log less deep"
+        )
     return keys
+
+
+def is_index(key: str) -> bool:
+    """Whether a JSON key may as well be a place in an array."""
+    return key.isascii() and key.isdigit() and len(key) <= _INDEX_DIGITS
 
 
 def _check_pattern(text: str) -> None:
