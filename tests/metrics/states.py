@@ -86,7 +86,11 @@ def splits(count: int, parts: int, random: np.random.Generator) -> list[np.ndarr
 
 def access_lines(lines: int, seed: int = 1) -> pa.Table:
     """Columns of a made-up access log (`collection.generate`): client, path, status, bytes (text, or "-")."""
-    text = b"".join(generate.batches(lines, seed=seed, days=1)).decode().splitlines()
-    fields = pc.split_pattern(pa.array(text), " ")
+    return columns_of(b"".join(generate.batches(lines, seed=seed, days=1)).decode().splitlines())
+
+
+def columns_of(lines: Sequence[str]) -> pa.Table:
+    """The same columns of any access log."""
+    fields = pc.split_pattern(pa.array(lines), " ")
     columns = (("client", 0), ("path", 6), ("status", 8), ("bytes", 9))
     return pa.table({name: pc.list_element(fields, at) for name, at in columns})

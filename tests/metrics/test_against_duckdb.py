@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import math
+import os
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,7 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 from sluice.metrics import Batch, Numbers, Texts
-from tests.metrics.states import Columns, access_lines, added, errors, merged, results, values
+from sluice.settings import ROOT
+from tests.metrics.states import Columns, access_lines, added, columns_of, errors, merged, results, values
 
 LINES = 60_000
 METRICS = ["count", "missing", "sum", "avg", "min", "max", "stddev", "unique", "p50", "p95", "p99", "top3"]
@@ -27,9 +31,17 @@ GROUP BY ALL ORDER BY key, n DESC, x
 """
 
 
-@pytest.fixture(scope="module")
-def lines() -> pa.Table:
-    return access_lines(LINES)
+#: A real access log, compressed, where there is one: beside the project or wherever this variable points.
+REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))
+
+
+@pytest.fixture(scope="module", params=["made up", "real"])
+def lines(request: pytest.FixtureRequest) -> pa.Table:
+    if request.param == "made up":
+        return access_lines(LINES)
+    if not REAL.is_file():
+        pytest.skip("SLUICE_TEST_LOG names no access log (gzip)")
+    return columns_of(gzip.decompress(REAL.read_bytes()).decode(errors="replace").splitlines())
 
 
 def state(

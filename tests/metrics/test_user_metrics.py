@@ -122,6 +122,7 @@ def test_an_integer_is_exact() -> None:
             {"add": f"return 'x' * {MAX_STATE}"},
             "failed in add: ValueError: a state of 65538 bytes, at most 65536",
         ),
+        ({"add": "raise SystemExit(3)"}, "failed in add: SystemExit: 3"),
         (
             {"merge": "return a + b + (1 if a + b == 0 else [])"},
             "failed in merge: TypeError: unsupported operand",

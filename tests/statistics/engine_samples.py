@@ -118,7 +118,7 @@ def _passes(value: str, filter_: Any) -> bool:
 def _number(text: str | None) -> float:
     if text is None or not re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", text, re.ASCII):
         return math.nan
-    return float(text) if math.isfinite(float(text)) else math.nan
+    return float(text) if abs(float(text)) <= 1e100 else math.nan
 
 
 def _metrics(measures: list[float]) -> dict[str, float]:

@@ -63,7 +63,7 @@ def test_what_a_task_does_not_need_stays_null() -> None:
     merged = together(partials(["1"]), partials(["-"]))
     by_task = {row["task_id"]: row for row in merged.to_pylist()}
     assert by_task[2]["lines"] == 2
-    assert [by_task[2][name] for name in ("measured", "isum", "fsum", "min", "max")] == [None] * 5
+    assert [by_task[2][name] for name in ("measured", "isum", "fractions", "min", "max")] == [None] * 5
     assert [by_task[3][name] for name in ("measured", "isum", "min", "max")] == [None, None, None, 1.0]
 
 

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections import Counter
 from datetime import UTC, datetime
+from itertools import product
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.settings import Limits
+from sluice.statistics import extract, partials
+from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan, Range
@@ -43,6 +48,11 @@ TASKS = [
     spec(name="absent", dimensions=[{"name": "x", "extract": {"delimiter": "\t", "index": 3}}]),
 ]
 
+#: What is a number, and what only looks like one or is too large.
+NUMBERS = [
+    "",
+    *["-", "0", "17", "abc", "nan", "inf", "1e400", "1e100", "-1.1e100", "0x1F", "1_0", ".5", "-3", "+7"],
+]
 hostile = st.sampled_from(["_", "%", "%5F", "%25", "a_b", "", "é", "\x00", "<b>", "'", "\t", "_" * 5])
 lines_of = st.lists(
     st.one_of(
@@ -55,9 +65,7 @@ lines_of = st.lists(
             path=st.one_of(st.sampled_from(["/", "/a/b", "/a/c", "nothing"]), hostile),
             status=st.sampled_from(["200", "304", "404", "-", "5"]),
             size=st.one_of(
-                st.sampled_from(
-                    ["-", "", "0", "17", "abc", "nan", "inf", "1e400", "0x1F", "1_0", ".5", "-3", "+7"]
-                ),
+                st.sampled_from(NUMBERS),
                 st.integers(-(2**50), 2**50).map(str),
                 st.floats(-1e6, 1e6).map(repr),
             ),
@@ -198,3 +206,34 @@ def test_periods_far_apart_and_many_dimensions_do_not_overflow() -> None:
     assert len(found) == len(years)
     assert {v["count"] for v in found.values()} == {2}
     assert all(set(series) == {f"c{datetime.fromtimestamp(s / 1000, UTC).year}"} for s, series in found)
+
+
+@pytest.mark.parametrize("lines", [10, 2 * COMPILED_LINES])
+def test_what_tasks_share_is_computed_once(lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+
+    def counted(module: ModuleType, name: str) -> None:
+        inner = getattr(module, name)
+
+        def counting(*given: Any) -> Any:
+            calls[name] += 1
+            return inner(*given)
+
+        monkeypatch.setattr(module, name, counting)
+
+    for name in ("cut", "_match"):
+        counted(extract, name)
+    for name in ("passing", "numbers", "escape_column"):
+        counted(partials, name)
+    first_of_path = {"delimiter": " ", "index": 6, "regex": "^/([^/]*)"}
+    dimension = {"name": "section", "extract": first_of_path, "filter": {"mode": "black", "regex": "^x"}}
+    status = {"extract": {"delimiter": " ", "index": 8}, "filter": {"mode": "white", "values": ["200"]}}
+    shared = {"dimensions": [dimension], "where": [status], "measure": BYTES}
+    alike = [
+        spec(name=f"t{n}", period=period, metrics=metrics, **shared)
+        for n, (period, metrics) in enumerate(product(("1m", "1h", "1d"), (["sum"], ["count", "p95"])))
+    ]
+    text = [line(path=f"/{n % 7}/{n}", size=str(n)) for n in range(lines)]
+    found = count(records(text), plan(*alike)).partials
+    assert set(found.column("task_id").to_pylist()) == set(range(1, 7))
+    assert calls == {"cut": 1, "_match": 1, "passing": 2, "numbers": 1, "escape_column": 1}

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Results
+from sluice.metrics.packed import Damaged, binary, words
 from sluice.metrics.typing import Floats, Ints
 
 #: An integer sum that reaches this moves to the floating-point sum, so that int64 can never overflow.
@@ -18,31 +19,28 @@ _LOW = np.int64(0xFFFFFFFF)
 _NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)
 
 
-def sum_integers(values: Ints, groups: Ints, size: int) -> tuple[Ints, Floats]:
-    """Exact sums by group, and what spilled: a sum that reaches `SPILL` is in the second, not the first."""
-    spilled = np.zeros(size)
+def sum_integers(values: Ints, groups: Ints, size: int) -> tuple[Ints, Floats, Ints]:
+    """Exact sums by group. One that reaches `SPILL` is 0, and comes as floats that add up to it exactly, with
+    the group of each.
+    """
     if len(values) == 0:
-        return np.zeros(size, np.int64), spilled
+        return np.zeros(size, np.int64), _NONE, _NOWHERE
     bound = max(abs(int(values.min())), abs(int(values.max()))) * len(values)
     if bound < _EXACT_FLOAT:  # bincount adds in float64: exact below 2^53, and the fastest of the three
-        return np.bincount(groups, weights=values, minlength=size).astype(np.int64), spilled
+        return np.bincount(groups, weights=values, minlength=size).astype(np.int64), _NONE, _NOWHERE
     if bound < SPILL:
         total = np.zeros(size, np.int64)
         np.add.at(total, groups, values)
-        return total, spilled
+        return total, _NONE, _NOWHERE
     high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
     np.add.at(high, groups, values >> 32)
     np.add.at(low, groups, values & _LOW)
     high += low >> 32
     low &= _LOW
-    over = (high >= SPILL >> 32) | (high < -(SPILL >> 32))
-    spilled[over] = high[over].astype(np.float64) * 2.0**32 + low[over]
+    over = np.flatnonzero((high >= SPILL >> 32) | (high < -(SPILL >> 32)))
+    spilled = np.concatenate([high[over] * 2.0**32, low[over].astype(np.float64)])
     high[over] = low[over] = 0
-    return (high << 32) + low, spilled
-
-
-def _valid(column: pa.Array) -> npt.NDArray[np.bool_] | None:
-    return None if column.null_count == 0 else column.is_valid().to_numpy(zero_copy_only=False)
+    return (high << 32) + low, spilled, np.concatenate([over, over])
 
 
 class _Counter(Accumulator):
@@ -54,7 +52,7 @@ class _Counter(Accumulator):
 
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
         values = columns[self.name].fill_null(0).to_numpy(zero_copy_only=False)
-        total, _ = sum_integers(values, groups, size)
+        total, *_ = sum_integers(values, groups, size)
         return {self.name: pa.array(total)}
 
 
@@ -79,48 +77,49 @@ class Measured(_Counter):
 
 
 class Sum(Accumulator):
-    """The sum of the measures: integral ones exactly in `isum`, the others (and what spilled) in `fsum`.
+    """The exact sum of the measures: integral ones in `isum`, the others (and what spilled) in `fractions`.
 
-    `fsum` is null while every measure was integral and nothing spilled: then the sum is an exact integer.
+    `fractions` (`kernels.exact`) is null while every measure was integral and nothing spilled: then the sum
+    is an integer.
     """
 
     name = "sum"
 
     def __init__(self) -> None:
-        self.columns = {"isum": pa.int64(), "fsum": pa.float64()}
+        self.columns = {"isum": pa.int64(), "fractions": pa.binary()}
 
     def add(self, batch: Batch) -> dict[str, pa.Array]:
         numbers, size = batch.numbers, batch.size
+        spilled, owners = _NONE, _NOWHERE
         if numbers.largest * len(batch.groups) < _EXACT_FLOAT:
-            isum, spilled = batch.sums(numbers.integers).astype(np.int64), np.zeros(size)
+            isum = batch.sums(numbers.integers).astype(np.int64)
         else:
             integers = batch.of(numbers.integers).astype(np.int64)
-            isum, spilled = sum_integers(integers, batch.groups, size)
-        if numbers.fractional is None:
-            return self._columns(isum, spilled, _NONE, _NOWHERE)
-        fractional = batch.of(numbers.fractional)
-        return self._columns(isum, spilled, batch.of(numbers.values)[fractional], batch.groups[fractional])
+            isum, spilled, owners = sum_integers(integers, batch.groups, size)
+        if numbers.fractional is not None:
+            fractional = batch.of(numbers.fractional)
+            spilled = np.append(spilled, batch.of(numbers.values)[fractional])
+            owners = np.append(owners, batch.groups[fractional])
+        none = pa.nulls(0, pa.binary())
+        return self._columns(isum, spilled, owners, none, _NOWHERE)
 
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
-        isum, spilled = sum_integers(
-            columns["isum"].fill_null(0).to_numpy(zero_copy_only=False), groups, size
-        )
-        fractions = columns["fsum"]
-        valid = _valid(fractions)
-        floats = fractions.to_numpy(zero_copy_only=False)
-        return self._columns(
-            isum,
-            spilled,
-            floats if valid is None else floats[valid],
-            groups if valid is None else groups[valid],
-        )
+        integers = columns["isum"].fill_null(0).to_numpy(zero_copy_only=False)
+        return self._columns(*sum_integers(integers, groups, size), columns["fractions"], groups)
 
     @staticmethod
-    def _columns(isum: Ints, spilled: Floats, floats: Floats, groups: Ints) -> dict[str, pa.Array]:
+    def _columns(
+        isum: Ints, floats: Floats, owners: Ints, rows: pa.Array, groups: Ints
+    ) -> dict[str, pa.Array]:
         size = len(isum)
-        fsum = spilled + np.bincount(groups, weights=floats, minlength=size)
-        none = (np.bincount(groups, minlength=size) == 0) & (spilled == 0)
-        return {"isum": pa.array(isum), "fsum": pa.array(fsum, mask=none)}
+        if len(floats) == 0 and rows.null_count == len(rows):
+            return {"isum": pa.array(isum), "fractions": pa.nulls(size, pa.binary())}
+        from sluice.metrics.kernels import exact
+
+        data, bounds, sound = exact.add_up(floats, owners, *words(rows, "fractions"), groups, size)
+        if not sound:
+            raise Damaged("fractions")
+        return {"isum": pa.array(isum), "fractions": binary(data, bounds)}
 
 
 class _Extreme(Accumulator):

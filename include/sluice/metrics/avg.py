@@ -13,7 +13,7 @@ class Avg(Metric):
     name = "avg"
     accumulators = (SUM, MEASURED)
     measure = "number"
-    tolerance = 1e-9
+    tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:
         """No value for a series without a single measure."""

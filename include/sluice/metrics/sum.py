@@ -1,4 +1,4 @@
-"""The sum of the measures: an exact integer as long as every measure is one, else a float."""
+"""The sum of the measures: an integer as long as every measure is one, else a float; exact in any order."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ import numpy as np
 
 from sluice.metrics.accumulators import MEASURED, SUM
 from sluice.metrics.base import Columns, Metric, Results
-from sluice.metrics.typing import Floats
+from sluice.metrics.packed import words
+from sluice.metrics.typing import Floats, Ints
 
 
 def total(columns: Columns) -> Floats:
-    """The sum as a float, fractions included."""
-    integers: Floats = columns["isum"].to_numpy(zero_copy_only=False).astype(np.float64)
-    return integers + np.asarray(columns["fsum"].fill_null(0.0), np.float64)
+    """The sum as a float, fractions included: rounded once, so alike whatever came in which batch."""
+    integers: Ints = columns["isum"].fill_null(0).to_numpy(zero_copy_only=False)
+    fractions = columns["fractions"]
+    if fractions.null_count == len(fractions):
+        return integers.astype(np.float64)
+    from sluice.metrics.kernels import exact
+
+    return exact.as_floats(*words(fractions, "fractions"), integers)
 
 
 class Sum(Metric):
     name = "sum"
     accumulators = (SUM, MEASURED)
     measure = "number"
-    tolerance = 1e-9
+    tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:
         """No value for a series without a single measure."""
         measured = columns["measured"].to_numpy(zero_copy_only=False) > 0
-        exact = columns["fsum"].is_null().to_numpy(zero_copy_only=False)
+        exact = columns["fractions"].is_null().to_numpy(zero_copy_only=False)
         values = np.where(measured, total(columns), np.nan)
         return Results(values, columns["isum"].to_numpy(zero_copy_only=False), exact)

@@ -144,7 +144,7 @@ class UserAccumulator(Accumulator):
         """Whatever the team's code raises becomes UserMetricFailed, which says whose it is."""
         try:
             yield
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # sys.exit() would end the worker, again and again
             where = f"metric {self.metric.name!r} of {self._file} failed in {doing}"
             raise UserMetricFailed(f"{where}: {type(error).__name__}: {error}") from error
 

@@ -1,8 +1,9 @@
 """When the two layers' values of one result agree: the rule that fits each metric.
 
 ==========  ===============================================================================================
-integers    counts, minima, maxima, sums of integers: equal.
-fractions   within the metric's own relative tolerance, for the two layers add in different orders.
+exact       counts, minima, maxima, sums, averages: equal.
+fractions   of the others within the metric's own relative tolerance, for the two layers add in different
+            orders; integers are equal.
 ``unique``  equal. Both layers hash the same values into the same registers, so whatever the order the
             estimate is one number; its stated error is about the truth, not about the other layer.
 quantiles   the stated error is half the width, in the measure's unit, of the interval around the value in

@@ -26,6 +26,8 @@ Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
 _ASCII = 0x80
+#: A measure's largest magnitude: sums of measures and of their squares never overflow, in whatever order.
+LARGEST = 1e100
 #: What counts as a number; not "nan", "inf", "1_000" or "0x10", which some parsers take.
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -124,4 +126,4 @@ def numbers(values: Values) -> Floats:
         pl.Float64, strict=False
     )
     floats = parsed.to_arrow().to_numpy(zero_copy_only=False)  # null becomes NaN
-    return np.append(np.where(np.isfinite(floats), floats, np.nan), np.nan)[values.codes]
+    return np.append(np.where(np.abs(floats) <= LARGEST, floats, np.nan), np.nan)[values.codes]

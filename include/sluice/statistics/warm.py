@@ -38,7 +38,7 @@ def warm() -> None:
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = Plan.of([task], Limits())
     lines = [
-        f'h - - [17/May/2015:10:05:{n % 60:02d} +0000] "GET / HTTP/1.1" {200 + n % 3} {n}'.encode()
+        f'h - - [17/May/2015:10:05:{n % 60:02d} +0000] "GET / HTTP/1.1" {200 + n % 3} {n / 2:g}'.encode()
         for n in range(COMPILED_LINES)
     ]
     batch = pa.record_batch(

@@ -17,8 +17,8 @@ counted in the series named by the values of its dimensions, in the period that 
       grouping: auto                                # how lines are dealt out to workers; changes no result
 
 A line from which a dimension or a condition extracts nothing (too few fields, no match) is not counted by
-that task. A line without a measure ("-", nothing, no finite decimal number) is counted, and `missing` says
-how often. docs/tasks.md is the whole language; `tasks.sql` compiles a SELECT to the same spec.
+that task. A line without a measure ("-", nothing, no decimal number up to 1e100) is counted, and `missing`
+says how often. docs/tasks.md is the whole language; `tasks.sql` compiles a SELECT to the same spec.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""The exact sum of floats of each series: the same bytes come out in whatever order and batches they came in.
+
+A sum of floats depends on the order of the additions, and what is left where large ones cancel may be nothing
+but rounding. Here every float is cut into digits of 32 bits on one scale that reaches from the least float to
+2^384, digits are added as integers, and nothing is rounded before the result is asked for. (The long
+accumulator of U. Kulisch, Computer Arithmetic and Validity, 2008, chapter 8, of the digits in use only.)
+
+A row's words (int64): the place of its lowest digit, then its digits from there on up, each in [-2^31, 2^31),
+the first and the last not 0. A sum of 0 is the place 0 alone. Digit `p` counts for 2^(32 p - `_BIAS`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sluice.metrics.kernels.compiled import compiled
+from sluice.metrics.typing import Bools, Floats, Ints
+
+_BITS = 32
+_MASK = (1 << _BITS) - 1
+_HALF = 1 << (_BITS - 1)
+#: Every float is a whole multiple of 2^-1126 as `frexp` cuts it, the least one too.
+_BIAS = 36 * _BITS
+_MANTISSA = 53
+#: Digits of a row: floats reach 2^384, their sum and its carries two digits further.
+_PLACES = 50
+
+
+@compiled
+def add_up(
+    values: Floats, owners: Ints, data: Ints, bounds: Ints, groups: Ints, size: int
+) -> tuple[Ints, Ints, bool]:
+    """The sums of floats below 2^384 (`owners`: the group of each) and of rows (`groups`), as rows by group.
+
+    `data` and `bounds`: words of the rows given. Returns words and their bounds; False: a row is damaged.
+    """
+    low, high = _PLACES, 0
+    for value in values:
+        if value != 0:
+            place = _place(value)
+            low, high = min(low, place), max(high, place + 2)
+    for row in range(len(groups)):
+        length = bounds[row + 1] - bounds[row] - 1
+        if length > 0:
+            place = data[bounds[row]]
+            if place < 0 or place + length > _PLACES:
+                return np.empty(0, np.int64), np.zeros(size + 1, np.int64), False
+            low, high = min(low, place), max(high, place + length - 1)
+    low = min(low, high)
+    digits = np.zeros((size, high - low + 3), np.int64)
+    there = np.zeros(size, np.bool_)
+    for i in range(len(values)):
+        there[owners[i]] = True
+        if values[i] != 0:
+            _add(digits[owners[i]], low, values[i])
+    for row in range(len(groups)):
+        begin, end = bounds[row], bounds[row + 1]
+        if begin < end:
+            there[groups[row]] = True
+            for at in range(begin + 1, end):
+                digits[groups[row], data[begin] - low + at - begin - 1] += data[at]
+    words, ends = _packed(digits, there, low)
+    return words, ends, True
+
+
+@compiled
+def as_floats(data: Ints, bounds: Ints, integers: Ints) -> Floats:
+    """Each row's sum and its integer as one float, at most a unit in the last place from the exact sum."""
+    found = np.empty(len(integers), np.float64)
+    digits = np.empty(_PLACES + 2, np.int64)
+    for row in range(len(integers)):
+        digits[:] = 0
+        begin, end = bounds[row], bounds[row + 1]
+        for at in range(begin + 1, end):
+            digits[data[begin] + at - begin - 1] = data[at]
+        one = _BIAS // _BITS
+        digits[one] += integers[row] & _MASK
+        digits[one + 1] += integers[row] >> _BITS
+        _carry(digits)
+        total = 0.0
+        for place in range(len(digits)):
+            if digits[place]:
+                total += math.ldexp(float(digits[place]), _BITS * place - _BIAS)
+        found[row] = total
+    return found
+
+
+@compiled
+def _place(value: float) -> int:
+    """The place of the lowest of the three digits that a float is cut into."""
+    return (math.frexp(value)[1] - _MANTISSA + _BIAS) >> 5
+
+
+@compiled
+def _add(digits: Ints, low: int, value: float) -> None:
+    fraction, exponent = math.frexp(value)
+    mantissa = np.int64(math.ldexp(fraction, _MANTISSA))
+    shift = (exponent - _MANTISSA + _BIAS) & (_BITS - 1)
+    at = ((exponent - _MANTISSA + _BIAS) >> 5) - low
+    # mantissa << shift has up to 85 bits: its low half first, in 64 bits without a sign.
+    lower = np.uint64(mantissa & _MASK) << np.uint64(shift)
+    upper = ((mantissa >> _BITS) << shift) + np.int64(lower >> np.uint64(_BITS))
+    digits[at] += np.int64(lower & np.uint64(_MASK))
+    digits[at + 1] += upper & _MASK
+    digits[at + 2] += upper >> _BITS
+
+
+@compiled
+def _carry(digits: Ints) -> None:
+    """Bring every digit into [-2^31, 2^31), what is over into the next: there is one way to write a sum."""
+    over = np.int64(0)
+    for at in range(len(digits)):
+        value = digits[at] + over
+        digits[at] = ((value + _HALF) & _MASK) - _HALF
+        over = (value - digits[at]) >> _BITS
+
+
+@compiled
+def _packed(digits: Ints, there: Bools, low: int) -> tuple[Ints, Ints]:
+    """Digits by group to words and their bounds; nothing for a group that is not there."""
+    size, width = digits.shape
+    firsts, ends = np.zeros(size, np.int64), np.zeros(size + 1, np.int64)
+    lengths = np.zeros(size, np.int64)
+    for group in range(size):
+        own = digits[group]
+        _carry(own)
+        first, last = 0, width
+        while first < width and own[first] == 0:
+            first += 1
+        while last > first and own[last - 1] == 0:
+            last -= 1
+        firsts[group], lengths[group] = first, last - first
+        ends[group + 1] = ends[group] + (1 + last - first if there[group] else 0)
+    words = np.empty(ends[size], np.int64)
+    for group in range(size):
+        if there[group]:
+            at, length = ends[group], lengths[group]
+            words[at] = low + firsts[group] if length else 0
+            words[at + 1 : at + 1 + length] = digits[group, firsts[group] : firsts[group] + length]
+    return words, ends
