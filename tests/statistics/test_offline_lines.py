@@ -3,8 +3,9 @@ from datetime import date
 import pyarrow as pa
 
 from sluice.settings import Limits
-from sluice.statistics.day_lines import DayOf, of_day, to_logs
+from sluice.statistics.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
+from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan, Range
 from sluice.statistics.schema import PARTIALS, RECORDS
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
@@ -88,6 +89,27 @@ def test_dead_letters_are_the_engines() -> None:
     assert logs(short, limits=Limits(line_bytes=500)).column("reason").to_pylist() == ["line over 500 bytes"]
 
 
+def test_a_value_that_grows_when_it_is_shown_is_asked_of_the_engine() -> None:
+    topic = TopicSpec.model_validate(
+        {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "epoch_s"}}
+    )
+    spec = TaskSpec.model_validate(
+        {
+            "name": "by_field",
+            "topic": "shop",
+            "period": "1h",
+            "dimensions": [{"name": "a", "extract": {"field": "a"}}],
+            "metrics": ["count"],
+        }
+    )
+    of_json = Plan.of([ActiveTask(1, 1, spec)], Limits(), topic)
+    numbers = ",".join(["1e15"] * 60)  # serde shows each in 18 characters
+    batch = records(f'{{"at":1431857103,"a":[{numbers}]}}'.encode())
+    (online,) = count(batch, of_json).reason.to_pylist()
+    (day,) = of_day(iter([batch]), DayOf("shop", DAY.day), of_json)
+    assert (reasons(day, of_json).to_pylist(), online) == ([online], "dimension over 1024 bytes")
+
+
 def results(*lines: bytes) -> list[dict[str, object]]:
     partials = list(to_partials(iter([logs(*lines)]), plan()))
     found = pa.Table.from_batches(to_results(iter(partials), TASKS), schema=RESULTS)
@@ -102,7 +124,7 @@ def test_results_and_accumulators_of_a_series() -> None:
     accumulators = dict(row["accumulators"])
     assert int.from_bytes(accumulators["lines"], "little") == 2
     assert int.from_bytes(accumulators["isum"], "little") == 100
-    assert "fsum" not in accumulators
+    assert "fractions" not in accumulators
 
 
 def test_a_metric_without_a_value_is_left_out() -> None:

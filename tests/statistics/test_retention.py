@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import results
-from sluice.statistics.retention import Dropped, gone, result_rows, stale_columns
+from sluice.statistics.retention import Dropped, TopicRetention, gone, result_rows, stale_columns
 from sluice.statistics.schema import PARTIALS
 from sluice.storage.commits import Pointer, column
+from sluice.storage.retention import Floor, LastLine
 from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 
 DAY = date(2015, 5, 17)
@@ -26,6 +32,42 @@ def test_a_period_goes_with_the_last_of_its_days() -> None:
     assert not gone(start, start + MS + 1, {DAY + timedelta(days=1)})
     assert not gone(start, start + 31 * MS, {DAY + timedelta(days=30)})
     assert gone(start, start + 31 * MS, {DAY + timedelta(days=31), DAY - timedelta(days=1)})
+
+
+class BatchMeanwhile:
+    """The book of a topic where a batch commits the first line of a new day while an old one is marked."""
+
+    def __init__(self) -> None:
+        self.lines = [LastLine(DAY, 0, 5)]
+        self.starts = [at(DAY)]
+
+    def last_lines(self) -> list[LastLine]:
+        return list(self.lines)
+
+    def dropped(self) -> set[date]:
+        return set()
+
+    def mark_dropped(self, days: list[date]) -> list[date]:
+        self.lines.append(LastLine(DAY + timedelta(days=9), 0, 99))
+        self.starts.append(at(DAY + timedelta(days=9)))
+        return days
+
+    def versions(self) -> list[tuple[int, int]]:
+        return [(1, 1)]
+
+    def periods(self, task_id: int, version: int) -> list[int]:
+        return self.starts
+
+
+def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = object.__new__(TopicRetention)
+    made._book, made._tasks = BatchMeanwhile(), SimpleNamespace(version=lambda *_: active(spec())[0])
+    made._days = SimpleNamespace(locked=lambda day: nullcontext())
+    dropped: list[int] = []
+    monkeypatch.setattr(made, "_drop_periods", lambda task, starts: dropped.extend(starts) or (0, 0))
+    monkeypatch.setattr(made, "_drop_partitions", lambda expired: 0)
+    assert made._drop_days(Floor(1, {"0": 6}))[0] == [DAY]
+    assert dropped == [at(DAY)]
 
 
 def test_the_rows_dropped_are_the_rows_that_were_written() -> None:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sluice.statistics.blocks import Changes
+from sluice.statistics.found import FOUND_ARROW
+from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import COMMITS_APART, MicroBatch
-from sluice.statistics.set_aside import Version
+from sluice.statistics.partition_pass import Gathered
+from sluice.statistics.schema import PARTIALS
+from sluice.statistics.set_aside import TasksFailed, Version
 from sluice.storage.commits import Commit
+from sluice.tasks.topic import TopicSpec
 from tests.statistics.engine_samples import active, spec
 
 LONG_AGO = datetime(
@@ -40,9 +47,14 @@ class Log:
 class Tasks:
     def __init__(self) -> None:
         self.tasks = active(spec())
+        self.failed: list[tuple[int, int, str]] = []
 
     def active(self, topic: str) -> Any:
         return self.tasks
+
+    def set_aside(self, task_id: int, version: int, message: str) -> bool:
+        self.failed.append((task_id, version, message))
+        return True
 
 
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
@@ -104,3 +116,23 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
     one._log.away = None
     one.take_up()
     assert one._log.commits == []
+
+
+def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
+    one = batch()
+    one._format, one._topics = None, SimpleNamespace(get=lambda topic: TopicSpec())
+    one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
+    one._state = SimpleNamespace(write=lambda *_: [])
+    one._progress = SimpleNamespace(error=lambda *_: None)
+    empty = Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), Changes({}, [], PARTIALS.empty_table())
+
+    def attempt(lines: Any, clock: Any, routes: Any, tasks: Any) -> Any:
+        if tasks:
+            raise TasksFailed(dict.fromkeys(tasks, "boom"))
+        return empty
+
+    one._attempt = attempt
+    one._log.away = RuntimeError("killed")  # before the commit: the next start must find the task failed
+    with pytest.raises(RuntimeError, match="killed"):
+        one._count(None, {"0": 9})
+    assert one._tasks.failed == [(1, 1, "boom")]

@@ -87,9 +87,7 @@ def backfill(
         raise
     typer.echo(f"{name} ({asked.label}): backfill {asked.id} of {len(asked.days)} days was started")
     if not wait:
-        typer.echo(
-            f"its progress: the run of {DAG} in Airflow, and `sluice tasks show {name}` when it is done"
-        )
+        typer.echo(f"its progress: the run of {DAG} in Airflow, and `sluice tasks backfills`")
         return
     try:
         follow(book, asked.id, lambda: _ended_in_airflow(settings, book, asked.id), typer.echo)

@@ -22,8 +22,9 @@ from sluice.statistics.plan import Plan
 from sluice.statistics.schema import RECORDS
 
 DAY_MS = 86_400_000
-# A byte that is no UTF-8 becomes U+FFFD, three bytes: a value has at most three times the bytes of its line.
-WIDEST = 3
+# How many bytes a value has at most for each of its line's: one that is no UTF-8 becomes U+FFFD (three), and
+# "1e15," in a JSON array is shown as "1000000000000000.0," (3.8).
+WIDEST = 4
 
 #: A line of the day with its identity and its time.
 DAY_LINES = pa.schema([*RECORDS, pa.field("event_ms", pa.int64(), nullable=False)])

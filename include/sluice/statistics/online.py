@@ -169,7 +169,7 @@ class MicroBatch:
         }
         self._known |= tasks
         described = patiently(partial(self._topics.get, self.topic), self._log.patience)
-        if self._format is None or not self._seq:  # a topic may be described until its first lines count
+        if self._format is None:  # a topic may be described until its first lines count
             self._format = described
         if self._groupings is None:
             self._groupings = Groupings(self._settings.speed.workers or slots(lines))
@@ -182,6 +182,8 @@ class MicroBatch:
         clock.lap("tasks")
         attempt = partial(self._attempt, lines, clock, routes)
         (found, ledger, changes), tasks, aside = leaving_out(attempt, tasks)
+        # Before the commit without them: death between the two must not leave them active with a gap.
+        self._set_aside(aside)
         seq = self._seq + 1
         pointers = self._state.write(seq, self.token, changes.blocks)
         clock.lap("blocks")
@@ -189,7 +191,6 @@ class MicroBatch:
         self._log.append(replace(commit, blocks=pointers, dropped=[block.row for block in changes.removed]))
         self._committed(commit, changes, ledger)
         self._state.committed(pointers, changes.blocks, changes.removed)
-        self._set_aside(aside)
         clock.lap("commit")
         crash_point("after_commit")
         written = self._project(changes.touched)

@@ -118,18 +118,15 @@ class TopicRetention:
         )
 
     def _drop_days(self, floor: Floor) -> tuple[list[date], int, int, int]:
-        lines = self._book.last_lines()
-        expired = expired_days(lines, floor.end)
-        kept = {each.day for each in lines} - expired
+        expired = expired_days(self._book.last_lines(), floor.end)
         new = [day for day in sorted(expired - self._book.dropped()) if self._mark(day)]
         results = blocks = 0
         for task_id, version in self._book.versions():
             task = self._tasks.version(task_id, version)
-            starts = [
-                start
-                for start in self._book.periods(task_id, version)
-                if gone(start, task.spec.span.end(start), kept)
-            ]
+            periods = self._book.periods(task_id, version)
+            # Read after the periods: a commit in the meantime brings both a period and its day.
+            kept = {each.day for each in self._book.last_lines()} - expired
+            starts = [start for start in periods if gone(start, task.spec.span.end(start), kept)]
             for begin in range(0, len(starts), PERIODS):
                 some = self._drop_periods(task, starts[begin : begin + PERIODS])
                 results, blocks = results + some[0], blocks + some[1]
