@@ -8,6 +8,8 @@ lines) again as well. A backfill computes its own days only; any day, any number
     airflow backfill create --dag-id nightly_batch --from-date 2015-05-17 --to-date 2015-05-20 \\
         --reprocess-behavior completed --max-active-runs 2
 
+A topic that fails to the last try does not hold up the others: the task `every_topic` fails for it.
+
 The days computed, the cut and the counts are in the event of the asset `results`, which triggers `reconcile`.
 """
 
@@ -15,10 +17,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from sluice_airflow.defaults import BATCH, RESULTS, START, TAG
-from sluice_airflow.nightly import NightlyBatch
+from sluice_airflow.nightly import NightlyBatch, every_topic
 
 with DAG(
     "nightly_batch",
@@ -31,10 +34,11 @@ with DAG(
     default_args=BATCH,
     tags=[TAG, "batch"],
 ):
-    NightlyBatch(
+    batch = NightlyBatch(
         task_id="batch",
         conn_id="spark_default",
         job="nightly",
         asset=RESULTS,
         settle=timedelta(minutes=30),
     )
+    batch >> PythonOperator(task_id="every_topic", python_callable=every_topic)

@@ -8,12 +8,15 @@ from typing import Any
 
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
 from airflow.sdk import Asset
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
 from sluice.settings import Settings
 from sluice_airflow.connections import settings
 from sluice_airflow.spark_job import SparkJob
+
+#: Under this key of XCom `batch` says that a topic failed.
+FAILURE = "failure"
 
 
 class NightlyBatch(SparkJob):
@@ -23,6 +26,9 @@ class NightlyBatch(SparkJob):
     archived. All runs but those of a backfill also compute the marked days again. A topic without lines of
     the day and without marked days costs no Spark job; a run without any such topic is skipped. A run by hand
     may name another day and other topics in its configuration: ``{"day": "2015-05-17", "topics": ["logs"]}``.
+
+    A topic that fails is tried again with all others. Where it fails the last time too, the days of the
+    others are in the event all the same, and `every_topic` fails.
 
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """
@@ -45,12 +51,27 @@ class NightlyBatch(SparkJob):
         if not topics:
             self.log.info("nothing to do: no line of %s is archived, no day is marked", day)
             raise AirflowSkipException
-        arguments = [argument for topic in topics for argument in ("--topic", topic)]
+        arguments = [f"--topic={topic}" for topic in topics]  # a topic's name may begin with a hyphen
         arguments += ["--day", day.isoformat(), "--run-id", run.run_id, *(["--marked"] if marked else [])]
-        self.submit(context, now, str(day), arguments)
+        failure: AirflowException | None = None
+        try:
+            self.submit(context, now, str(day), arguments)
+        except AirflowException as error:
+            failure = error
         days = [each for topic in topics for each in computed(now, topic, run.run_id)]
+        if failure is not None:
+            if not days or context["ti"].try_number <= self.retries:
+                raise failure
+            self.log.error("some topic failed, its trace is above; the others go on to reconciliation")
+            context["ti"].xcom_push(FAILURE, str(failure))
         self.log.info("computed: %s", ", ".join(f"{each['topic']} {each['day']}" for each in days))
         context["outlet_events"][self.asset].extra = {"days": days}
+
+
+def every_topic(ti: Any) -> None:
+    """Fail where a topic did: `batch` itself has to end well, or the others' event would not be sent."""
+    if failure := ti.xcom_pull(task_ids="batch", key=FAILURE):
+        raise AirflowFailException(f"some topic was not computed: see the log of task `batch`. {failure}")
 
 
 def day_of(context: Any) -> date:

@@ -94,7 +94,8 @@ def test_schedules(bag: Any) -> None:
     assert nightly.timetable.expression == "0 0 * * *"  # the data interval is the day of event time
     assert str(nightly.timetable.timezone) == "UTC"
     assert nightly.max_active_runs == 2
-    (batch,) = nightly.tasks
+    batch, every_topic = nightly.tasks
+    assert every_topic.upstream_list == [batch]
     assert batch._conn_id == "spark_default"
     assert [asset.name for asset in batch.outlets] == ["results"]
     assert list(bag.dags["reconcile"].timetable.asset_condition.objects) == batch.outlets

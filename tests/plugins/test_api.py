@@ -370,6 +370,15 @@ def test_a_body_is_bounded_whether_or_not_it_says_its_length(client: TestClient,
     assert client.put(address, content=iter([fitting[:9], fitting[9:]]), headers=JSON).status_code == 201
 
 
+@pytest.mark.parametrize(
+    "address", ["tasks/%00", "tasks/a%00b/history", "tasks?topic=%00", "topics/%00", "lists/%00"]
+)
+def test_an_address_with_a_nul_is_refused(client: TestClient, login: Login, address: str) -> None:
+    login.as_("user")
+    answer = client.get(f"{API}/{address}")
+    assert (answer.status_code, "holds a NUL" in answer.json()["detail"]) == (400, True)
+
+
 def test_the_openapi_document_knows_what_a_task_is(client: TestClient, login: Login) -> None:
     login.as_("viewer")
     document = client.get(f"{API}/openapi.json").json()

@@ -1,4 +1,4 @@
-"""What is refused before anybody looks at it: other sites' pages, and bodies too large or no JSON."""
+"""What is refused before anybody looks at it: other sites' pages, bodies too large or no JSON, NULs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,9 @@ class Guard:
         self._app, self._own = app, own
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and ("\0" in scope["path"] or b"%00" in scope["query_string"]):
+            await _refuse(send, 400, "the address holds a NUL, which no name here has: leave it out")
+            return
         if scope["type"] != "http" or scope["method"] in _SAFE:
             await self._app(scope, receive, send)
             return
