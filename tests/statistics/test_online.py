@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from sluice.settings import Settings
 from sluice.storage import schema
-from sluice.storage.hbase import STATE
+from sluice.storage.hbase import RESULTS, STATE
 from tests.statistics.speed_driver import Source, SpeedTest, access_lines, until
 
 pytestmark = pytest.mark.stack
@@ -116,6 +116,22 @@ def test_killed_before_its_projection_and_then_outrun_it_counts_each_line_once(s
     assert loser.wait(60) == FENCED
     with speed.running():
         until(speed.caught_up)
+    speed.check()
+
+
+def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -> None:
+    name = f"hits_{speed.topic}"
+    speed.append(access_lines(1_000, seed=20))
+    with speed.running():
+        until(speed.caught_up)
+        speed.store.pause(name, "test")
+        until(lambda: len(speed.commits()[-1].tasks) == 1)
+        # As if its results had failed after the commit of its state: they are not there.
+        rows = [row for row, _ in speed.hbase.scan(RESULTS, prefix=f"{speed.hits}_".encode())]
+        speed.hbase.delete(RESULTS, ((row, [b"r"]) for row in rows))
+        assert speed.results(speed.hits) == {}
+        speed.store.resume(name, "test")
+        until(lambda: len(speed.commits()[-1].tasks) == 2 and speed.caught_up())
     speed.check()
 
 

@@ -16,7 +16,7 @@ from sluice.statistics.online import COMMITS_APART, MicroBatch
 from sluice.statistics.partition_pass import Gathered
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.set_aside import TasksFailed, Version
-from sluice.storage.commits import Commit
+from sluice.storage.commits import Commit, Pointer
 from sluice.tasks.topic import TopicSpec
 from tests.statistics.engine_samples import active, spec
 
@@ -39,6 +39,12 @@ class Log:
         if self.away:
             raise self.away
         self.commits.append(commit)
+
+    def rows_reopened(self, seq: int) -> list[str]:
+        return []
+
+    def pointers_at(self, rows: list[str]) -> list[Pointer]:
+        return []
 
     def set_projected(self, seq: int) -> None:
         self.projected = seq

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
@@ -46,7 +47,7 @@ def pointer(bucket: int, seq: int, layout: int = 1) -> Pointer:
     return Pointer(row, TASK, 1, 0, layout, bucket, seq, "me", 100)
 
 
-TASK = 2_000_000_000
+TASK = 2_000_000_000 + secrets.randbelow(100_000_000)
 
 
 def test_a_column_is_ordered_by_its_sequence_number() -> None:
@@ -104,6 +105,20 @@ def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:
     with log.engine.connect() as connection:
         ranges = [tuple(row) for row in connection.execute(query)]
     assert ranges == [(1, {"0": 10}, {"0": 20}), (2, {"0": 20}, {"0": 30}), (1, {"0": 30}, None)]
+
+
+def test_rows_of_a_version_that_was_opened_again_are_projected_anew(log: CommitLog) -> None:
+    def own(bucket: int, seq: int) -> Pointer:
+        made = pointer(bucket, seq)
+        return replace(made, row=made.row.replace(f"{TASK}v", f"{other}v"), task_id=other)
+
+    other = TASK + 1
+    log.append(commit(1, opened=[(other, 1)], blocks=[own(0, 1)]))
+    log.append(commit(2, closed=[(other, 1)], opened=[(other, 2)]))
+    assert log.rows_reopened(1) == []  # the new version has no older rows
+    log.append(commit(3, closed=[(other, 2)], opened=[(other, 1)], blocks=[own(1, 3)]))
+    assert log.rows_reopened(2) == [own(0, 1).row]
+    assert log.rows_since(2) == sorted([own(0, 1).row, own(1, 3).row])
 
 
 def test_the_projection_never_goes_back(log: CommitLog) -> None:

@@ -28,7 +28,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -56,7 +56,7 @@ from sluice.statistics.plan import Plan
 from sluice.statistics.progress import Progress
 from sluice.statistics.results import results
 from sluice.statistics.set_aside import Failures, TasksFailed, each_or_all, leaving_out
-from sluice.statistics.state import State
+from sluice.statistics.state import State, portions
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
 from sluice.storage.hbase import RESULTS, HBase
@@ -194,6 +194,8 @@ class MicroBatch:
         clock.lap("commit")
         crash_point("after_commit")
         written = self._project(changes.touched)
+        if commit.opened:
+            written += self._project_rows(self._log.rows_reopened(seq - 1))
         self._log.set_projected(seq)
         clock.lap("project")
         self._state.prune()
@@ -235,13 +237,14 @@ class MicroBatch:
             commit = self._commit(self._seq + 1, dict(self._position), tasks, nothing, ledger)
             try:
                 self._log.append(commit)
+                self._known |= tasks
+                self._seq, self._committed_at = commit.seq, commit.committed_at
+                self._open = set(commit.tasks)
+                self._project_rows(self._log.rows_reopened(commit.seq - 1))
                 self._log.set_projected(commit.seq)
             except Exception as error:  # made or not: the next start will know
                 self.failure = error
                 raise
-            self._known |= tasks
-            self._seq, self._committed_at = commit.seq, commit.committed_at
-            self._open = set(commit.tasks)
         finally:
             self._gate.release()
 
@@ -335,13 +338,19 @@ class MicroBatch:
         projected = self._log.projected()
         if projected >= self._seq:
             return
-        pointers = self._log.pointers_at(self._log.rows_since(projected))
-        self._state.layouts({pointer.period for pointer in pointers})
-        blocks = self._state.load(BlockId.parse(pointer.row) for pointer in pointers)
-        written = self._project(unpack(blocks))
+        written = self._project_rows(self._log.rows_since(projected))
         self._log.set_projected(self._seq)
         self._state.prune()
         log.info("topic %s: %d results of commits %d to %d", self.topic, written, projected + 1, self._seq)
+
+    def _project_rows(self, rows: Sequence[str]) -> int:
+        """Write the online results of all series in these rows of the state; how many."""
+        written = 0
+        for some in portions(self._log.pointers_at(rows)):
+            self._state.layouts({pointer.period for pointer in some})
+            written += self._project(unpack(self._state.load(BlockId.parse(each.row) for each in some)))
+            self._state.evict()
+        return written
 
     def _show(self) -> int | None:
         """Show Kafka's lag tools how far this is; how many records are still to come, None if unknown."""

@@ -102,7 +102,7 @@ class State:
                 self._superseded[old.row].add(old.column)
             self._pointers[pointer.period][pointer.row] = pointer
             self._keep(pointer.row, contents[pointer.row])
-        self._evict()
+        self.evict()
 
     def prune(self) -> int:
         """Delete the columns that no commit points to any more; how many blocks had some."""
@@ -133,7 +133,8 @@ class State:
     def _forget(self, row: str) -> None:
         self._bytes -= len(self._blocks.pop(row, b""))
 
-    def _evict(self) -> None:
+    def evict(self) -> None:
+        """Let go of what is over the bounds of the cache; periods may have to be asked for again."""
         while self._bytes > CACHE_BYTES and len(self._blocks) > 1:
             self._forget(next(iter(self._blocks)))
         while len(self._pointers) > CACHE_PERIODS:

@@ -217,10 +217,22 @@ class CommitLog:
         self._execute(statement.on_conflict_do_update(index_elements=["topic"], set_={"seq": newer}))
 
     def rows_since(self, seq: int) -> list[str]:
-        """The rows of `state` that the commits after `seq` wrote."""
+        """The rows of `state` whose results the commits after `seq` may have changed."""
         c = schema.commits.c
         query = sa.select(c.blocks).where(c.topic == self.topic, c.seq > seq)
-        return sorted({name for row in self._rows(query) for name in row.blocks})
+        written = {name for row in self._rows(query) for name in row.blocks}
+        return sorted({*written, *self.rows_reopened(seq)})
+
+    def rows_reopened(self, seq: int) -> list[str]:
+        """The older rows of versions that a commit after `seq` opened again.
+
+        A version that was set aside because its results could not be made has state that was never projected.
+        """
+        b, r = schema.state_blocks.c, schema.task_ranges.c
+        opened = sa.select(r.task_id, r.version).where(r.topic == self.topic, r.first_seq > seq)
+        version = sa.tuple_(b.task_id, b.version)
+        query = sa.select(b.row).where(b.topic == self.topic, b.seq <= seq, version.in_(opened))
+        return sorted(row.row for row in self._rows(query))
 
     def _write(self, connection: sa.Connection, commit: Commit) -> None:
         connection.execute(
