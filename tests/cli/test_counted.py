@@ -51,7 +51,8 @@ def test_a_metric_over_all_series_is_made_as_that_metric_is() -> None:
 def test_layers_agree_on_whole_numbers_exactly_and_on_fractions_nearly() -> None:
     series = (0, ("/a",))
     near = 0.1 + 0.2
-    assert not list(differences(counted({series: {"sum": near}}), counted({series: {"sum": 0.3}})))
+    assert not list(differences(counted({series: {"stddev": near}}), counted({series: {"stddev": 0.3}})))
+    assert list(differences(counted({series: {"sum": near}}), counted({series: {"sum": 0.3}})))
     assert not list(differences(counted({series: {"count": 2}}), counted({series: {"count": 2.0}})))
     whole = list(differences(counted({series: {"sum": 10**12}}), counted({series: {"sum": 10**12 + 1}})))
     assert whole == [Difference(series, "sum", 10**12, 10**12 + 1)]

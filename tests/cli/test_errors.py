@@ -1,5 +1,6 @@
 import sqlalchemy.exc
 import yaml
+from kafka.errors import InvalidTopicError
 from pydantic import BaseModel, ValidationError
 
 from sluice.cli.errors import FAILED, USAGE, explain
@@ -62,3 +63,18 @@ def test_a_defect_is_not_explained_away() -> None:
     assert explain(ZeroDivisionError("division by zero")) is None
     assert explain(KeyError("x")) is None
     assert explain(BadMoment("x")) is not None
+
+
+def test_an_argument_that_is_no_text_is_usage() -> None:
+    try:
+        "\udcff".encode()
+    except UnicodeEncodeError as error:
+        found = explain(error)
+    assert found is not None
+    assert (found.message, found.code) == (r"'\udcff' is no text in UTF-8: check what was typed", USAGE)
+
+
+def test_whatever_kafka_refuses_is_one_line() -> None:
+    found = explain(InvalidTopicError("a b"))
+    assert found is not None
+    assert found.message.startswith("Kafka refused: ")

@@ -74,8 +74,8 @@ def test_a_task_that_was_set_aside_does_not_agree() -> None:
 def test_the_table_says_how_many_tasks_agree_and_by_which_rule() -> None:
     assert "1 of 1 tasks agree" in report().text()
     assert "0 of 1 tasks agree" in report(task=replace(TASK, differing=1)).text()
-    assert [how(name) for name in ("count", "sum", "unique", "p95", "top10")] == [
-        "equal", "fractions to 1e-09", "equal", "within stated errors", "within stated errors",
+    assert [how(name) for name in ("count", "sum", "stddev", "unique", "p95", "top10")] == [
+        "equal", "equal", "fractions to 1e-09", "equal", "within stated errors", "within stated errors",
     ]  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def written(words: np.ndarray, bounds: np.ndarray) -> list[Fraction | None]:
     found: list[Fraction | None] = []
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         place, *digits = words[begin:end].tolist() or [0]
-        scale = [Fraction(2) ** (32 * (place + n) - 36 * 32) for n in range(len(digits))]
+        scale = [Fraction(2) ** (32 * (place + n) - 34 * 32) for n in range(len(digits))]
         total = sum((d * s for d, s in zip(digits, scale, strict=True)), Fraction(0))
         found.append(total if end > begin else None)
         assert all(-(2**31) <= digit < 2**31 for digit in digits)

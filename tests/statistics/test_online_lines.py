@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from sluice.statistics.lines import KAFKA_COLUMNS, decode, identify
 from sluice.statistics.schema import RECORDS
+from sluice.transmission.identity import LONGEST
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -68,6 +69,16 @@ def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
     odd = [("key", b"k"), *whole(b"w\xff\0", b"/a.log", b"12"), ("host", b"later")]
     decoded = decode(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]))
     assert identities(decoded) == [("w\\xff\\x00", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
+
+
+def test_a_name_too_long_for_the_ledger_keeps_what_tells_it_apart() -> None:
+    names = [b"/" + b"x" * 5000 + end for end in (b"1", b"2")] + ["é".encode() * 600]
+    found = decode(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]))
+    for column in ("host", "src_file"):
+        shown = found.column(column).to_pylist()
+        assert len(set(shown)) == 3
+        assert all(len(text.encode()) <= LONGEST for text in shown)
+    assert shown[0].startswith("/xxx")
 
 
 def test_an_empty_batch() -> None:

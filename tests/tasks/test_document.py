@@ -31,6 +31,10 @@ def test_a_list_of_tasks() -> None:
         (BOMB, "more than 200000 values, aliases written out"),
         ("- &a {name: a, where: [*a]}", "*a stands for something that contains it"),
         ("- *a", "undefined alias"),
+        ("- {name: 2015-02-30}", "not YAML: day is out of range for month"),
+        ("- {name: 0x_}", "not YAML"),
+        ("- {name: " + "9" * 5000 + "}", "not YAML"),
+        ('- {name: "\\UFFFFFFFF"}', "not YAML"),
         ("#" * (1 << 20) + "\n" + TASK, "are allowed: split the file"),
     ],
 )

@@ -16,6 +16,7 @@ _FOREIGN = {
     ("kafka.", "NoBrokersAvailable"): "Kafka does not answer",
     ("kafka.", "KafkaTimeoutError"): "Kafka did not answer in time",
     ("kafka.", "KafkaConnectionError"): "Kafka does not answer",
+    ("kafka.", "KafkaError"): "Kafka refused",
     ("thrift.", "TTransportException"): "a Thrift server (HBase or the SQL endpoint) does not answer",
     ("thriftpy2.", "TTransportException"): "HBase's Thrift server does not answer",
     ("requests.", "ConnectionError"): "a daemon does not answer",
@@ -38,6 +39,8 @@ def explain(error: BaseException) -> Explained | None:
             return found
     if isinstance(error, ConnectionError):
         return Explained(f"a daemon does not answer: {_first_line(error)}. See `sluice status`.", FAILED)
+    if isinstance(error, UnicodeEncodeError):  # an argument's bytes, as Python hands them over
+        return Explained(f"{error.object!r} is no text in UTF-8: check what was typed", USAGE)
     if isinstance(error, OSError) and error.filename:
         return Explained(f"{error.strerror}: {error.filename}", USAGE)
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -49,7 +50,7 @@ class Team:
         target = folder / f"metrics-{self.digest}"
         target.mkdir(parents=True, exist_ok=True)
         for name, source in self.sources.items():
-            partial = target / f".{name}.part"
+            partial = target / f".{name}.{os.getpid()}.part"  # another layer may start just now
             partial.write_text(source)
             partial.replace(target / name)
         return target

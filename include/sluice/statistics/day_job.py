@@ -38,7 +38,11 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 
 
 def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
-    """The day's lines, each once: the copy with the smallest offset, and how many there were."""
+    """The day's lines, each once: the copy that came first, and how many there were.
+
+    Within a partition that is the smallest offset. Copies are in several where partitions were added between
+    them, and Kafka's stamps say which the speed layer met first.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -47,7 +51,7 @@ def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
     )
     copies = Window.partitionBy(*IDENTITY)
     return (
-        lines.withColumn("rank", F.row_number().over(copies.orderBy("offset", "partition")))
+        lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", "partition")))
         .withColumn("copies", F.count(F.lit(1)).over(copies))
         .where("rank = 1")
         .select(*DAY_LINES.names, "copies")

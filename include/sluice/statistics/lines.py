@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.statistics.schema import RECORDS
+from sluice.transmission.identity import header_number, header_text
 
 #: What the speed layer selects from Spark's Kafka source (`includeHeaders`).
 KAFKA_COLUMNS = ("partition", "offset", "arrival", "headers", "line")
@@ -29,9 +30,9 @@ def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
         "partition": batch.column("partition").cast(pa.int32()),
         "offset": batch.column("offset").cast(pa.int64()),
         "arrival": batch.column("arrival").cast(pa.int64()),
-        "host": _text(host),
-        "src_file": _text(src_file),
-        "src_offset": _number(src_offset),
+        "host": header_text(host),
+        "src_file": header_text(src_file),
+        "src_offset": header_number(src_offset),
         "line": pc.fill_null(batch.column("line"), b""),  # a record without a value is an empty line
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
@@ -73,19 +74,3 @@ def _header(headers: pa.ListArray, name: str) -> pa.Array:
     place = np.full(len(headers), -1, np.int64)
     place[records[::-1]] = at[::-1]
     return values.take(pa.array(place, mask=place < 0))
-
-
-def _text(values: pa.Array) -> pa.Array:
-    """UTF-8 text; bytes that are none become \\xNN, and NUL (which PostgreSQL refuses) becomes \\x00."""
-    coded = values.dictionary_encode()  # a batch has few hosts and few files
-    words = [
-        None if word is None else word.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
-        for word in coded.dictionary.to_pylist()
-    ]
-    return pa.array(words, pa.string()).take(coded.indices)
-
-
-def _number(values: pa.Array) -> pa.Array:
-    """Non-negative decimals of up to 18 digits as int64; null for anything else."""
-    plain = pc.match_substring_regex(values, r"^[0-9]{1,18}$").fill_null(False)
-    return pc.if_else(plain, values, pa.scalar(None, values.type)).cast(pa.string()).cast(pa.int64())

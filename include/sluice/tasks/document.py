@@ -67,7 +67,7 @@ def read_yaml(text: str) -> Any:
         )
     try:
         return yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:  # 2015-02-30, \UFFFFFFFF
         raise TasksRefused([Problem("", f"not YAML: {' '.join(str(error).split())}")]) from None
 
 

@@ -7,6 +7,7 @@ of the line alone, meets its double in the same partition.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from itertools import chain
@@ -24,6 +25,8 @@ HOST, SRC_FILE, SRC_OFFSET = "host", "src_file", "src_offset"
 # client).
 KEY = re.compile(rb"\S{0,64}")
 DECIMAL = r"^[0-9]{1,18}$"
+#: Bytes of a host's or a file's name: topic, host and file are a key of the ledger, of 2,704 bytes at most.
+LONGEST = 1_000
 
 Headers = list[tuple[str, bytes]]
 
@@ -60,9 +63,9 @@ def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
             pa.array(np.full(len(messages), partition, np.int32)),
             pa.array([message.offset for message in messages], pa.int64()),
             pa.array([message.timestamp for message in messages], pa.int64()),
-            _text(found[HOST]),
-            _text(found[SRC_FILE]),
-            _number(found[SRC_OFFSET]),
+            header_text(found[HOST]),
+            header_text(found[SRC_FILE]),
+            header_number(found[SRC_OFFSET]),
             pa.array([message.value or b"" for message in messages], pa.binary()),
         ],
         schema=RECORDS,
@@ -85,16 +88,26 @@ def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
     return {name: pa.array(values, pa.binary()) for name, values in at.items()}
 
 
-def _text(values: pa.Array) -> pa.Array:
-    """UTF-8 text; other bytes are written out as \\xNN, and NUL (which PostgreSQL refuses) as \\x00."""
+def header_text(values: pa.Array) -> pa.Array:
+    """The binary values of a header as text that PostgreSQL takes, null where there is none.
+
+    Bytes that are no UTF-8 become \\xNN, and so does NUL. The end of a text over `LONGEST` bytes gives way to
+    a hash of the whole: what was different stays so.
+    """
     coded = values.dictionary_encode()  # a batch has few hosts and few files
-    words = [
-        word.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
-        for word in coded.dictionary.to_pylist()
-    ]
+    words = [None if word is None else _shown(word) for word in coded.dictionary.to_pylist()]
     return pa.array(words, pa.string()).take(coded.indices)
 
 
-def _number(values: pa.Array) -> pa.Array:
+def _shown(word: bytes) -> str:
+    text = word.decode("utf-8", "backslashreplace").replace("\0", "\\x00")
+    if len(shown := text.encode()) <= LONGEST:
+        return text
+    digest = hashlib.sha256(word).hexdigest()
+    return f"{shown[: LONGEST - len(digest) - 1].decode(errors='ignore')}#{digest}"
+
+
+def header_number(values: pa.Array) -> pa.Array:
+    """Non-negative decimals of up to 18 digits as int64; null for anything else."""
     plain = pc.fill_null(pc.match_substring_regex(values, DECIMAL), False)
     return pc.if_else(plain, values, pa.scalar(None, values.type)).cast(pa.string()).cast(pa.int64())

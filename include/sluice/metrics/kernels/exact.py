@@ -21,9 +21,11 @@ from sluice.metrics.typing import Bools, Floats, Ints
 _BITS = 32
 _MASK = (1 << _BITS) - 1
 _HALF = 1 << (_BITS - 1)
-#: Every float is a whole multiple of 2^-1126 as `frexp` cuts it, the least one too.
-_BIAS = 36 * _BITS
-_MANTISSA = 53
+#: Every float is a whole multiple of 2^-1074.
+_BIAS = 34 * _BITS
+#: Of a float's 64 bits: the mantissa's, and what its exponent is stored with.
+_MANTISSA = 52
+_EXPONENT = 1075
 #: Digits of a row: floats reach 2^384, their sum and its carries two digits further.
 _PLACES = 50
 
@@ -37,9 +39,10 @@ def add_up(
     `data` and `bounds`: words of the rows given. Returns words and their bounds; False: a row is damaged.
     """
     low, high = _PLACES, 0
-    for value in values:
-        if value != 0:
-            place = _place(value)
+    bits = values.view(np.int64)
+    for value in bits:
+        if value << 1:  # not 0, nor -0
+            place = _exponent(value) >> 5
             low, high = min(low, place), max(high, place + 2)
     for row in range(len(groups)):
         length = bounds[row + 1] - bounds[row] - 1
@@ -51,10 +54,10 @@ def add_up(
     low = min(low, high)
     digits = np.zeros((size, high - low + 3), np.int64)
     there = np.zeros(size, np.bool_)
-    for i in range(len(values)):
+    for i in range(len(bits)):
         there[owners[i]] = True
-        if values[i] != 0:
-            _add(digits[owners[i]], low, values[i])
+        if bits[i] << 1:
+            _add(digits[owners[i]], low, bits[i])
     for row in range(len(groups)):
         begin, end = bounds[row], bounds[row + 1]
         if begin < end:
@@ -88,18 +91,21 @@ def as_floats(data: Ints, bounds: Ints, integers: Ints) -> Floats:
 
 
 @compiled
-def _place(value: float) -> int:
-    """The place of the lowest of the three digits that a float is cut into."""
-    return (math.frexp(value)[1] - _MANTISSA + _BIAS) >> 5
+def _exponent(bits: int) -> int:
+    """Where a float's last bit stands above 2^-`_BIAS`; `bits`: the float as an integer."""
+    return max((bits >> _MANTISSA) & 0x7FF, 1) - _EXPONENT + _BIAS
 
 
 @compiled
-def _add(digits: Ints, low: int, value: float) -> None:
-    fraction, exponent = math.frexp(value)
-    mantissa = np.int64(math.ldexp(fraction, _MANTISSA))
-    shift = (exponent - _MANTISSA + _BIAS) & (_BITS - 1)
-    at = ((exponent - _MANTISSA + _BIAS) >> 5) - low
-    # mantissa << shift has up to 85 bits: its low half first, in 64 bits without a sign.
+def _add(digits: Ints, low: int, bits: int) -> None:
+    exponent = _exponent(bits)
+    mantissa = bits & ((1 << _MANTISSA) - 1)
+    if (bits >> _MANTISSA) & 0x7FF:
+        mantissa |= 1 << _MANTISSA
+    if bits < 0:
+        mantissa = -mantissa
+    at, shift = (exponent >> 5) - low, exponent & (_BITS - 1)
+    # mantissa << shift has up to 84 bits: its low half first, in 64 bits without a sign.
     lower = np.uint64(mantissa & _MASK) << np.uint64(shift)
     upper = ((mantissa >> _BITS) << shift) + np.int64(lower >> np.uint64(_BITS))
     digits[at] += np.int64(lower & np.uint64(_MASK))
