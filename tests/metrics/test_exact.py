@@ -34,6 +34,12 @@ def of(numbers: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
     return words, bounds
 
 
+def floats_of(words: np.ndarray, bounds: np.ndarray, integers: list[int]) -> list[float]:
+    found, sound = exact.as_floats(words, bounds, np.array(integers))
+    assert sound
+    return found.tolist()
+
+
 def written(words: np.ndarray, bounds: np.ndarray) -> list[Fraction | None]:
     """The sums as the words say them, by the rule of the module's docstring."""
     found: list[Fraction | None] = []
@@ -54,9 +60,7 @@ def test_the_sum_is_exact(numbers: list[tuple[int, float]]) -> None:
     words, bounds = of(numbers)
     assert written(words, bounds) == [sum(own, Fraction(0)) if own else None for own in expected]
     integers = [0, 2**62, -7]
-    for found, integer, own in zip(
-        exact.as_floats(words, bounds, np.array(integers)).tolist(), integers, expected, strict=True
-    ):
+    for found, integer, own in zip(floats_of(words, bounds, integers), integers, expected, strict=True):
         total = float(sum(own, Fraction(integer)))
         assert abs(found - total) <= math.ulp(total)
 
@@ -102,3 +106,5 @@ def test_a_damaged_state_is_named(place: int) -> None:
     data = np.array([place, 1]).tobytes()
     with pytest.raises(Damaged, match="fractions"):
         merged(1, {**state, "fractions": pa.array([data], pa.binary())})
+    with pytest.raises(Damaged, match="fractions"):
+        states.values({**state, "fractions": pa.array([data], pa.binary())}, "sum")

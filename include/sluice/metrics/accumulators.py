@@ -12,7 +12,7 @@ from sluice.metrics.base import Accumulator, Batch, Columns, Results
 from sluice.metrics.packed import Damaged, binary, words
 from sluice.metrics.typing import Floats, Ints
 
-#: An integer sum that reaches this moves to the floating-point sum, so that int64 can never overflow.
+#: An integer sum that reaches this moves to the digits of the fractions, so that int64 can never overflow.
 SPILL = 1 << 62
 _EXACT_FLOAT = 1 << 53
 _LOW = np.int64(0xFFFFFFFF)

@@ -6,7 +6,7 @@ import numpy as np
 
 from sluice.metrics.accumulators import MEASURED, SUM
 from sluice.metrics.base import Columns, Metric, Results
-from sluice.metrics.packed import words
+from sluice.metrics.packed import Damaged, words
 from sluice.metrics.typing import Floats, Ints
 
 
@@ -18,7 +18,10 @@ def total(columns: Columns) -> Floats:
         return integers.astype(np.float64)
     from sluice.metrics.kernels import exact
 
-    return exact.as_floats(*words(fractions, "fractions"), integers)
+    floats, sound = exact.as_floats(*words(fractions, "fractions"), integers)
+    if not sound:
+        raise Damaged("fractions")
+    return floats
 
 
 class Sum(Metric):

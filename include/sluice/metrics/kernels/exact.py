@@ -45,11 +45,11 @@ def add_up(
             place = _exponent(value) >> 5
             low, high = min(low, place), max(high, place + 2)
     for row in range(len(groups)):
+        if not _sound(data, bounds[row], bounds[row + 1]):
+            return np.empty(0, np.int64), np.zeros(size + 1, np.int64), False
         length = bounds[row + 1] - bounds[row] - 1
         if length > 0:
             place = data[bounds[row]]
-            if place < 0 or place + length > _PLACES:
-                return np.empty(0, np.int64), np.zeros(size + 1, np.int64), False
             low, high = min(low, place), max(high, place + length - 1)
     low = min(low, high)
     digits = np.zeros((size, high - low + 3), np.int64)
@@ -69,13 +69,18 @@ def add_up(
 
 
 @compiled
-def as_floats(data: Ints, bounds: Ints, integers: Ints) -> Floats:
-    """Each row's sum and its integer as one float, at most a unit in the last place from the exact sum."""
+def as_floats(data: Ints, bounds: Ints, integers: Ints) -> tuple[Floats, bool]:
+    """Each row's sum and its integer as one float, at most a unit in the last place from the exact sum.
+
+    False: a row is damaged.
+    """
     found = np.empty(len(integers), np.float64)
     digits = np.empty(_PLACES + 2, np.int64)
     for row in range(len(integers)):
         digits[:] = 0
         begin, end = bounds[row], bounds[row + 1]
+        if not _sound(data, begin, end):
+            return found, False
         for at in range(begin + 1, end):
             digits[data[begin] + at - begin - 1] = data[at]
         one = _BIAS // _BITS
@@ -87,7 +92,13 @@ def as_floats(data: Ints, bounds: Ints, integers: Ints) -> Floats:
             if digits[place]:
                 total += math.ldexp(float(digits[place]), _BITS * place - _BIAS)
         found[row] = total
-    return found
+    return found, True
+
+
+@compiled
+def _sound(data: Ints, begin: int, end: int) -> bool:
+    """Whether the digits of a row lie on the scale: nothing here looks whether a place is in its array."""
+    return end - begin <= 1 or (data[begin] >= 0 and data[begin] + end - begin - 1 <= _PLACES)
 
 
 @compiled
