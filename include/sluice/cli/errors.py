@@ -39,7 +39,9 @@ def explain(error: BaseException) -> Explained | None:
             return found
     if isinstance(error, ConnectionError):
         return Explained(f"a daemon does not answer: {_first_line(error)}. See `sluice status`.", FAILED)
-    if isinstance(error, UnicodeEncodeError):  # an argument's bytes, as Python hands them over
+    if (
+        isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed"
+    ):  # an argument's bytes
         return Explained(f"{error.object!r} is no text in UTF-8: check what was typed", USAGE)
     if isinstance(error, OSError) and error.filename:
         return Explained(f"{error.strerror}: {error.filename}", USAGE)

@@ -12,8 +12,9 @@ A batch is an offset range of each partition, beginning where the newest commit 
 5. writes the new blocks to HBase, as columns that nobody reads yet;
 6. commits in PostgreSQL: the row (topic, seq) with everything that is true because of it, in one
    transaction. A second writer collides here, and stops;
-7. projects: writes the results of the series touched (with what backfills counted of them), notes that it
-   did, deletes the columns replaced, and shows the offsets to Kafka and the progress to whoever looks.
+7. projects: writes the results of the series touched (with what backfills counted of them), and all of a
+   version that counts again, notes that it did, deletes the columns replaced, and shows the offsets to Kafka
+   and the progress to whoever looks.
 
 Death before 6 leaves columns that were never committed, and the next start counts the same lines anew.
 Death after it leaves results that lag behind the state, and the next start projects the commits not yet
@@ -193,9 +194,7 @@ class MicroBatch:
         self._state.committed(pointers, changes.blocks, changes.removed)
         clock.lap("commit")
         crash_point("after_commit")
-        written = self._project(changes.touched)
-        if commit.opened:
-            written += self._project_rows(self._log.rows_reopened(seq - 1))
+        written = self._project(changes.touched) + self._project_reopened(commit)
         self._log.set_projected(seq)
         clock.lap("project")
         self._state.prune()
@@ -240,7 +239,7 @@ class MicroBatch:
                 self._known |= tasks
                 self._seq, self._committed_at = commit.seq, commit.committed_at
                 self._open = set(commit.tasks)
-                self._project_rows(self._log.rows_reopened(commit.seq - 1))
+                self._project_reopened(commit)
                 self._log.set_projected(commit.seq)
             except Exception as error:  # made or not: the next start will know
                 self.failure = error
@@ -342,6 +341,10 @@ class MicroBatch:
         self._log.set_projected(self._seq)
         self._state.prune()
         log.info("topic %s: %d results of commits %d to %d", self.topic, written, projected + 1, self._seq)
+
+    def _project_reopened(self, commit: Commit) -> int:
+        """Write what versions that this commit opened again did not show before; how many results."""
+        return self._project_rows(self._log.rows_reopened(commit.seq - 1)) if commit.opened else 0
 
     def _project_rows(self, rows: Sequence[str]) -> int:
         """Write the online results of all series in these rows of the state; how many."""

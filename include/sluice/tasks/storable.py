@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sluice.tasks.problem import Problem
+
+#: Half a surrogate pair, which JSON and the command line can bring.
+HALF = re.compile("[\ud800-\udfff]")
 
 
 def why_not(text: str) -> str | None:
     """Why the text cannot be stored, and what to do; None if it can."""
     if "\0" in text:
         return f"{text!r} holds a NUL, which cannot be stored: leave it out"
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if HALF.search(text):
         return f"{text!r} holds half a surrogate pair, which is no text: leave it out"
     return None
 

@@ -6,7 +6,6 @@ sqlglot makes of it. So what is not understood can never be silently left out.
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from sluice.tasks.problem import explain
 from sluice.tasks.spec import MAX_SQL
 from sluice.tasks.sql.reasons import REASONS
+from sluice.tasks.storable import HALF
 
 Made = TypeVar("Made", bound=BaseModel)
 
@@ -24,6 +24,7 @@ Made = TypeVar("Made", bound=BaseModel)
 _KEYWORDS = {w: kind for w, kind in tokens.Tokenizer.KEYWORDS.items() if w not in ("SET", "UNIQUE")}
 
 
+_NO_CHARACTER = "no text here holds this character: remove it"
 TOO_DEEP = "it is nested too deep: a few brackets are enough, and x IN ('a', 'b') stands for many OR"
 
 
@@ -59,9 +60,10 @@ class Statement:
                 f"{len(text)} characters, {MAX_SQL} are allowed: keep long lists as a set, IN SET('name')"
             )
             raise SqlRefused("the text", 0, text, reason)
-        for bad, name in (("\0", "NUL"), ("[\ud800-\udfff]", "half a surrogate pair")):
-            if found := re.search(bad, text):
-                raise SqlRefused(name, found.start(), text, "no text here holds this character: remove it")
+        if "\0" in text:
+            raise SqlRefused("NUL", text.index("\0"), text, _NO_CHARACTER)
+        if half := HALF.search(text):
+            raise SqlRefused("half a surrogate pair", half.start(), text, _NO_CHARACTER)
         dialect = _Dialect()
         try:
             self.tokens = dialect.tokenize(text)
