@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -27,23 +26,29 @@ BAR_COLUMNS = ("bar", "figure", "limit", "holds")
 
 
 def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> None:
-    """Write the page and the plots of every bench that was measured. Raises SystemExit if none was."""
+    """Write the page and the plots of every bench that was measured here.
+
+    What the page says of the others, measured on another machine, say, stays, with its date. Raises
+    SystemExit if none was measured.
+    """
     from tests.bench.__main__ import BENCHES
 
-    kept = [folder / "measured" / f"{name}.json" for name in BENCHES]
-    outcomes = [Outcome.read(path) for path in kept if path.exists()]
+    files = [folder / "measured" / f"{name}.json" for name in BENCHES]
+    outcomes = [Outcome.read(path) for path in files if path.exists()]
     if not outcomes:
         raise SystemExit(f"nothing was measured yet in {folder}: run `make bench`")
-    page.write_text(render(outcomes))
+    shown = sections(page.read_text()) if page.exists() else {}
+    shown |= {outcome.bench: section(outcome) for outcome in outcomes}
+    page.write_text("\n".join([HEADER, *(shown[name] for name in BENCHES if name in shown)]))
     for outcome in outcomes:
         for path, curve in zip(plots(outcome), outcome.curves, strict=True):
             plot(curve, images / path)
     sys.stdout.write(f"{page}: {', '.join(outcome.bench for outcome in outcomes)}\n")
 
 
-def render(outcomes: Sequence[Outcome]) -> str:
-    """The page."""
-    return "\n".join([HEADER, *(_section(outcome) for outcome in outcomes)])
+def sections(page: str) -> dict[str, str]:
+    """The sections of a page by bench, each with its heading, as `section` wrote them."""
+    return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in re.split(r"(?m)^## ", page)[1:]}
 
 
 def plots(outcome: Outcome) -> list[str]:
@@ -55,11 +60,10 @@ def plots(outcome: Outcome) -> list[str]:
 
 
 def bars(page: str) -> dict[str, list[Bar]]:
-    """The bars that a page shows, by bench: what `render` wrote, read back."""
+    """The bars that a page shows, by bench: what `section` wrote, read back."""
     found: dict[str, list[Bar]] = {}
-    for section in re.split(r"(?m)^## ", page)[1:]:
-        name = section.split("\n", 1)[0]
-        rows = section.split("| " + " | ".join(BAR_COLUMNS) + " |\n", 1)[1].split("\n\n", 1)[0]
+    for name, text in sections(page).items():
+        rows = text.split("| " + " | ".join(BAR_COLUMNS) + " |\n", 1)[1].split("\n\n", 1)[0]
         for row in rows.splitlines()[1:]:
             bar, figure, limit, holds = (part.strip() for part in row.strip("|").split("|"))
             words = re.fullmatch(r"at (least|most) (\S+) ?(.*)", limit)
@@ -73,7 +77,8 @@ def bars(page: str) -> dict[str, list[Bar]]:
     return found
 
 
-def _section(outcome: Outcome) -> str:
+def section(outcome: Outcome) -> str:
+    """What the page says of one bench."""
     at = datetime.fromisoformat(outcome.at).strftime("%Y-%m-%d %H:%M UTC")
     parts = [
         f"## {outcome.bench}",

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -144,7 +145,7 @@ def test_a_start_is_judged_by_the_time_on_processors() -> None:
 
 
 def test_a_page_can_be_read_back() -> None:
-    text = page.render([sample()])
+    text = page.section(sample())
     assert page.bars(text)["tasks"] == [
         Bar("64 tasks", 12.5, 10.0),
         Bar("results a second", 41_234.0, 40_000.0, unit="/s"),
@@ -160,6 +161,16 @@ def test_the_page_and_its_plots_are_written(tmp_path: Path) -> None:
     assert (tmp_path / "images" / "bench-tasks.svg").read_text().startswith("<?xml")
     with pytest.raises(SystemExit, match="make bench"):
         page.write(tmp_path / "nowhere", tmp_path / "page.md", tmp_path / "images")
+
+
+def test_the_page_keeps_what_was_measured_on_another_machine(tmp_path: Path) -> None:
+    elsewhere = replace(sample(), bench="sketches", what="Measured elsewhere.")
+    stale = replace(sample(), what="Measured before.")
+    made = tmp_path / "page.md"
+    made.write_text("\n".join([page.HEADER, page.section(elsewhere), page.section(stale)]))
+    sample().write(tmp_path)
+    page.write(tmp_path, made, tmp_path / "images")
+    assert made.read_text() == "\n".join([page.HEADER, page.section(sample()), page.section(elsewhere)])
 
 
 @pytest.mark.skipif(not page.PAGE.exists(), reason="nothing was measured yet")
