@@ -1,8 +1,9 @@
 """Compute a day of event time from the archive into Hive: `logs` and `task_results`.
 
-    python jobs/nightly.py --topic logs [--topic more] --day 2015-05-17 --run-id manual [--marked]
+    python jobs/nightly.py --topic logs [--topic more] --day 2015-05-17 --run-id manual [--marked] [--missed]
 
-With --marked the days that got late lines since they were computed are computed again as well. A topic that
+With --marked the days that got late lines since they were computed are computed again as well, with --missed
+those of the last month whose lines came after their night, or whose night was not run. A topic that
 fails does not hold up the others; the job's exit status is 1 then.
 """
 
@@ -25,6 +26,7 @@ def main() -> None:
     parser.add_argument("--topic", action="append", required=True, help="repeatable")
     parser.add_argument("--day", required=True, type=date.fromisoformat, help="YYYY-MM-DD, UTC")
     parser.add_argument("--marked", action="store_true", help="and every day that must be computed again")
+    parser.add_argument("--missed", action="store_true", help="and every day lately that was never computed")
     parser.add_argument("--run-id", required=True, help="the name under which the days computed are found")
     args = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
@@ -37,7 +39,9 @@ def main() -> None:
     try:
         for topic in args.topic:
             try:
-                days = offline.days_to_compute(settings, topic, args.day, marked=args.marked)
+                days = offline.days_to_compute(
+                    settings, topic, args.day, marked=args.marked, missed=args.missed
+                )
                 offline.run(spark, settings, topic, days, args.run_id)
             except Exception:
                 logging.exception("the night of topic %s failed", topic)

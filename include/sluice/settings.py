@@ -13,6 +13,7 @@ import os
 import secrets
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 from pydantic import BaseModel, Field, model_validator
@@ -51,7 +52,6 @@ class Hive(BaseModel):
     metastore: str = ""
     host: str = ""
     port: int = 0
-    auth: str = "NOSASL"  # PyHive's name for what the SQL endpoint demands
     database: str = "sluice"
 
 
@@ -63,7 +63,8 @@ class Postgres(BaseModel):
     database: str = "sluice"
 
     def url(self, database: str | None = None, driver: str = "postgresql+psycopg2") -> str:
-        return f"{driver}://{self.user}:{self.password}@{self.host}:{self.port}/{database or self.database}"
+        who = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
+        return f"{driver}://{who}@{self.host}:{self.port}/{database or self.database}"
 
 
 class Spark(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -23,8 +23,9 @@ class NightlyBatch(SparkJob):
     """Compute the day on which the run's data interval starts, for each topic that has lines of it.
 
     A scheduled run first waits ``settle`` after the day's end, in the triggerer, for the last lines to be
-    archived. All runs but those of a backfill also compute the marked days again. A topic without lines of
-    the day and without marked days costs no Spark job; a run without any such topic is skipped. A run by hand
+    archived. All runs but those of a backfill also compute the marked days again, and scheduled ones the days
+    of the last month that no night computed: their lines came too late for it, or the platform was down. A
+    topic with none of these costs no Spark job; a run without any such topic is skipped. A run by hand
     may name another day and other topics in its configuration: ``{"day": "2015-05-17", "topics": ["logs"]}``.
 
     A topic that fails is tried again with all others. Where it fails the last time too, the days of the
@@ -46,13 +47,14 @@ class NightlyBatch(SparkJob):
 
     def compute(self, context: Any, event: Any = None) -> None:
         run, day, now = context["dag_run"], day_of(context), settings()
-        marked = run.run_type != DagRunType.BACKFILL_JOB
-        topics = topics_to_compute(now, (run.conf or {}).get("topics"), day, marked)
+        marked, missed = run.run_type != DagRunType.BACKFILL_JOB, run.run_type == DagRunType.SCHEDULED
+        topics = topics_to_compute(now, named_topics(run.conf or {}), day, marked, missed)
         if not topics:
-            self.log.info("nothing to do: no line of %s is archived, no day is marked", day)
+            self.log.info("nothing to do: no line of %s is archived, no other day waits", day)
             raise AirflowSkipException
         arguments = [f"--topic={topic}" for topic in topics]  # a topic's name may begin with a hyphen
         arguments += ["--day", day.isoformat(), "--run-id", run.run_id, *(["--marked"] if marked else [])]
+        arguments += ["--missed"] if missed else []
         failure: AirflowException | None = None
         try:
             self.submit(context, now, str(day), arguments)
@@ -60,7 +62,7 @@ class NightlyBatch(SparkJob):
             failure = error
         days = [each for topic in topics for each in computed(now, topic, run.run_id)]
         if failure is not None:
-            if not days or context["ti"].try_number <= self.retries:
+            if not days or context["ti"].try_number <= context["ti"].max_tries:
                 raise failure
             self.log.error("some topic failed, its trace is above; the others go on to reconciliation")
             context["ti"].xcom_push(FAILURE, str(failure))
@@ -82,9 +84,20 @@ def day_of(context: Any) -> date:
     return start.date() if start else (datetime.now(UTC) - timedelta(days=1)).date()
 
 
-def topics_to_compute(settings: Settings, topics: Sequence[str] | None, day: date, marked: bool) -> list[str]:
+def named_topics(conf: Mapping[str, Any]) -> list[str] | None:
+    """The topics that a run's configuration names; None: it names none."""
+    topics = conf.get("topics")
+    named = isinstance(topics, list) and all(isinstance(each, str) for each in topics)
+    if topics is not None and not named:
+        raise AirflowFailException(f'topics: {topics!r} is no list of names: write {{"topics": ["logs"]}}')
+    return topics
+
+
+def topics_to_compute(
+    settings: Settings, topics: Sequence[str] | None, day: date, marked: bool, missed: bool
+) -> list[str]:
     """Those of the topics (None: of all) that have archived lines of this day or, with ``marked``, days to
-    compute again.
+    compute again, with ``missed`` days that no night computed.
     """
     import sqlalchemy as sa
 
@@ -99,7 +112,12 @@ def topics_to_compute(settings: Settings, topics: Sequence[str] | None, day: dat
     with engine(settings).connect() as connection:
         query = sa.select(files.topic).distinct().where(files.days[day.isoformat()].is_not(None))
         of_day = set(connection.scalars(query))
-    return [each for each in topics if each in of_day or (marked and Days(engine(settings), each).marked())]
+    books = {each: Days(engine(settings), each) for each in topics}
+    return [
+        each
+        for each, book in books.items()
+        if each in of_day or (marked and book.marked()) or (missed and book.missed())
+    ]
 
 
 def computed(settings: Settings, topic: str, run_id: str) -> list[dict[str, Any]]:

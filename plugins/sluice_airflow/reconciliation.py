@@ -187,7 +187,8 @@ def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
         keys = [(each["topic"], date.fromisoformat(each["day"])) for each in wanted]
         query = query.where(sa.tuple_(t.topic, t.day).in_(keys))
     else:
-        query = query.where(t.published_cut.is_distinct_from(t.cut))
+        again = t.published_at <= t.computed_at  # at the same cut: with other tasks, say
+        query = query.where(sa.or_(t.published_cut.is_distinct_from(t.cut), again))
     with engine(settings).connect() as connection:
         return [
             {"topic": row.topic, "day": row.day.isoformat(), "cut": row.cut}

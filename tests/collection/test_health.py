@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -8,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from sluice.collection import metrics
-from sluice.collection.health import Health, check, judge
+from sluice.collection.health import check, judge
 from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.collection.render import Agent
 from sluice.settings import Settings
@@ -76,14 +75,16 @@ def test_lines_that_do_not_move() -> None:
     assert judge(EDGE, reading(size=400, taken=200), health, 25).alerts == {}
 
 
+def test_an_agent_that_lives_on_without_its_source() -> None:
+    """Of a log that it may not read, say."""
+    parts = {name: values for name, values in reading().counters.items() if not name.startswith("SOURCE")}
+    (message,) = judge(EDGE, Metrics(parts), None, 0).alerts.values()
+    assert message == "web1: its source does not run: see `sluice logs flume-web1`"
+
+
 def test_a_file_channel_that_cannot_write() -> None:
     (name,) = judge(EDGE, reading(Unhealthy=1), None, 0).alerts
     assert name == "web1: channel broken"
-
-
-def test_health_survives_json() -> None:
-    health = judge(EDGE, reading(size=9_000), None, 3)
-    assert Health.from_dict(json.loads(json.dumps(health.to_dict()))) == health
 
 
 def test_an_agent_without_process_is_stopped(settings: Settings) -> None:
@@ -127,6 +128,11 @@ def endpoint() -> Iterator[int]:
 
 def test_metrics_are_read_as_numbers(endpoint: int) -> None:
     assert metrics.read(endpoint).counters == {"CHANNEL.buffer": {"ChannelSize": 7.0}}
+
+
+def test_agents_are_asked_past_a_proxy(endpoint: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert metrics.read(endpoint).counters
 
 
 def test_an_agent_that_does_not_answer() -> None:

@@ -15,6 +15,7 @@ class Xcom(dict[str, Any]):
     """What a task instance keeps for others."""
 
     try_number = 1
+    max_tries = RETRIES
 
     def xcom_push(self, key: str, value: Any) -> None:
         self[key] = value
@@ -54,6 +55,38 @@ def context(batch: Any, attempt: int = 1) -> Any:
     run = SimpleNamespace(run_type="manual", conf={"day": "2015-05-17"}, run_id="manual__1")
     event = SimpleNamespace(extra=None)
     return {"dag_run": run, "ti": ti, "outlet_events": {batch.asset: event}, "data_interval_end": _now()}
+
+
+def test_only_a_scheduled_night_looks_for_days_that_were_missed(batch: Any) -> None:
+    from airflow.utils.types import DagRunType
+
+    now = context(batch)
+    batch.execute(now)
+    assert "--missed" not in batch.submitted
+    now["dag_run"].run_type = DagRunType.SCHEDULED
+    now["data_interval_end"] = _now() - timedelta(hours=1)
+    batch.execute(now)
+    assert {"--marked", "--missed"} <= set(batch.submitted)
+
+
+@pytest.mark.parametrize("topics", ["logs", [1], {"logs": 1}])
+def test_topics_in_a_run_s_configuration_are_a_list(batch: Any, topics: Any) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    now = context(batch)
+    now["dag_run"].conf["topics"] = topics
+    with pytest.raises(AirflowFailException, match="is no list of names: write"):
+        batch.execute(now)
+
+
+def test_a_night_that_was_cleared_is_tried_again_as_often(batch: Any) -> None:
+    from airflow.sdk.exceptions import AirflowException
+
+    batch.failure = AirflowException("exit status 1")
+    cleared = context(batch, attempt=RETRIES + 2)
+    cleared["ti"].max_tries = 2 * RETRIES + 1  # what Airflow makes of it
+    with pytest.raises(AirflowException, match="exit status 1"):
+        batch.execute(cleared)
 
 
 def _now() -> datetime:

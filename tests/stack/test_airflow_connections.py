@@ -34,6 +34,15 @@ def test_all_connections_are_there_and_a_second_time_nothing_is_written(
     assert give(stack, airflow) == []
 
 
+def test_a_new_password_is_given_on(stack: Settings, airflow: Airflow) -> None:
+    changed = stack.postgres.model_copy(update={"password": "rotated"})
+    try:
+        assert give(stack.model_copy(update={"postgres": changed}), airflow) == ["sluice_db"]
+    finally:
+        assert give(stack, airflow) == ["sluice_db"]
+    assert give(stack, airflow) == []
+
+
 def test_settings_are_followed_until_a_person_changes_the_connection(
     stack: Settings, airflow: Airflow
 ) -> None:

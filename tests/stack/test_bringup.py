@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from sluice.settings import Settings
-from sluice.stack import bringup, catalogue, entry, supervisor
+from sluice.stack import bringup, catalogue, entry, jars, supervisor
 
 
 @pytest.fixture
@@ -49,6 +51,39 @@ def test_the_tail_of_a_log_is_its_last_lines(settings: Settings) -> None:
 @pytest.mark.parametrize("name", catalogue.DAEMONS)
 def test_a_daemon_that_is_not_there_is_not_healthy(settings: Settings, name: str) -> None:
     assert entry.check(settings, name)
+
+
+def test_of_two_who_bring_an_instance_up_one_waits(settings: Settings) -> None:
+    second = threading.Event()
+
+    def other() -> None:
+        with bringup._alone(settings):
+            second.set()
+
+    with bringup._alone(settings):
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert not second.wait(0.2)
+    thread.join(5)
+    assert second.is_set()
+
+
+def test_jars_that_cannot_be_resolved_are_said_without_a_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def offline() -> list[str]:
+        raise jars.JarsMissing("Maven could not resolve kafka: check the network")
+
+    monkeypatch.setattr(jars, "resolve", offline)
+    assert entry.main(["jars"]) == 1
+    assert capsys.readouterr().err == "Maven could not resolve kafka: check the network\n"
+
+
+def test_a_password_may_have_any_characters(settings: Settings) -> None:
+    password = "a@b/c:d%e#f"
+    own = settings.postgres.model_copy(update={"host": "db", "port": 5432, "password": password})
+    assert sa.make_url(own.url()).password == password
+    assert sa.make_url(own.url()).host == "db"
 
 
 def test_the_entry_point_teaches_its_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,6 +154,13 @@ def test_log_is_turned_at_start(run: Path, tmp_path: Path, monkeypatch: pytest.M
     assert kept == ["p.log", *(f"p.log.{n}" for n in range(1, process.LOGS_KEPT + 1))]
 
 
+def test_a_name_may_have_dots_as_hosts_have(run: Path) -> None:
+    process.start("flume-web1.example.com", SLEEP, run=run)
+    (run / "speed_layer.progress.json").write_text("{}")  # of a job, no record
+    assert process.names(run) == ["flume-web1.example.com"]
+    (run / "speed_layer.progress.json").unlink()
+
+
 def test_what_cannot_start_says_why(run: Path) -> None:
     with pytest.raises(process.ProcessError, match="nosuchprogram: No such file"):
         process.start("p", ["nosuchprogram"], run=run)

@@ -144,8 +144,8 @@ def sluice(
             metavar="NAME",
             callback=_choose_instance,
             is_eager=True,
-            help="The instance to work on: main, demo, test or dev, or one added to include/settings.yaml. "
-            "Without it: $SLUICE_INSTANCE, else the one that was brought up last.",
+            help="The instance to work on: main, demo, test, trial or dev, or one added to "
+            "include/settings.yaml. Without it: $SLUICE_INSTANCE, else the one that was brought up last.",
         ),
     ] = None,
     version: Annotated[

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import time
 from collections.abc import Iterator, Sequence
 
@@ -61,7 +62,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
         for change in todo:
             _write(settings, change)
             log(f"{change.agent}: {change.action}d")
-        _, failed = _start_all(settings, log)
+        _, failed = _start_all(settings, log, check=True)
     if failed:
         raise DeployError("; ".join(map(str, failed)))
     return todo
@@ -162,8 +163,12 @@ def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
         agent = change.rendered.agent if change.rendered else None
         for pattern in agent.patterns(settings.home) if agent else ():
             where = pattern.directory
-            if not where.is_relative_to(settings.home) and not where.is_dir():
+            if where.is_relative_to(settings.home):
+                continue
+            if not where.is_dir():
                 raise DeployError(f"{change.agent}: {where} is no directory: make it, or correct `files`")
+            if not os.access(where, os.R_OK | os.X_OK):
+                raise DeployError(f"{change.agent}: {where} cannot be read: give this user r and x on it")
 
 
 def _make_topics(settings: Settings, changes: Sequence[Change], log: Log) -> None:
@@ -193,23 +198,33 @@ def _write(settings: Settings, change: Change) -> None:
     where.mkdir(parents=True, exist_ok=True)
     for pattern in change.rendered.agent.patterns(settings.home):
         pattern.directory.mkdir(parents=True, exist_ok=True)
-    for name, text in change.rendered.files.items():
-        (where / name).write_text(text)
+    for name, text in change.rendered.files.items():  # a full disk must leave the old one, not an empty one
+        made = where / f".{name}"
+        made.write_text(text)
+        made.replace(where / name)
 
 
-def _start_all(settings: Settings, log: Log) -> tuple[list[str], list[lifecycle.AgentError]]:
-    """Start what is deployed and does not run, a tier at a time: who was started, and who failed."""
+def _start_all(
+    settings: Settings, log: Log, *, check: bool = False
+) -> tuple[list[str], list[lifecycle.AgentError]]:
+    """Start what is deployed and does not run, a tier at a time: who was started, and who failed.
+
+    With `check` those that run already have to be ready as well: one lives on without a component that it
+    could not start.
+    """
     started, failed = [], []
     for tier in ("collector", "edge"):
-        dead = [a for a in deployed(settings) if a.tier == tier and not lifecycle.alive(settings, a)]
+        those = [a for a in deployed(settings) if a.tier == tier]
+        dead = [a for a in those if not lifecycle.alive(settings, a)]
         for each in dead:
             lifecycle.start(settings, each, log)
-        for each in dead:  # one that cannot start must not keep the others, or the next tier, from it
+        for each in those if check else dead:  # one that cannot start must not keep the others from it
             try:
                 lifecycle.await_ready(settings, [each])
-                started.append(each.name)
             except lifecycle.AgentError as error:
                 failed.append(error)
+            else:
+                started += [each.name] if each in dead else []
     return started, failed
 
 

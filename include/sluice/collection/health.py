@@ -3,6 +3,7 @@
 Rules, each with the alert's name behind ``<agent>:``
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
+  not complete        it runs without its source, channel or sink
   channel             80 % full or more: what comes behind it is slower than what comes in
   channel broken      the file channel says so itself, or a checkpoint could not be written (disk full?)
   sink <name>         sending failed since the last look; or what is in the channel does not move
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import sqlalchemy
 
@@ -49,14 +50,6 @@ class Health:
     counters: dict[str, dict[str, float]] = field(default_factory=dict)
     moved_at: float = 0.0  # when the channel was last seen empty or giving (seconds since the epoch)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON can carry it, for the events of a trigger."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Health:
-        return cls(**data)
-
     def line(self) -> str:
         """For the log."""
         fill = "" if self.channel_fill is None else f", channel {self.channel_fill:.0f} %"
@@ -72,13 +65,16 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None) -> H
     if not lifecycle.alive(settings, agent):
         message = f"{agent.name} is dead (pid {record.pid}): see `sluice logs {agent.process}`"
         return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
+    age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
+    starting = age.total_seconds() < START_SECONDS
     try:
         now = metrics.read(agent.metrics_port, settings.bind_host)
     except metrics.MetricsUnreachable as error:
-        age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
-        if age.total_seconds() < START_SECONDS:
+        if starting:
             return Health(agent.name, "starting")
         return Health(agent.name, "running", alerts={f"{agent.name}: no metrics": str(error)})
+    if starting and not now.complete:
+        return Health(agent.name, "starting")
     return judge(agent, now, previous, time.time())
 
 
@@ -93,6 +89,7 @@ def judge(agent: Agent, now: Metrics, previous: Health | None, at: float) -> Hea
     )
     moved_at = at if moved or previous is None else previous.moved_at
     found = {
+        **_components(agent, now),
         **_channel(now, before),
         **_sinks(now, before),
         **_source(now, before),
@@ -118,6 +115,14 @@ def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
         lines += [f"ALERT {health.alerts[name]}" for name in raised]
         lines += [f"over: {name}" for name in cleared]
     return lines
+
+
+def _components(agent: Agent, now: Metrics) -> dict[str, str]:
+    """Flume lives on without a source whose file it may not read, and counts nothing of it."""
+    missing = ", ".join(sorted(part.lower() for part in now.missing))
+    if not missing:
+        return {}
+    return {"not complete": f"its {missing} does not run: see `sluice logs {agent.process}`"}
 
 
 def _channel(now: Metrics, before: Metrics) -> dict[str, str]:

@@ -73,9 +73,6 @@ class Inventory(BaseModel):
     front_ends: list[FrontEnd] = Field(min_length=1, max_length=MOST_AGENTS)
     collectors: list[Collector] = Field(min_length=1, max_length=MOST_AGENTS)
 
-    def front_end(self, host: str) -> FrontEnd | None:
-        return next((f for f in self.front_ends if f.host == host), None)
-
 
 def path_of(settings: Settings) -> Path:
     """The instance's own inventory if it has one, else the project's."""

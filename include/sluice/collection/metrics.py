@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 TIMEOUT = 3.0
+# Past any proxy that the environment names: an agent is on this machine.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class MetricsUnreachable(ConnectionError):
@@ -39,13 +41,18 @@ class Metrics:
         }
 
     @property
-    def complete(self) -> bool:
-        """Whether source, channel and sink all run: Flume goes on without a component that it could not
+    def missing(self) -> set[str]:
+        """Which of source, channel and sink do not run: Flume goes on without a component that it could not
         make."""
-        kinds = {
+        running = {
             name.split(".")[0] for name, values in self.counters.items() if values.get("StartTime", 0) > 0
         }
-        return kinds >= {"SOURCE", "CHANNEL", "SINK"}
+        return {"SOURCE", "CHANNEL", "SINK"} - running
+
+    @property
+    def complete(self) -> bool:
+        """Whether all its components run."""
+        return not self.missing
 
     @property
     def fill(self) -> float | None:
@@ -69,7 +76,7 @@ def read(port: int, host: str = "127.0.0.1") -> Metrics:
     """Ask the agent once. Raises MetricsUnreachable."""
     url = f"http://{host}:{port}/metrics"
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
+        with _DIRECT.open(url, timeout=TIMEOUT) as answer:
             data: dict[str, dict[str, Any]] = json.load(answer)
     except (OSError, urllib.error.URLError, ValueError) as error:
         raise MetricsUnreachable(f"no metrics at {url}: {error}") from error

@@ -237,7 +237,7 @@ class _Pace:
 
 
 class _Report:
-    """Calls back once a second; asks for the time only every 1,000 lines or, at a low rate, every portion."""
+    """Calls back once a second; asks for the time only every 100 lines."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""``python -m sluice.stack run|health NAME``: what the supervisor and the containers start."""
+"""``python -m sluice.stack run NAME``, and what else supervisor and containers start (`entry.main`)."""
 
 import sys
 

@@ -7,6 +7,7 @@ that a person has changed is theirs. Delete it in Airflow to have the settings' 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from sluice.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.connections import from_settings
 
-# The password cannot be read back, and it does not change while the database lives.
+# The password cannot be read back: what was given last is known by its hash.
 COMPARED = ("conn_type", "host", "port", "login", "schema", "extra")
 
 
@@ -27,17 +28,28 @@ def give(settings: Settings, airflow: Airflow) -> list[str]:
     written = []
     for name, wanted in from_settings(settings).items():
         if name in there:
+            last = given.get(name, {})
             if _same(there[name], wanted):
-                given[name] = _shown(wanted)
-                continue
-            if not _same(there[name], given.get(name, {})):
+                if last.get("password", _hash(wanted)) == _hash(wanted):
+                    given[name] = _kept(wanted)
+                    continue
+            elif not _same(there[name], last):
                 continue
         airflow.put_connection(name, wanted, exists=name in there)
-        given[name] = _shown(wanted)
+        given[name] = _kept(wanted)
         written.append(name)
     path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
     path.write_text(json.dumps(given, indent=1))
     return written
+
+
+def _kept(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_shown(fields), "password": _hash(fields)}
+
+
+def _hash(fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(str(fields.get("password") or "").encode()).hexdigest()
 
 
 def _shown(fields: Mapping[str, Any]) -> dict[str, Any]:

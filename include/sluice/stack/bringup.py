@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -46,9 +47,19 @@ def up(settings: Settings, say: Say) -> None:
     secrets.make(settings)
     settings = _reread(settings)
     daemons = catalogue.own(settings)
-    clear_way(settings, daemons)
-    supervisor.start(settings, daemons)
+    with _alone(settings):
+        clear_way(settings, daemons)
+        supervisor.start(settings, daemons)
     _BringUp(settings, daemons, say).run()
+
+
+@contextlib.contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Of two who bring the same instance up at once, the second finds the supervisor of the first."""
+    settings.home.parent.mkdir(parents=True, exist_ok=True)
+    with settings.home.with_name(f".{settings.home.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
@@ -195,7 +206,7 @@ def _require_free(settings: Settings, daemon: Daemon, name: str) -> None:
 
 
 def _free(host: str, port: int) -> bool:
-    with closing(socket.socket()) as probe:
+    with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))

@@ -91,14 +91,18 @@ class Log:
 
 def main(argv: list[str]) -> int:
     """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
+    try:
+        return _main(argv)
+    except (KeyError, JarsMissing) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _main(argv: list[str]) -> int:
     match argv:
         case ["run", name]:
-            try:
-                with contextlib.suppress(KeyboardInterrupt):
-                    run(Settings(), name)
-            except (KeyError, JarsMissing) as error:
-                sys.stderr.write(f"{error}\n")
-                return 1
+            with contextlib.suppress(KeyboardInterrupt):
+                run(Settings(), name)
             return 0
         case ["health", name]:
             daemon(name)

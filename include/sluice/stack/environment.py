@@ -6,8 +6,6 @@ import importlib.util
 import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from sluice.settings import Settings
@@ -67,15 +65,3 @@ def spark_home() -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("pyspark is not installed in this environment: run `make setup`")
     return Path(spec.origin).parent
-
-
-@contextmanager
-def applied(settings: Settings) -> Iterator[None]:
-    """The instance's environment in this very process, for libraries that read os.environ."""
-    before = dict(os.environ)
-    os.environ.update(environment(settings))
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)

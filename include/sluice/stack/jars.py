@@ -87,11 +87,6 @@ def require(component: str) -> Path:
     return LIB / component
 
 
-def kafka_source_jars() -> list[Path]:
-    """The jars that Spark needs to read Kafka, for ``spark.jars``."""
-    return sorted(require("spark").glob("*.jar"))
-
-
 def _maven(wanted: list[str], target: Path) -> None:
     options = ["-B", "-ntp", "-q", "-Dstyle.color=never", f"-Dsluice.lib={target}"]
     argv = ["mvn", *options, "-f", str(POMS / "pom.xml"), "-pl", ",".join(wanted), "package"]

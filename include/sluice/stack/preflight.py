@@ -1,6 +1,7 @@
 """What the machine must have. Runs before the environment exists, so with the standard library only."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 GIB = 1 << 30
 PYTHON = (3, 11)
 JAVA = 17
+PROCESSORS = 2
 # 1.6 GiB of Python packages, 0.5 of jars, 0.5 in ~/.m2, and room for logs and data.
 DISK_BYTES = 6 * GIB
 # The daemons and jobs take 5 GiB; the tests' and the demo's Spark jobs come on top.
@@ -19,6 +21,10 @@ MEMORY_BYTES = 8 * GIB
 
 def missing(root: Path) -> Iterator[str]:
     """One line for each thing that the machine lacks, with what to do."""
+    if (system := platform.system()) != "Linux":
+        yield f"Linux: this is {system}, and the daemons are watched through /proc. Use a Linux machine"
+    if (processors := os.cpu_count() or 1) < PROCESSORS:
+        yield f"processors: the machine has {processors}, {PROCESSORS} are needed"
     if sys.version_info[:2] != PYTHON:
         found = ".".join(map(str, sys.version_info[:3]))
         yield f"Python 3.11: {sys.executable} is {found}. Install it, or name it: make PYTHON=python3.11"

@@ -68,7 +68,8 @@ def run_dir() -> Path:
 
 def names(run: Path | None = None) -> list[str]:
     """The names of all records."""
-    return sorted(path.stem for path in (run or run_dir()).glob("*.json") if "." not in path.stem)
+    found = (run or run_dir()).glob("*.json")
+    return sorted(path.stem for path in found if not path.name.endswith(".progress.json"))
 
 
 def read(name: str, run: Path | None = None) -> Record | None:

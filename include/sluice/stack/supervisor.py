@@ -61,7 +61,6 @@ class Program:
     pid: int
     started: int
     ended: int
-    exit_status: int
     message: str
 
 
@@ -148,7 +147,6 @@ def programs(settings: Settings) -> dict[str, Program]:
             pid=info["pid"],
             started=info["start"],
             ended=info["stop"],
-            exit_status=info["exitstatus"],
             message=info["description"],
         )
         for info in _rpc(settings).getAllProcessInfo()
