@@ -32,7 +32,6 @@ def main() -> None:
         for name, path in {
             "dags": "/dags",
             "nightly_batch": "/dags/nightly_batch",
-            "reconcile": "/dags/reconcile",
         }.items():
             take(page, f"{settings.airflow.url}{path}", name)
         docs = settings.home / "data_docs"

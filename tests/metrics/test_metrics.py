@@ -23,7 +23,7 @@ measures = st.one_of(
 )
 grouped = st.lists(st.tuples(st.integers(0, 3), measures), max_size=30)
 GROUPS = 4
-#: What is rounded once, here and by `fsum`: the last place; an average is rounded twice. All else is exact
+#: A sum is a unit in the last place from `fsum` at most, an average is rounded once more. All else is exact
 #: or has its own tolerance.
 ROUNDED = {"sum": 2.0**-52, "avg": 2.0**-51}
 

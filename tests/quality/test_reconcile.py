@@ -22,6 +22,7 @@ from sluice.quality.reconcile import (
 from sluice.settings import Settings
 from sluice.statistics import offline
 from sluice.statistics.rowkey import RowKey
+from sluice.statistics.uncounted import tell
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hive import Hive
@@ -268,6 +269,24 @@ def test_sketched_results_agree_within_what_they_state(topic: Topic) -> None:
     assert "±" in str(outcome.differences[0])
     topic.put(planted, text)
     assert topic.reconcile().outcome == "agrees"
+
+
+def test_a_version_that_one_night_could_not_count_is_compared_on_the_next_day(topic: Topic) -> None:
+    following = date(2015, 5, 18)
+    topic.apply(task(topic.topic, "quarters", "6h", timezone="Europe/Berlin"))
+    (counted,) = topic.tasks.active(topic.topic)
+    times = ("17/May/2015:10:00:00", "17/May/2015:23:00:00", "18/May/2015:12:00:00")
+    topic.both(lines(*map(line, times)))
+    for day in (DAY, following):
+        topic.nightly(day)
+    tell(topic.database, topic.topic, DAY, {(counted.task_id, counted.version): "raised that night"})
+    outcome = topic.reconcile(following)
+    assert (outcome.outcome, outcome.compared) == ("agrees", 1), outcome.message
+    assert "1 periods wait" in outcome.message  # the one that both days share
+    assert topic.reconcile().compared == 0
+    tell(topic.database, topic.topic, DAY, {})
+    mended = topic.reconcile()
+    assert (mended.outcome, mended.compared) == ("agrees", 2), mended.message
 
 
 def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(topic: Topic) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import re
 import secrets
@@ -245,16 +244,3 @@ def until(true: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
     while not true():
         assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {true}"
         time.sleep(0.2)
-
-
-def children(process: subprocess.Popen[bytes]) -> list[int]:
-    with open(f"/proc/{process.pid}/task/{process.pid}/children") as found:
-        return [int(pid) for pid in found.read().split()]
-
-
-def kill_all(process: subprocess.Popen[bytes]) -> None:
-    """kill -9 of the driver and of its JVM."""
-    for pid in (*children(process), process.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait()

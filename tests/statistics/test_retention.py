@@ -64,7 +64,7 @@ def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     made._book, made._tasks = BatchMeanwhile(), SimpleNamespace(version=lambda *_: active(spec())[0])
     made._days = SimpleNamespace(locked=lambda day: nullcontext())
     dropped: list[int] = []
-    monkeypatch.setattr(made, "_drop_periods", lambda task, starts: dropped.extend(starts) or (0, 0))
+    monkeypatch.setattr(made, "_drop_periods", lambda task, starts, _: dropped.extend(starts) or (0, 0))
     monkeypatch.setattr(made, "_drop_partitions", lambda expired: 0)
     assert made._drop_days(Floor(1, {"0": 6}))[0] == [DAY]
     assert dropped == [at(DAY)]

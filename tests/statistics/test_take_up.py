@@ -126,9 +126,10 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
-    one._format, one._topics = None, SimpleNamespace(get=lambda topic: TopicSpec())
+    one._format = None
+    one._topics = SimpleNamespace(get=lambda topic: TopicSpec(), settle=lambda topic: TopicSpec())
     one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
-    one._state = SimpleNamespace(write=lambda *_: [])
+    one._state = SimpleNamespace(write=lambda *_: [], built_on=lambda *_: [])
     one._progress = SimpleNamespace(error=lambda *_: None)
     empty = Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), Changes({}, [], PARTIALS.empty_table())
 

@@ -156,6 +156,24 @@ def test_a_day_is_computed_again_when_it_was_filled_and_not_before_it_is_project
     assert days.marked() == []
 
 
+def test_a_day_that_no_night_computed_is_missed_for_a_month(database: sa.Engine) -> None:
+    today = datetime.now(UTC).date()
+    ago = {n: today - timedelta(days=n) for n in (0, 1, 2, 3, 31, 32)}
+    with database.begin() as connection:
+        for topic, days in {"logs": ago.values(), "other": [ago[2]]}.items():
+            rows = [
+                {"topic": topic, "day": day, "partition": part, "lines": 1, "last_offset": 5}
+                for day in days
+                for part in (0, 1)
+            ]
+            connection.execute(sa.insert(schema.event_days), rows)
+        connection.execute(sa.insert(schema.dropped_days).values(topic="logs", day=ago[3]))
+    book = Days(database, "logs")
+    assert book.missed() == [ago[31], ago[2], ago[1]]
+    compute(database, ago[2])
+    assert book.missed() == [ago[31], ago[1]]
+
+
 def test_the_floor_is_the_newest_commit_that_is_old_enough(database: sa.Engine) -> None:
     book = RetentionBook(database, "logs")
     assert book.floor(NOW) is None

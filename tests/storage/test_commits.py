@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sluice.settings import Settings
 from sluice.storage import schema
 from sluice.storage.commits import (
+    BlocksGone,
     Commit,
     CommitLog,
     DayLines,
@@ -21,6 +22,7 @@ from sluice.storage.commits import (
     column_seq,
 )
 from sluice.storage.postgres import engine
+from sluice.storage.retention import RetentionBook
 
 pytestmark = pytest.mark.stack
 
@@ -93,6 +95,20 @@ def test_ledger_and_pointers_are_the_newest(log: CommitLog) -> None:
     rows = log.rows_since(1)
     assert rows == sorted({pointer(0, 2).row, *(p.row for p in grown)})
     assert sorted(log.pointers_at(rows), key=lambda p: p.bucket) == grown
+
+
+def test_a_batch_that_was_built_on_blocks_that_are_gone_does_not_count(log: CommitLog) -> None:
+    first, second = pointer(0, 1), pointer(1, 1)
+    log.append(commit(1, blocks=[first, second]))
+    RetentionBook(log.engine, log.topic).forget_blocks([second], [])
+    grown = [pointer(0, 2), pointer(1, 2)]
+    with pytest.raises(BlocksGone, match=f"1 blocks .* such as {second.row}"):
+        log.append(commit(2, blocks=grown, built_on=[first.row, second.row]))
+    head = log.head()
+    assert head is not None
+    assert (head.seq, log.pointers([(TASK, 1, 0)])) == (1, [first])
+    log.append(commit(2, blocks=grown, built_on=[first.row]))  # the second one counted from nothing
+    assert sorted(log.pointers([(TASK, 1, 0)]), key=lambda p: p.bucket) == grown
 
 
 def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:

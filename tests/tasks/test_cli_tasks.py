@@ -16,6 +16,7 @@ import sluice.cli.lists
 import sluice.cli.tasks
 import sluice.cli.topics
 from sluice.cli.errors import explain
+from sluice.metrics import metric
 from sluice.settings import Settings, get_settings
 from sluice.storage.postgres import engine
 from sluice.tasks import TopicSpec, parse_tasks
@@ -124,6 +125,30 @@ def test_diff_says_what_apply_would_do_by_its_exit_code_too(database: sa.Engine)
     assert TaskStore(database).get("hits").version == 1
 
 
+def test_diff_knows_that_the_same_select_counts_otherwise(
+    database: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "- {name: most, sql: \"SELECT max(bytes) FROM logs GROUP BY period('1m')\"}"
+    run("apply", "-f", "-", text=text)
+    monkeypatch.setattr(type(metric("max")), "measure", "any")  # a team would change its metric's file
+    assert run("diff", "-f", "-", text=text) == Shown(1, "most: changed: measure\n")
+
+
+def test_apply_says_that_a_changed_task_stays_paused(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=GOOD % "hits")
+    run("pause", "hits")
+    changed = run("apply", "-f", "-", text=(GOOD % "hits").replace("1m", "5m"))
+    assert changed == Shown(0, "hits: changed (1v2, paused: `sluice tasks resume hits`)\n")
+
+
+def test_deleting_a_topics_last_task_says_what_ends(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=GOOD % "one" + GOOD % "two")
+    assert run("delete", "one", "--yes") == Shown(0, "one: deleted (1v1)\n")
+    last = run("delete", "two", "--yes")
+    assert "two is the last task on topic cli-tasks" in last.output
+    assert last.exit_code == 0
+
+
 def test_a_task_that_is_not_applied_yet_is_tried_on_lines(database: sa.Engine, tmp_path: Path) -> None:
     file, log = tmp_path / "tasks.yaml", tmp_path / "access.log"
     file.write_text(BY_STATUS)
@@ -153,9 +178,22 @@ def test_a_trial_of_what_apply_would_refuse(database: sa.Engine, tmp_path: Path)
     file = tmp_path / "tasks.yaml"
     file.write_text(BY_STATUS.replace('values: ["500"]', "set: bad"))
     result = run("test", "-f", str(file), "--lines", "-", text=line())
-    assert (result.exit_code, "there is no list 'bad'" in result.output) == (2, True)
+    assert (result.exit_code, "/0/dimensions/0/filter/set: there is no list" in result.output) == (2, True)
+    file.write_text(BY_STATUS + file.read_text().replace("by_status", "second"))
+    result = run("test", "-f", str(file), "--lines", "-", text=line())
+    assert "/1/dimensions/0/filter/set: there is no list 'bad'" in result.output
     assert run("test", "--lines", "-", text=b"").exit_code == 2
     assert run("test", "by_status", "-f", str(file)).exit_code == 2
+
+
+def test_a_trial_keeps_to_the_instances_limits(
+    database: sa.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SLUICE_LIMITS__LINE_BYTES", "64")
+    get_settings.cache_clear()
+    run("apply", "-f", "-", text=BY_STATUS)
+    assert "dead letter: line over 64 bytes" in run("test", "by_status", "--lines", "-", text=line()).output
+    get_settings.cache_clear()
 
 
 def test_lists_from_apply_to_delete(database: sa.Engine) -> None:
@@ -190,6 +228,8 @@ def test_topics_are_described_and_shown_as_they_were_given(database: sa.Engine) 
     assert topics("show", "shop").output == text
     assert topics("show", "other").output == "- name: other\n  format: combined\n"
     assert "shop" in topics("list").output
+    twice = topics("apply", "-f", "-", text=text + text.replace("field: at", "field: when"))
+    assert (twice.exit_code, "/1/name: 'shop' is the name of two topics here" in twice.output) == (2, True)
     refused = topics("apply", "-f", "-", text="- {name: shop, format: xml}\n- {name: _x}")
     assert refused.exit_code == 2
     assert "/0/format" in refused.output

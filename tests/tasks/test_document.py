@@ -27,10 +27,13 @@ def test_a_list_of_tasks() -> None:
         ("!!python/object/apply:os.system ['true']", "not YAML"),
         (TASK.replace("topic: logs", "name: b"), "the key 'name' is given twice"),
         (TASK + TASK, "/1/name: 'a' is the name of two tasks here"),
+        ("- 5\n" + TASK + TASK, "/2/name: 'a' is the name of two tasks here"),
+        (f"- &a {TASK[2:]}- {{<<: *a, name: b}}", "<< merges mappings, which is not taken here"),
         ("- 5", "/0: 5: keys and values are expected here"),
         (BOMB, "more than 200000 values, aliases written out"),
         ("- &a {name: a, where: [*a]}", "*a stands for something that contains it"),
         ("- *a", "undefined alias"),
+        ("- !!map [a]", "not YAML: expected a mapping node"),
         ("- {name: 2015-02-30}", "not YAML: day is out of range for month"),
         ("- {name: 0x_}", "not YAML"),
         ("- {name: " + "9" * 5000 + "}", "not YAML"),
@@ -61,6 +64,26 @@ def test_a_value_too_long_to_show_is_cut() -> None:
     with pytest.raises(TasksRefused) as error:
         parse_tasks(TASK.replace("name: a", f"name: {'A' * 5000}"))
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["period", "count", "unique", "unique_error"])
+def test_a_dimension_is_not_called_like_another_column_of_the_results(name: str) -> None:
+    path = "{delimiter: ' ', index: 6}"
+    text = TASK.replace(
+        "[count]}", f"[count, unique], measure: {path}, dimensions: [{{name: x, extract: {path}}}]}}"
+    )
+    parse_tasks(text)
+    with pytest.raises(
+        TasksRefused, match=f"/0/dimensions/0/name: dimension '{name}' is called like another"
+    ):
+        parse_tasks(text.replace("name: x", f"name: {name}"))
+
+
+def test_nor_in_sql() -> None:
+    text = "- {name: a, sql: \"SELECT count, count(*) FROM shop GROUP BY count, period('1m')\"}"
+    with pytest.raises(TasksRefused, match=r"/0/sql: dimension 'count' .* AS count_value"):
+        parse_tasks(text)
+    assert parse_tasks(text.replace("SELECT count,", "SELECT count AS n,").replace("BY count", "BY n"))
 
 
 def examples_of_the_docs() -> list[str]:

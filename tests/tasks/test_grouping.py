@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from sluice.grouping import STRATEGIES
 from sluice.tasks import TaskSpec, TasksRefused, TopicSpec, parse_documents, parse_tasks
@@ -18,7 +17,7 @@ from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicInUse, TopicStore
 from tests.statistics.engine_samples import spec
-from tests.tasks.test_topics import archived, json_topic
+from tests.tasks.test_topics import json_topic
 
 PARAMETERS = {"strategy": "planned", "half_life": 2, "buckets": 1024}
 
@@ -156,12 +155,10 @@ def test_a_new_version_for_a_lists_sake_keeps_its_grouping(
     assert (task.version, task.spec.grouping) == (2, GroupingSpec(strategy="tag"))
 
 
-def test_a_topics_grouping_may_change_after_its_first_line(
-    database: sa.Engine, topics: TopicStore, unique: str
-) -> None:
+def test_a_topics_grouping_may_change_after_its_first_line(topics: TopicStore, unique: str) -> None:
     assert topics.get(unique).grouping is None
     topics.apply(json_topic(unique), "ann")
-    archived(database, unique)
+    topics.settle(unique)
     assert topics.apply(json_topic(unique, grouping="planned"), "ann") == "changed"
     assert topics.get(unique) == json_topic(unique, grouping="planned")
     assert topics.apply(json_topic(unique, grouping="planned"), "ann") == "unchanged"

@@ -49,8 +49,19 @@ def test_what_is_so_already_is_no_event(tasks: TaskStore, unique: str) -> None:
 def test_a_changed_task_stays_paused(tasks: TaskStore, unique: str) -> None:
     tasks.apply([counts(unique)], "ann")
     tasks.pause(unique, "ann")
-    tasks.apply([counts(unique, period="1h")], "ann")
-    assert (tasks.get(unique).state, tasks.get(unique).version) == ("paused", 2)
+    (change,) = tasks.apply([counts(unique, period="1h")], "ann")
+    assert (tasks.get(unique).state, tasks.get(unique).version, change.state) == ("paused", 2, "paused")
+
+
+def test_a_task_that_failed_and_is_paused_is_paused_also_when_it_was_mended(
+    tasks: TaskStore, unique: str
+) -> None:
+    (made,) = tasks.apply([counts(unique)], "ann")
+    tasks.set_aside(made.task_id, 1, "boom")
+    paused = tasks.pause(unique, "ann")
+    assert (paused.state, paused.error) == ("paused", "boom")
+    (change,) = tasks.apply([counts(unique, period="1h")], "ann")
+    assert (change.state, tasks.get(unique).state, tasks.get(unique).error) == ("paused", "paused", None)
 
 
 def test_a_task_that_failed_is_set_aside_with_its_error(tasks: TaskStore, unique: str) -> None:

@@ -50,6 +50,7 @@ def test_columns_have_places() -> None:
         ({"format": "combined"}, "belong to format: delimited; this topic is combined"),
         ({"delimiter": None}, "needs its delimiter and the names of its columns"),
         ({"columns": []}, "needs its delimiter and the names of its columns"),
+        ({"columns": ["at", "line"]}, "a column called 'line', as SQL calls the whole line"),
         ({"columns": ["at", "at"]}, "two columns are called 'at'"),
         ({"columns": ["at", "a b"]}, "/columns/1: 'a b' does not match"),
         ({"columns": "at"}, "/columns: 'at': a list is expected"),

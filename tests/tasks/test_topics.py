@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import sqlalchemy as sa
 
-from sluice.storage import schema
+from sluice.settings import Settings
+from sluice.storage.postgres import engine
 from sluice.tasks import TasksRefused, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicInUse, TopicStore
@@ -17,16 +18,6 @@ from tests.statistics.engine_samples import spec
 def json_topic(name: str, **changes: object) -> TopicSpec:
     document = {"name": name, "format": "json", **changes}
     return TopicSpec.model_validate({"time": {"extract": {"field": "at"}, "format": "iso8601"}, **document})
-
-
-def archived(database: sa.Engine, topic: str) -> None:
-    """A line of the topic is in the archive."""
-    numbers = dict.fromkeys(
-        ("partition", "first", "next", "records", "bytes", "arrival_min", "arrival_max", "unparsed"), 1
-    )
-    row = {"topic": topic, "topic_id": "x", "days": {}, "generation": 1, "path": "p", **numbers}
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.archive_files).values(row))
 
 
 def test_a_topic_that_nobody_described_is_an_access_log(topics: TopicStore, unique: str) -> None:
@@ -43,28 +34,41 @@ def test_a_topic_is_described_and_changed_while_it_is_empty(topics: TopicStore, 
     assert (found.spec, found.created_by, found.tasks) == (other, "bob", 0)
 
 
-def test_once_it_has_lines_its_format_stays(topics: TopicStore, database: sa.Engine, unique: str) -> None:
-    archived(database, unique)
+def test_once_somebody_reads_its_lines_its_format_stays(topics: TopicStore, unique: str) -> None:
+    other = json_topic(unique)
+    topics.apply(other, "ann")
+    assert topics.settle(unique) == topics.settle(unique) == other
     with pytest.raises(TopicInUse, match="make a new topic"):
+        topics.apply(TopicSpec(name=unique), "ann")
+    assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # that reads the same
+
+
+def test_a_topic_that_nobody_described_is_settled_too(topics: TopicStore, unique: str) -> None:
+    assert topics.settle(unique) == TopicSpec(name=unique)
+    assert unique not in [each.spec.name for each in topics.list()]
+    with pytest.raises(TopicInUse):
         topics.apply(json_topic(unique), "ann")
-    assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # what it was read as
+    assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # what it is read as
     assert topics.apply(TopicSpec(name=unique), "ann") == "unchanged"
 
 
-def committed(database: sa.Engine, topic: str, seq: int, end: int) -> None:
-    """A commit of the speed layer that ends there."""
-    nothing = {"tasks": [], "counts": {}, "blocks": [], "committed_at": dt.datetime.now(dt.UTC)}
-    row = {"topic": topic, "seq": seq, "token": "t", "start": {"0": 0}, "end": {"0": end}, **nothing}
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.commits).values(row))
+@pytest.mark.stack
+def test_of_who_describes_and_who_reads_at_once_one_is_first(stack: Settings, unique: str) -> None:
+    topics, start = TopicStore(engine(stack)), threading.Barrier(2)
 
+    def describe() -> str:
+        start.wait()
+        try:
+            return topics.apply(json_topic(unique), "ann")
+        except TopicInUse:
+            return "refused"
 
-def test_a_commit_without_lines_settles_nothing(topics: TopicStore, database: sa.Engine, unique: str) -> None:
-    committed(database, unique, 1, 0)  # that took up a task before any line came
-    assert topics.apply(json_topic(unique), "ann") == "created"
-    committed(database, unique, 2, 1)
-    with pytest.raises(TopicInUse, match="make a new topic"):
-        topics.apply(TopicSpec(name=unique), "ann")
+    with ThreadPoolExecutor() as pool:
+        described = pool.submit(describe)
+        start.wait()
+        read_as = topics.settle(unique)
+    assert topics.get(unique) == read_as
+    assert (read_as.format, described.result()) in [("json", "created"), ("combined", "refused")]
 
 
 def test_what_cannot_be_stored_is_refused_by_its_place(topics: TopicStore, unique: str) -> None:
@@ -85,8 +89,10 @@ def test_tasks_that_would_not_fit_are_named(topics: TopicStore, tasks: TaskStore
             "time": {"extract": {"field": "at"}, "format": "epoch_s"},
         }
     )
-    with pytest.raises(TasksRefused, match=f"task '{unique}' does not fit"):
+    with pytest.raises(TasksRefused, match=f"^/: task '{unique}' does not fit"):
         topics.apply(columns, "ann")
+    with pytest.raises(TasksRefused, match=f"^/1: task '{unique}' does not fit"):
+        topics.apply_all([json_topic(f"{unique}x"), columns], "ann")
     assert topics.get(unique) == TopicSpec(name=unique)
 
 

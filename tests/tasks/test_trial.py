@@ -14,6 +14,7 @@ from sluice.tasks.trial import MAX_LINES, TooManyLines, failure, trial
 from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 LOGS = TopicSpec()
+LIMITS = Limits()
 
 
 def test_a_line_that_is_counted_shows_every_step() -> None:
@@ -30,7 +31,7 @@ def test_a_line_that_is_counted_shows_every_step() -> None:
         metrics=["count", "sum"],
         period="5m",
     )
-    (found,) = trial(task, LOGS, [line(size="17")])
+    (found,) = trial(task, LOGS, [line(size="17")], LIMITS)
     assert (found.counted, found.why, found.dead) == (True, "", None)
     assert found.event_time == datetime(2015, 5, 17, 10, 5, 3, tzinfo=UTC)
     assert found.period_start == datetime(2015, 5, 17, 10, 5, tzinfo=UTC)
@@ -85,7 +86,7 @@ def test_a_value_over_the_limit_is_a_dead_letter() -> None:
 
 @pytest.mark.parametrize(("size", "number"), [("512", 512.0), ("1e3", 1000.0), ("-", None), ("abc", None)])
 def test_a_missing_measure_does_not_keep_a_line_from_being_counted(size: str, number: float | None) -> None:
-    (found,) = trial(spec(measure=BYTES, metrics=["sum"]), LOGS, [line(size=size)])
+    (found,) = trial(spec(measure=BYTES, metrics=["sum"]), LOGS, [line(size=size)], LIMITS)
     assert found.measure is not None
     assert (found.measure.text, found.measure.number, found.measure.missing) == (size, number, number is None)
     assert found.counted
@@ -94,7 +95,7 @@ def test_a_missing_measure_does_not_keep_a_line_from_being_counted(size: str, nu
 @pytest.mark.parametrize(("client", "missing"), [("10.0.0.7", False), ("-", True)])
 def test_a_text_measure(client: str, missing: bool) -> None:
     measure = {"delimiter": " ", "index": 0, "type": "text"}
-    (found,) = trial(spec(measure=measure, metrics=["unique"]), LOGS, [line(client=client)])
+    (found,) = trial(spec(measure=measure, metrics=["unique"]), LOGS, [line(client=client)], LIMITS)
     assert found.measure is not None
     assert (found.measure.text, found.measure.number, found.measure.missing) == (client, None, missing)
 
@@ -108,12 +109,12 @@ def test_named_fields_of_another_format() -> None:
         }
     )
     task = spec(topic="shop", dimensions=[{"name": "path", "extract": {"field": "request.path"}}])
-    (found,) = trial(task, topic, [b'{"at": "2015-05-17T10:05:03Z", "request": {"path": "/cart"}}'])
+    (found,) = trial(task, topic, [b'{"at": "2015-05-17T10:05:03Z", "request": {"path": "/cart"}}'], LIMITS)
     assert found.series == {"path": "/cart"}
 
 
 def test_bytes_that_are_no_text_are_shown_as_the_engine_reads_them() -> None:
-    found = trial(spec(), LOGS, [line().replace(b"curl", b"\xff\x00")])
+    found = trial(spec(), LOGS, [line().replace(b"curl", b"\xff\x00")], LIMITS)
     assert "\ufffd\x00" in found[0].line
     assert found[0].counted
 
@@ -130,24 +131,26 @@ def test_a_trial_counts_what_the_engine_counts() -> None:
     )
     lines = [line(status=status) for status in ("200", "304", "404", "500", "")] + [b"", b"[", b"[x] 200"]
     partials = count(records(lines), plan(task)).partials
-    assert sum(partials.column("lines").to_pylist()) == sum(each.counted for each in trial(task, LOGS, lines))
+    tried = trial(task, LOGS, lines, LIMITS)
+    assert sum(partials.column("lines").to_pylist()) == sum(each.counted for each in tried)
 
 
 def test_no_lines_and_too_many() -> None:
-    assert trial(spec(), LOGS, []) == []
+    assert trial(spec(), LOGS, [], LIMITS) == []
     with pytest.raises(TooManyLines, match="1001 lines, 1000 are allowed"):
-        trial(spec(), LOGS, [b""] * (MAX_LINES + 1))
+        trial(spec(), LOGS, [b""] * (MAX_LINES + 1), LIMITS)
 
 
 def test_a_task_that_would_be_set_aside_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     task = spec(measure=BYTES, metrics=["sum", "avg"])
-    assert failure(task, LOGS, [line(), b"", line(size="-")]) is None
-    assert failure(task, LOGS, []) is None
+    assert failure(task, LOGS, [line(), b"", line(size="-")], LIMITS) is None
+    assert failure(task, LOGS, [], LIMITS) is None
 
     def raises(*_: object) -> None:
         raise ZeroDivisionError("division by zero in geometric_mean.py")
 
     monkeypatch.setattr(type(metric("avg")), "results", raises)
-    assert failure(task, LOGS, [line()]) == "ZeroDivisionError: division by zero in geometric_mean.py"
+    why = "ZeroDivisionError: division by zero in geometric_mean.py"
+    assert failure(task, LOGS, [line()], LIMITS) == why
     several = [line(status="200"), line(status="404")]
     assert "series in one period" in str(failure(spec(), LOGS, several, Limits(series=1)))

@@ -193,8 +193,7 @@ class PartitionWriter:
         self._epoch += 1
         links = index.reconcile(self._database, self._claims, self.place)
         position = links[-1].next if links else 0
-        # A topic may be described until its first lines are archived: then this is asked once more.
-        self._format = self._described() if links else None
+        self._format = None  # a topic may be described until the first of its lines is read
         start, end = self._topics.bounds(self.place.topic, self.place.partition)
         self._same_topic()
         if end < position:
@@ -208,9 +207,6 @@ class PartitionWriter:
         self.progress.state, self.progress.message = "archiving", ""
         log.info("%s: archiving from offset %d on (%d files stand)", self.place, position, len(links))
         self._emit(Seek(self.place.partition, self._epoch, position))
-
-    def _described(self) -> TopicSpec:
-        return TopicStore(self._database).get(self.place.topic)
 
     def _record_loss(self, position: int, start: int) -> int:
         why = (
@@ -273,7 +269,7 @@ class PartitionWriter:
         if not self._buffer.records:
             return
         if self._format is None:
-            self._format = self._described()
+            self._format = TopicStore(self._database).settle(self.place.topic)
         made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
         self._until_published(made)
         self._moved(made.footer.next)

@@ -22,7 +22,6 @@ _FOREIGN = {
     ("requests.", "ConnectionError"): "a daemon does not answer",
     ("httpx", "ConnectError"): "a daemon does not answer",
     ("httpx", "ReadTimeout"): "a daemon did not answer in time",
-    ("hdfs.", "HdfsError"): "HDFS refused",
 }
 
 

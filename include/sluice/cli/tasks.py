@@ -49,7 +49,8 @@ def apply(file: File) -> None:
     with refusing(file):
         changes = _store().apply(specs, getpass.getuser())
     for change in changes:
-        typer.echo(f"{change.name}: {change.action} ({change.task_id}v{change.version})")
+        aside = "" if change.state == "active" else f", {change.state}: `sluice tasks resume {change.name}`"
+        typer.echo(f"{change.name}: {change.action} ({change.task_id}v{change.version}{aside})")
 
 
 @app.command("list")
@@ -111,10 +112,12 @@ def diff(file: File) -> None:
     with refusing(file):
         found = _store().diff(specs)
     for each in found:
-        typer.echo(f"{each.name}: {each.action}")
+        # The same SELECT may count otherwise: a team's metric that it names takes another measure now.
+        silent = f": {', '.join(each.fields)}" if each.fields and not each.text else ""
+        typer.echo(f"{each.name}: {each.action}{silent}")
         if each.text:
             typer.echo(each.text)
-    if any(each.text for each in found):
+    if any(each.action != "unchanged" for each in found):
         raise typer.Exit(DIFFERS)
 
 
@@ -138,10 +141,19 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Stop counting a task. Its results stay; a new task of that name starts from nothing."""
-    task = _store().get(name)
+    from sluice.tasks.topics import DEFAULT_TOPIC
+
+    store = _store()
+    task = store.get(name)
+    if task.topic != DEFAULT_TOPIC and len(store.list(task.topic)) == 1:
+        typer.echo(
+            f"{name} is the last task on topic {task.topic}, which is not archived and computed without one: "
+            "days that no night has computed stay online alone. To have them, pause it, and delete it later.",
+            err=True,
+        )
     if not yes:
         typer.confirm(f"Stop counting {name} ({task.label})?", abort=True)
-    _store().delete(name, getpass.getuser())
+    store.delete(name, getpass.getuser())
     typer.echo(f"{name}: deleted ({task.label})")
 
 

@@ -12,7 +12,8 @@ import typer
 
 from sluice.cli.documents import read_bytes, refusing
 from sluice.cli.format import plain
-from sluice.tasks import TaskSpec
+from sluice.settings import get_settings
+from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.trial import LineTrial, MeasureStep, failure, trial
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ def print_trials(
 
     Raises FileRefused, TopicMissing, TooManyLines.
     """
-    given = None if lines is None else _split(read_bytes(lines))
+    given, limits = None if lines is None else _split(read_bytes(lines)), get_settings().limits
     found: list[tuple[str, list[LineTrial], str | None]] = []
-    for spec in specs:
+    for number, spec in enumerate(specs):
         with refusing(file or Path(spec.name)):
-            resolved, topic = store.resolved(spec)
+            try:
+                resolved, topic = store.resolved(spec)
+            except TasksRefused as refused:
+                raise refused.under(f"/{number}" if file else "") from None
         some = _newest(spec.topic, sample) if given is None else given
-        found.append((spec.name, trial(resolved, topic, some), failure(resolved, topic, some)))
+        tried = trial(resolved, topic, some, limits)
+        found.append((spec.name, tried, failure(resolved, topic, some, limits)))
     if as_json:
         document = [
             {"task": name, "error": error, "lines": [plain(asdict(each)) for each in tried]}
@@ -106,7 +111,6 @@ def _quoted(value: Any) -> str:
 
 
 def _newest(topic: str, count: int) -> list[bytes]:
-    from sluice.settings import get_settings
     from sluice.transmission.sample import sample
 
     return sample(get_settings(), topic, count)

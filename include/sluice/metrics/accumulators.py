@@ -116,10 +116,16 @@ class Sum(Accumulator):
             return {"isum": pa.array(isum), "fractions": pa.nulls(size, pa.binary())}
         from sluice.metrics.kernels import exact
 
-        data, bounds, sound = exact.add_up(floats, owners, *words(rows, "fractions"), groups, size)
+        # Of all groups of all tasks few may have fractions, and each that takes part costs its digits.
+        data, bounds = words(rows, "fractions")
+        there = np.zeros(size, np.bool_)
+        there[owners] = True
+        there[groups[np.diff(bounds) > 0]] = True
+        dense = np.cumsum(there) - 1
+        sums, ends, sound = exact.add_up(floats, dense[owners], data, bounds, dense[groups], int(there.sum()))
         if not sound:
             raise Damaged("fractions")
-        return {"isum": pa.array(isum), "fractions": binary(data, bounds)}
+        return {"isum": pa.array(isum), "fractions": binary(sums, np.append(0, ends[dense + 1]))}
 
 
 class _Extreme(Accumulator):

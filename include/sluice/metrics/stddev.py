@@ -49,22 +49,21 @@ def _combined(
     groups: Ints, size: int, counts: Ints, means: Floats, rest: tuple[Floats, Floats] | None = None
 ) -> dict[str, pa.Array]:
     """States merged, or without a `rest` (low and m2) single measures; null where a group has none."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        n = np.bincount(groups, weights=counts, minlength=size)
-        origin = np.zeros(size)
-        origin[groups] = means  # some one of the group's
-        distances = means - origin[groups]
-        if rest is not None:
-            distances += rest[0]
-        shift = np.bincount(groups, weights=counts * distances, minlength=size) / np.maximum(n, 1)
-        distances -= shift[groups]
-        squares = counts * distances * distances
-        if rest is not None:
-            squares += rest[1]
-        total = np.bincount(groups, weights=squares, minlength=size).astype(np.float64)  # ints of none
-        mean = origin + shift
-        back = mean - origin
-        low = (origin - (mean - back)) + (shift - back)  # Knuth's two-sum: exact
+    n = np.bincount(groups, weights=counts, minlength=size)
+    origin = np.zeros(size)
+    origin[groups] = means  # some one of the group's
+    distances = means - origin[groups]
+    if rest is not None:
+        distances += rest[0]
+    shift = np.bincount(groups, weights=counts * distances, minlength=size) / np.maximum(n, 1)
+    distances -= shift[groups]
+    squares = counts * distances * distances
+    if rest is not None:
+        squares += rest[1]
+    total = np.bincount(groups, weights=squares, minlength=size).astype(np.float64)  # ints of none
+    mean = origin + shift
+    back = mean - origin
+    low = (origin - (mean - back)) + (shift - back)  # Knuth's two-sum: exact
     none = n == 0
     return {
         "moment_n": pa.array(n.astype(np.int64), mask=none),
@@ -84,8 +83,7 @@ class Stddev(Metric):
     tolerance = 1e-9
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure, or where squares exceed what a float holds."""
+        """No value for a series without a single measure."""
         n = columns["moment_n"].fill_null(0).to_numpy(zero_copy_only=False)
         m2 = np.asarray(columns["moment_m2"].fill_null(np.nan), np.float64)
-        values = np.sqrt(m2 / np.maximum(n, 1))
-        return Results(np.where(np.isfinite(values), values, np.nan))
+        return Results(np.sqrt(m2 / np.maximum(n, 1)))

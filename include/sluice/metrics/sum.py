@@ -11,7 +11,7 @@ from sluice.metrics.typing import Floats, Ints
 
 
 def total(columns: Columns) -> Floats:
-    """The sum as a float, fractions included: rounded once, so alike whatever came in which batch."""
+    """The sum as a float, fractions included: alike whatever came in which batch."""
     integers: Ints = columns["isum"].fill_null(0).to_numpy(zero_copy_only=False)
     fractions = columns["fractions"]
     if fractions.null_count == len(fractions):

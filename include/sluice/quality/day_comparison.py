@@ -58,7 +58,8 @@ class DayComparison:
 def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
 
-    A version that the batch layer could not count on a day is left out of it: an alert says so.
+    A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
+    its periods that touch that day wait for it.
     """
     versions = task_versions(book.engine, day.topic, day.day)
     failed = uncounted(book.engine, day.topic)
@@ -69,9 +70,10 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
         for task in () if versions.dropped else versions.tasks:
             touching = Periods.of(day.day, task.spec.span)
             lacking = failed.get((task.task_id, task.version), set())
-            if lacking & {day.day, *(each for period in touching.crossing for each in period.days)}:
+            if day.day in lacking:
                 continue
-            settled = _settled(book, touching.crossing, day.day)
+            whole = tuple(period for period in touching.crossing if lacking.isdisjoint(period.days))
+            settled = _settled(book, whole, day.day)
             comparison = _compare(*stores, task, Periods(touching.inside, settled))
             while comparison.differing and (still := _settled(book, settled, day.day)) != settled:
                 # A line of another day came while this was read: that period waits for the other day's turn.

@@ -170,7 +170,7 @@ def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def _read(column: Sequence[str | None], kind: pa.DataType) -> pa.Array:
-    """Accumulators as Hive has them, in base 64: a sketch's bytes, or 8 little-endian bytes of a number."""
+    """Accumulators as Hive has them, in base 64: bytes of their own, or 8 little-endian ones of a number."""
     stored = [None if text is None else b64decode(text) for text in column]
     if pa.types.is_binary(kind):
         return pa.array(stored, kind)

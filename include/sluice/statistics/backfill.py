@@ -2,7 +2,7 @@
 
 The version's *boundary* is where its first commit began, offsets by partition. The backfill owns the lines
 below it, the speed layer those from there on, and no line has both owners. A double has one too: the copy
-with the smaller offset is the one that counts, here (`day_job.unique`) as in the speed layer (its ledger).
+that came first is the one that counts, here (`day_job.unique`) as in the speed layer (its ledger).
 What lies below the boundary never changes, so a day filled twice is filled with the same. For each day
 
 1. the archive's records of that day below the boundary are counted by the engine, with this version alone,

@@ -1,7 +1,7 @@
 """The batch layer: one day of event time out of the archive into Hive's `logs` and `task_results`.
 
 1. The cut is fixed: the archive's positions now. Task versions are read after it.
-2. The files that hold lines of the day are read once; doubles go, the first offset of an identity stays;
+2. The files that hold lines of the day are read once; doubles go, the copy that came first stays;
    what is left is written as the day's lines.
 3. Those lines, read back (of `logs` the tasks need three columns of eighteen), are counted by the same code
    as in the speed layer, each task version over just the offsets it was valid for, and those that it was
@@ -59,9 +59,14 @@ def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date
         return [batch.compute(DayOf(topic, day)) for day in days]
 
 
-def days_to_compute(settings: Settings, topic: str, day: date, *, marked: bool) -> list[date]:
-    """The run's own day and, if wanted, those that were marked since they were computed."""
-    others = Days(engine(settings), topic).marked() if marked else []
+def days_to_compute(
+    settings: Settings, topic: str, day: date, *, marked: bool, missed: bool = False
+) -> list[date]:
+    """The run's own day and, if wanted, those that were marked since they were computed, and those that no
+    night computed.
+    """
+    book = Days(engine(settings), topic)
+    others = [*(book.marked() if marked else ()), *(book.missed() if missed else ())]
     return [day, *(other for other in others if other != day)]
 
 

@@ -169,9 +169,9 @@ class MicroBatch:
             for task in patiently(partial(self._tasks.active, self.topic), self._log.patience)
         }
         self._known |= tasks
+        if self._format is None:  # a topic may be described until the first of its lines is read
+            self._format = patiently(partial(self._topics.settle, self.topic), self._log.patience)
         described = patiently(partial(self._topics.get, self.topic), self._log.patience)
-        if self._format is None:  # a topic may be described until its first lines count
-            self._format = described
         if self._groupings is None:
             self._groupings = Groupings(self._settings.speed.workers or slots(lines))
         routes = partial(
@@ -189,7 +189,14 @@ class MicroBatch:
         pointers = self._state.write(seq, self.token, changes.blocks)
         clock.lap("blocks")
         commit = self._commit(seq, end, tasks, found, ledger)
-        self._log.append(replace(commit, blocks=pointers, dropped=[block.row for block in changes.removed]))
+        self._log.append(
+            replace(
+                commit,
+                blocks=pointers,
+                dropped=[block.row for block in changes.removed],
+                built_on=self._state.built_on(changes.blocks, changes.removed),
+            )
+        )
         self._committed(commit, changes, ledger)
         self._state.committed(pointers, changes.blocks, changes.removed)
         clock.lap("commit")

@@ -18,8 +18,8 @@ and not others, which expire alone, and a block of state could expire under a po
 
 Everything may be repeated, and a run that died is: what is left to drop is found anew each time. Results go
 before the state that names them, pointers before the blocks, so nothing points to what is not there; dying
-between the two leaves columns that nobody reads. A batch that was about to use a block that goes fails, and
-starts again without it.
+between the two leaves columns that nobody reads. A batch that was built on a block that went cannot commit
+(`BlocksGone`): the speed layer starts again without it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class TopicRetention:
             kept = {each.day for each in self._book.last_lines()} - expired
             starts = [start for start in periods if gone(start, task.spec.span.end(start), kept)]
             for begin in range(0, len(starts), PERIODS):
-                some = self._drop_periods(task, starts[begin : begin + PERIODS])
+                some = self._drop_periods(task, starts[begin : begin + PERIODS], floor)
                 results, blocks = results + some[0], blocks + some[1]
         return new, results, blocks, self._drop_partitions(expired)
 
@@ -136,11 +136,15 @@ class TopicRetention:
         with self._days.locked(day):  # not while it is computed or compared
             return bool(self._book.mark_dropped([day]))
 
-    def _drop_periods(self, task: ActiveTask, starts: Sequence[int]) -> tuple[int, int]:
-        """Drop these periods of a version; how many results and blocks."""
+    def _drop_periods(self, task: ActiveTask, starts: Sequence[int], floor: Floor) -> tuple[int, int]:
+        """Drop these periods of a version; how many results and blocks.
+
+        A block of a younger commit has a line that came while this runs, for a day that was expired before.
+        """
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
-        for some in portions(self._log.pointers(periods)):
+        old = [each for each in self._log.pointers(periods) if each.seq <= floor.seq]
+        for some in portions(old):
             found = self._hbase.get(STATE, [each.row.encode() for each in some], [STATE_FAMILY])
             there = {each: found.get(each.row.encode(), {}) for each in some}
             data = {BlockId.parse(p.row): cells[p.column] for p, cells in there.items() if p.column in cells}

@@ -1,7 +1,7 @@
 """The Spark session of both layers: one machine by default, any master by a setting.
 
-On a master other than ``local`` the executors get this package as a zip; they need Python 3.11 with pyarrow
-and numpy, at the driver's own path or where ``PYSPARK_PYTHON`` says.
+On a master other than ``local`` the executors get this package as a zip; they need Python 3.11 with the
+packages of requirements.txt, at the driver's own path or where ``PYSPARK_PYTHON`` says.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from sluice.metrics.registry import TEAM
 from sluice.metrics.team import SHIPPED
-from sluice.settings import ROOT, Settings
+from sluice.settings import Settings
+from sluice.stack.java import LIB
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: The connector between Spark and Kafka, resolved from stack/poms/spark.
-KAFKA_JARS = ROOT / "var" / "lib" / "spark"
+KAFKA_JARS = LIB / "spark"
 # Lines may have up to 16 MiB each: a batch for Python is bounded by bytes as well as by lines.
 ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20

@@ -74,6 +74,11 @@ class State:
             found[block] = self._blocks[pointer.row]
         return found
 
+    def built_on(self, blocks: Iterable[BlockId], dropped: Iterable[BlockId]) -> list[str]:
+        """The rows that these blocks, and those that go, continue: committed ones, as far as known here."""
+        found = ((block.period, block.row) for block in (*blocks, *dropped))
+        return [row for period, row in found if row in self._pointers[period]]
+
     def write(self, seq: int, token: str, blocks: Mapping[BlockId, bytes]) -> list[Pointer]:
         """Add the blocks' new columns to HBase; the pointers that a commit makes true."""
         name = column(seq, token)

@@ -43,6 +43,16 @@ class FencedOut(RuntimeError):
         )
 
 
+class BlocksGone(RuntimeError):
+    """Retention dropped blocks that a batch had read before: what it made of them must not count."""
+
+    def __init__(self, topic: str, rows: Sequence[str]) -> None:
+        super().__init__(
+            f"topic {topic!r}: retention dropped {len(rows)} blocks that this batch was built on, such as "
+            f"{rows[0]}: it counts anew at the next start"
+        )
+
+
 @dataclass(frozen=True)
 class Head:
     """The newest commit of a topic."""
@@ -120,6 +130,7 @@ class Commit:
     counts: Mapping[str, int]
     blocks: Sequence[Pointer] = ()
     dropped: Sequence[str] = ()  # rows of `state` that a wider layout replaced
+    built_on: Sequence[str] = ()  # those that `blocks` continue, or that are dropped: they have to stand
     ledger: Sequence[LedgerRow] = ()
     opened: Sequence[Version] = ()
     closed: Sequence[Version] = ()
@@ -150,7 +161,7 @@ class CommitLog:
     def append(self, commit: Commit) -> None:
         """Make the batch true, exactly once: a COMMIT whose answer got lost is looked up, not guessed.
 
-        Raises `FencedOut` when another writer has this sequence number.
+        Raises `FencedOut` when another writer has this sequence number, `BlocksGone`.
         """
 
         def attempt() -> None:
@@ -272,6 +283,10 @@ class CommitLog:
 
     def _write_blocks(self, connection: sa.Connection, commit: Commit) -> None:
         t = schema.state_blocks
+        for some in _parts(commit.built_on):
+            query = sa.select(t.c.row).where(t.c.topic == self.topic, t.c.row.in_(some)).with_for_update()
+            if gone := sorted(set(some).difference(connection.scalars(query))):
+                raise BlocksGone(self.topic, gone)
         for some in _parts(commit.dropped):
             connection.execute(sa.delete(t).where(t.c.topic == self.topic, t.c.row.in_(some)))
         self._upsert(connection, t, [asdict(pointer) for pointer in commit.blocks])

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -27,6 +27,8 @@ from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
 
+#: How far back a night looks for days that none computed.
+LOOK_BACK = timedelta(days=31)
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
 
@@ -131,6 +133,26 @@ class Days:
     def marked(self) -> list[date]:
         """The days that must be computed again, in order."""
         return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
+
+    def missed(self) -> list[date]:
+        """The days before today, of the last `LOOK_BACK`, that have lines and were never computed, in order.
+
+        Their lines came after their night, or no night was run. Older ones wait for a backfill: whoever loads
+        the logs of years does not want to have them all tonight.
+        """
+        lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
+        today = datetime.now(UTC).date()
+        computed = sa.select(days.day).where(days.topic == self.topic)
+        gone = sa.select(dropped.day).where(dropped.topic == self.topic)
+        query = (
+            sa.select(lines.day)
+            .distinct()
+            .where(lines.topic == self.topic, lines.lines > 0)
+            .where(lines.day >= today - LOOK_BACK, lines.day < today)
+            .where(lines.day.not_in(computed), lines.day.not_in(gone))
+            .order_by(lines.day)
+        )
+        return [row.day for row in self._rows(query)]
 
     def superseded(self, day: Day) -> str | None:
         """Why this computation is no longer the whole truth, or None while it is."""

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from typing import Any, TypeVar
 
 import happybase
@@ -37,6 +36,8 @@ ONLINE_ERROR = b"r:oe"
 FINAL_ERROR = b"r:fe"
 
 BATCH_ROWS = 5_000
+# Of a scan: how large rows are is known after the first page.
+FIRST_PAGE = 500
 # Thrift frames are built in memory on both sides; a block of state has up to 256 KiB.
 BATCH_BYTES = 8 << 20
 SOCKET_MS = 30_000
@@ -130,9 +131,9 @@ class HBase:
         if prefix is not None:
             start, stop = prefix, after_prefix(prefix)
         wanted = None if columns is None else list(columns)
-        left = limit
+        left, most = limit, FIRST_PAGE
         while left is None or left > 0:
-            size = BATCH_ROWS if left is None else min(left, BATCH_ROWS)
+            size = most if left is None else min(left, most)
             page = self._retry(
                 partial(
                     _page,
@@ -147,19 +148,20 @@ class HBase:
             yield from page
             if len(page) < size:
                 return
+            most = min(BATCH_ROWS, max(1, BATCH_BYTES * size // sum(_size(*each) for each in page)))
             start = page[-1][0] + b"\0"
             left = None if left is None else left - len(page)
 
     def delete(self, table: str, rows: Iterable[tuple[bytes, Sequence[bytes]]]) -> int:
         """Delete the named columns (or whole families) of rows, in batches; how many rows."""
         deleted = 0
-        iterator = iter(rows)
-        while chunk := list(islice(iterator, BATCH_ROWS)):
+        for some in _chunks((row, dict.fromkeys(columns, b"")) for row, columns in rows):
+            chunk = [(row, [*columns]) for row, columns in some]
 
-            def send(connection: Any, chunk: list[tuple[bytes, Sequence[bytes]]] = chunk) -> None:
+            def send(connection: Any, chunk: list[tuple[bytes, list[bytes]]] = chunk) -> None:
                 batch = connection.table(table).batch()
                 for row, columns in chunk:
-                    batch.delete(row, columns=list(columns))
+                    batch.delete(row, columns=columns)
                 batch.send()
 
             self._retry(send)
@@ -290,12 +292,16 @@ def _page(
     return list(scanner)
 
 
+def _size(row: bytes, cells: Cells) -> int:
+    return len(row) + sum(len(column) + len(value) for column, value in cells.items())
+
+
 def _chunks(rows: Iterable[tuple[bytes, Cells]]) -> Iterator[list[tuple[bytes, Cells]]]:
     chunk: list[tuple[bytes, Cells]] = []
     size = 0
     for row, cells in rows:
         chunk.append((row, cells))
-        size += sum(map(len, cells.values()))
+        size += _size(row, cells)
         if len(chunk) >= BATCH_ROWS or size >= BATCH_BYTES:
             yield chunk
             chunk, size = [], 0

@@ -24,7 +24,6 @@ MAX_DELAY_SECONDS = 2.0
 CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0
 HTTP_ERROR = 400
-HTTP_REDIRECT = 307
 
 # What no retry can mend. Everything else (SafeModeException, RetriableException, StandbyException, the plain
 # IOException of a write that finds no DataNode, ...) passes when the daemon is back.

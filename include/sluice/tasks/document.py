@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Annotated, Any
 
 import yaml
@@ -10,8 +10,7 @@ from pydantic import AfterValidator, StringConstraints, ValidationError
 
 from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.model import Model, Name
-from sluice.tasks.period import UTC
-from sluice.tasks.problem import Problem, TasksRefused, explain
+from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.spec import MAX_SQL, TaskSpec
 from sluice.tasks.zones import check_zone
 
@@ -50,6 +49,11 @@ class _Loader(yaml.SafeLoader):
         return yaml.composer.ComposerError(None, None, why, event.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        if not isinstance(node, yaml.MappingNode):  # a list with the tag !!map, which `super` refuses
+            return super().construct_mapping(node, deep)
+        for key, _ in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                raise self._refused(key, "<< merges mappings, which is not taken here: write the keys out")
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:
@@ -81,24 +85,33 @@ def parse_tasks(text: str) -> list[TaskSpec]:
 
 def parse_documents(documents: list[Any]) -> list[TaskSpec]:
     """The specs of already parsed documents (YAML or JSON)."""
-    specs: list[TaskSpec] = []
+    specs: dict[int, TaskSpec] = {}
     problems: list[Problem] = []
     for number, document in enumerate(documents):
         try:
-            specs.append(_spec(document, f"/{number}"))
+            specs[number] = _spec(document, f"/{number}")
         except TasksRefused as refused:
             problems += refused.problems
         except ValidationError as error:
             problems += explain(error, f"/{number}")
-    names = [s.name for s in specs]
-    problems += [
-        Problem(f"/{n}/name", f"{name!r} is the name of two tasks here: give each its own")
-        for n, name in enumerate(names)
-        if name in names[:n]
-    ]
+    problems += named_twice({number: spec.name for number, spec in specs.items()}, "tasks")
+    for number, spec in specs.items():
+        problems += [Problem(f"/{number}{each.pointer}", each.message) for each in _ambiguous(spec)]
     if problems:
         raise TasksRefused(problems)
-    return specs
+    return [*specs.values()]
+
+
+def _ambiguous(spec: TaskSpec) -> Iterator[Problem]:
+    """Dimensions whose column in the results would be called as another one."""
+    taken = {"period", *spec.metrics, *(f"{name}_error" for name in spec.metrics)}
+    for number, dimension in enumerate(spec.dimensions):
+        if dimension.name in taken:
+            pointer, remedy = f"/dimensions/{number}/name", "call it otherwise"
+            if spec.sql is not None:
+                pointer, remedy = "/sql", f"select it AS something else, e.g. AS {dimension.name[:58]}_value"
+            reason = f"dimension {dimension.name!r} is called like another column of the results: {remedy}"
+            yield Problem(pointer, reason)
 
 
 class _SqlTask(Model):
@@ -108,7 +121,7 @@ class _SqlTask(Model):
 
     name: Name
     sql: Annotated[str, StringConstraints(max_length=MAX_SQL)]
-    timezone: Annotated[str, AfterValidator(check_zone)] = UTC
+    timezone: Annotated[str, AfterValidator(check_zone)] | None = None
     grouping: GroupingSpec | None = None
 
 

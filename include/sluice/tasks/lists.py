@@ -234,7 +234,8 @@ def _advance(connection: sa.Connection, changed: Pins, user: str) -> dict[str, l
         why = ", ".join(f"list {name} version {version}" for name, version in own.items())
         version = versions.advance(connection, task, task.spec, {**task.sets, **own}, by=user, why=why)
         for name in own:
-            made.setdefault(name, []).append(Change(task.name, "changed", task.task_id, version))
+            state = versions.state(task.enabled)
+            made.setdefault(name, []).append(Change(task.name, "changed", task.task_id, version, state))
     return made
 
 

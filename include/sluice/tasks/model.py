@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]*$", max_length=64)]
+NAME = "^[a-z][a-z0-9_-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
 
 
 def _no_internal_topic(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,22 @@ class TasksRefused(ValueError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(p) for p in self.problems))
+
+    def under(self, prefix: str) -> TasksRefused:
+        """The same, where the document stands at `prefix` in a larger one."""
+        return TasksRefused(Problem(f"{prefix}{p.pointer}", p.message) for p in self.problems)
+
+
+def named_twice(names: Mapping[int, str], what: str) -> list[Problem]:
+    """A problem for each document of a list whose name an earlier one has; `names` by place in the list."""
+    seen: set[str] = set()
+    problems = []
+    for number, name in names.items():
+        if name in seen:
+            reason = f"{name!r} is the name of two {what} here: give each its own"
+            problems.append(Problem(f"/{number}/name", reason))
+        seen.add(name)
+    return problems
 
 
 _REMEDIES = {

@@ -154,8 +154,9 @@ class TaskSpec(Model):
         return frozenset(f.set for f in filters if f is not None and f.set is not None)
 
     def counts_as(self, other: Self) -> bool:
-        """Whether both count the same, by whatever grouping: then they are one version."""
-        return self.model_copy(update={"grouping": None}) == other.model_copy(update={"grouping": None})
+        """Whether both count the same, however grouped and however written: then they are one version."""
+        apart = {"grouping": None, "sql": None}
+        return self.model_copy(update=apart) == other.model_copy(update=apart)
 
     def with_sets(self, lists: Mapping[str, tuple[str, ...]]) -> Self:
         """The task with the values of the lists in place of their names, as the engine takes it."""

@@ -1,10 +1,10 @@
 """The tasks that are counted, with every version that ever was, in PostgreSQL.
 
 A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. (How a
-version's lines are grouped is no part of what it counts, and may change.) Deleting
-a task ends its newest version; its rows stay, for its results carry its id. A task that is paused, or was set
-aside because it failed, is not counted until somebody resumes it: the same version then counts on, over a new
-range of offsets.
+version's lines are grouped, and how its SELECT is laid out, is no part of what it counts, and may change.)
+Deleting a task ends its newest version; its rows stay, for its results carry its id. A task that is paused,
+or was set aside because it failed, is not counted until somebody resumes it: the same version then counts on,
+over a new range of offsets.
 """
 
 from __future__ import annotations
@@ -68,10 +68,14 @@ class TaskStore:
             return found
 
     def resolved(self, spec: TaskSpec) -> tuple[TaskSpec, TopicSpec]:
-        """A spec as the engine would take it, and its topic's format; refuses what `apply` would refuse."""
+        """A spec as the engine would take it, and its topic's format; refuses what `apply` would refuse, with
+        pointers into the spec.
+        """
         with self._engine.connect() as connection:
-            pins = _check(connection, [spec])
-            (task,) = versions.with_lists(connection, [((0, 0), spec, pins[0])])
+            pins, problems = _checked(connection, spec)
+            if problems:
+                raise TasksRefused(problems)
+            (task,) = versions.with_lists(connection, [((0, 0), spec, pins)])
             return task.spec, topic_spec(connection, spec.topic)
 
     def list(self, topic: str | None = None) -> list[Task]:
@@ -209,15 +213,15 @@ class TaskStore:
             task_id = connection.execute(insert.returning(_tasks.c.id)).scalar_one()
             versions.add_version(connection, (task_id, 1), spec, pins, user)
             versions.record(connection, (task_id, 1), "created", user)
-            return Change(spec.name, "created", task_id, 1)
+            return Change(spec.name, "created", task_id, 1, "active")
         if task.spec == spec:
-            return Change(spec.name, "unchanged", task.task_id, task.version)
-        if spec.counts_as(task.spec):
-            versions.regroup(connection, task, spec, by=user)
-            return Change(spec.name, "changed", task.task_id, task.version)
+            return Change(spec.name, "unchanged", task.task_id, task.version, task.state)
         why = ", ".join(changed_fields(task.spec, spec))
+        if spec.counts_as(task.spec):
+            versions.rewrite(connection, task, spec, by=user, why=why)
+            return Change(spec.name, "changed", task.task_id, task.version, task.state)
         version = versions.advance(connection, task, spec, pins, by=user, why=why)
-        return Change(spec.name, "changed", task.task_id, version)
+        return Change(spec.name, "changed", task.task_id, version, versions.state(task.enabled))
 
 
 def _find(connection: sa.Connection, name: str) -> Task | None:
@@ -234,17 +238,19 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
     problems: list[Problem] = []
     pins = []
     for number, spec in enumerate(specs):
-        own, missing = pins_of(connection, spec)
+        own, found = _checked(connection, spec)
         pins.append(own)
-        found = [
-            *missing,
-            *check_task(spec, topic_spec(connection, spec.topic)),
-            *unstorable(spec.document()),
-        ]
         problems += [Problem(f"/{number}{problem.pointer}", problem.message) for problem in found]
     if problems:
         raise TasksRefused(problems)
     return pins
+
+
+def _checked(connection: sa.Connection, spec: TaskSpec) -> tuple[versions.Pins, list[Problem]]:
+    """The versions of the value lists that a spec names, and what does not fit."""
+    pins, missing = pins_of(connection, spec)
+    fits = check_task(spec, topic_spec(connection, spec.topic))
+    return pins, [*missing, *fits, *unstorable(spec.document())]
 
 
 def _grouping(spec: TaskSpec) -> object:

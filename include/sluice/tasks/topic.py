@@ -40,6 +40,8 @@ COMBINED_FIELDS = (
     "referer",
     "agent",
 )
+#: What SQL calls the whole line; a JSON field of that name is reached as "/line".
+LINE = "line"
 #: Ways to write a time that are known by name; anything else is a pattern.
 NAMED_TIMES = ("apache", "iso8601", "epoch_s", "epoch_ms")
 #: The directives that a pattern may have, with what Python, Rust and Arrow agree on.
@@ -132,6 +134,8 @@ class TopicSpec(Model):
                 "drop them, or change the format"
             )
         for name in self.columns:
+            if name == LINE:
+                raise ValueError(f"a column called {LINE!r}, as SQL calls the whole line: call it otherwise")
             if self.columns.count(name) > 1:
                 raise ValueError(f"two columns are called {name!r}: give each its own name")
         if self.time is None and self.format != "combined":

@@ -1,7 +1,8 @@
 """What the lines of each topic look like, as users told it.
 
-Both layers must parse the same lines alike, so a topic's format is settled by its first line: after that a
-different one needs a new topic. How its lines are grouped may change at any time.
+Both layers must parse the same lines alike, so a topic's format is settled by whoever is about to read its
+first line (`TopicStore.settle`): after that a different one needs a new topic. How its lines are grouped may
+change at any time.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pydantic import ValidationError
 from sluice.storage import schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
-from sluice.tasks.problem import Problem, TasksRefused, explain
+from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.storable import unstorable
 from sluice.tasks.topic import TopicSpec, check_task
 
 log = logging.getLogger(__name__)
 
-_topics = schema.topics
+_topics, _settled = schema.topics, schema.settled_topics
 #: The topic that a new platform collects into.
 DEFAULT_TOPIC = "logs"
 #: How soon those who follow the topics see a new one.
@@ -61,19 +62,27 @@ class TopicStore:
         with self._engine.connect() as connection:
             return topic_spec(connection, name)
 
+    def settle(self, name: str) -> TopicSpec:
+        """The topic's format, which stays from now on: who asks is about to read its lines by it."""
+        with versions.writing(self._engine) as connection:
+            if not _is_settled(connection, name):
+                connection.execute(sa.insert(_settled).values(topic=name))
+            return topic_spec(connection, name)
+
     def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
         """Settle what the topic's lines look like.
 
         Raises `TopicInUse` when it has lines of another format, `TasksRefused` when a task does not fit.
         """
-        return self.apply_all([spec], user)[0]
+        with versions.writing(self._engine) as connection:
+            return self._apply(connection, spec, user)
 
     def apply_all(
         self, specs: Sequence[TopicSpec], user: str
     ) -> Sequence[Literal["created", "changed", "unchanged"]]:
-        """All of the specs or none."""
+        """All of the specs or none; the pointers of `TasksRefused` are into the list."""
         with versions.writing(self._engine) as connection:
-            return [self._apply(connection, spec, user) for spec in specs]
+            return [self._numbered(connection, n, spec, user) for n, spec in enumerate(specs)]
 
     def list(self) -> list[Topic]:
         """The topics that somebody described or that a task reads, by name."""
@@ -109,6 +118,14 @@ class TopicStore:
             log.warning("cannot ask PostgreSQL for new topics: %s", error)
             return list(known) or [DEFAULT_TOPIC]
 
+    def _numbered(
+        self, connection: sa.Connection, number: int, spec: TopicSpec, user: str
+    ) -> Literal["created", "changed", "unchanged"]:
+        try:
+            return self._apply(connection, spec, user)
+        except TasksRefused as refused:
+            raise refused.under(f"/{number}") from None
+
     def _apply(
         self, connection: sa.Connection, spec: TopicSpec, user: str
     ) -> Literal["created", "changed", "unchanged"]:
@@ -117,7 +134,7 @@ class TopicStore:
         if before == spec and row is not None:
             return "unchanged"
         if not spec.reads_as(before):
-            if _has_lines(connection, spec.name):
+            if _is_settled(connection, spec.name):
                 raise TopicInUse(spec.name)
             _check_tasks(connection, spec)
         document = spec.model_dump(mode="json", exclude_none=True)
@@ -139,16 +156,17 @@ def parse_topics(text: str) -> list[TopicSpec]:
     documents = read_yaml(text)
     if not isinstance(documents, list) or not documents:
         raise TasksRefused([Problem("", 'a list of topics is expected: start each with "- name: ..."')])
-    specs: list[TopicSpec] = []
+    specs: dict[int, TopicSpec] = {}
     problems: list[Problem] = []
     for number, document in enumerate(documents):
         try:
-            specs.append(TopicSpec.model_validate(document))
+            specs[number] = TopicSpec.model_validate(document)
         except ValidationError as error:
             problems += explain(error, f"/{number}")
+    problems += named_twice({number: spec.name for number, spec in specs.items()}, "topics")
     if problems:
         raise TasksRefused(problems)
-    return specs
+    return [*specs.values()]
 
 
 def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
@@ -158,14 +176,10 @@ def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
     return TopicSpec(name=name) if document is None else TopicSpec.model_validate(document)
 
 
-def _has_lines(connection: sa.Connection, name: str) -> bool:
-    """Whether either layer has read any: a commit that only took up a task ends where the topic begins."""
-    commits, files = schema.commits.c, schema.archive_files.c
-    newest = sa.select(commits.end).where(commits.topic == name).order_by(commits.seq.desc()).limit(1)
-    if any((connection.execute(newest).scalar_one_or_none() or {}).values()):
-        return True
-    archived = sa.select(sa.literal(1)).where(files.topic == name).limit(1)
-    return connection.execute(archived).first() is not None
+def _is_settled(connection: sa.Connection, name: str) -> bool:
+    """Whether either layer has begun to read its lines."""
+    query = sa.select(_settled.c.topic).where(_settled.c.topic == name)
+    return connection.execute(query).first() is not None
 
 
 def _check_tasks(connection: sa.Connection, spec: TopicSpec) -> None:

@@ -78,9 +78,7 @@ class LineTrial:
     series: Mapping[str, str] | None  # the values of the dimensions; None if it is not counted
 
 
-def trial(
-    spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits | None = None
-) -> list[LineTrial]:
+def trial(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits) -> list[LineTrial]:
     """Run the task on the lines, one answer a line. `spec` has the values of its lists in place.
 
     Raises `TooManyLines`.
@@ -89,12 +87,10 @@ def trial(
         raise TooManyLines(len(lines))
     if not lines:
         return []
-    return _Trial(spec, topic, list(lines), limits or Limits()).run()
+    return _Trial(spec, topic, list(lines), limits).run()
 
 
-def failure(
-    spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits | None = None
-) -> str | None:
+def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits) -> str | None:
     """Why the task would be set aside on these lines (a team's metric raises, say); None if it would not."""
     task, size = ActiveTask(0, 1, spec), len(lines)
     columns = {
@@ -108,7 +104,7 @@ def failure(
     }
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
     try:
-        found = count(records, Plan.of([task], limits or Limits(), topic))
+        found = count(records, Plan.of([task], limits, topic))
         results(merge(found.partials), {(0, 1): task})
     except CAUGHT as error:
         return reason(error)

@@ -1,7 +1,8 @@
 """Tasks and their versions as rows of PostgreSQL: what the stores of tasks and of value lists share.
 
 A change never edits a version: it adds one. Which values a filter's list had is part of the version (`sets`),
-so a version means the same for ever. Only how its lines are grouped may change, for no result depends on it.
+so a version means the same for ever. Only how its lines are grouped, and how it is written, may change: no
+result depends on it.
 """
 
 from __future__ import annotations
@@ -52,9 +53,7 @@ class Task:
 
     @property
     def state(self) -> State:
-        if self.failed_at is not None:
-            return "failed"
-        return "active" if self.enabled else "paused"
+        return state(self.enabled, self.failed_at)
 
     @property
     def key(self) -> Key:
@@ -66,14 +65,22 @@ class Task:
         return f"{self.task_id}v{self.version}"
 
 
+def state(enabled: bool, failed_at: dt.datetime | None = None) -> State:
+    """Of a task. One that failed and is paused is paused: a new version of it would not be counted either."""
+    if not enabled:
+        return "paused"
+    return "active" if failed_at is None else "failed"
+
+
 @dataclass(frozen=True)
 class Change:
-    """What applying one spec did."""
+    """What applying one spec did; `state` is the task's now."""
 
     name: str
     action: Literal["created", "changed", "unchanged"]
     task_id: int
     version: int
+    state: State
 
 
 @dataclass(frozen=True)
@@ -184,17 +191,18 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
     return version
 
 
-def regroup(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str) -> None:
-    """Group the same version by another strategy from the next batch on; `spec` counts as the task's does.
+def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, why: str) -> None:
+    """Say the same version otherwise; `spec` counts as the task's does.
 
-    It is kept in the version's document, as the rest of the task: what was written is what is shown.
+    Its lines are grouped by another strategy from the next batch on, or its SELECT is another text of the
+    same. It is kept in the version's document: what was written is what is shown.
     """
     connection.execute(
         sa.update(_versions)
         .where(_versions.c.task_id == task.task_id, _versions.c.version == task.version)
         .values(spec=spec.model_dump(mode="json", exclude_none=True))
     )
-    record(connection, task.key, "changed", by, "grouping")
+    record(connection, task.key, "changed", by, why)
 
 
 def record(connection: sa.Connection, key: Key, action: str, user: str, detail: str = "") -> None:

@@ -52,6 +52,7 @@ class ChangeOut(BaseModel):
     action: Literal["created", "changed", "unchanged"]
     id: int = Field(validation_alias="task_id")
     version: int
+    state: Literal["active", "paused", "failed"]
 
 
 class DiffOut(BaseModel):

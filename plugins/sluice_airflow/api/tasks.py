@@ -56,11 +56,11 @@ def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
     try:
         (spec,) = parse_documents([wanted.task])
     except TasksRefused as refused:
-        raise _at_task(below(refused, "/0")) from None
+        raise below(refused, "/0").under("/task") from None
     try:
         return _trial(tasks, spec, wanted, user)
     except TasksRefused as refused:
-        raise _at_task(refused) from None
+        raise refused.under("/task") from None
 
 
 @router.post("/tasks/{name}:pause")
@@ -134,10 +134,7 @@ def _specs(documents: Any) -> list[TaskSpec]:
 
 
 def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) -> TrialOut:
-    try:
-        resolved, topic = tasks.resolved(spec)
-    except TasksRefused as refused:
-        raise below(refused, "/0") from None
+    resolved, topic = tasks.resolved(spec)
     if wanted.lines is None:
         if not may("PUT", user):
             raise HTTPException(
@@ -147,8 +144,9 @@ def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) ->
     else:
         # JSON can write half a surrogate pair: the engine then sees bytes that are no UTF-8.
         lines = [line.encode("utf-8", "surrogatepass") for line in wanted.lines]
-    tried = trial(resolved, topic, lines)
-    return TrialOut(lines=tried, error=failure(resolved, topic, lines))
+    limits = get_settings().limits
+    tried = trial(resolved, topic, lines, limits)
+    return TrialOut(lines=tried, error=failure(resolved, topic, lines, limits))
 
 
 def _report(name: str, tasks: TaskStore, progress: Path) -> GroupingReport:
@@ -157,7 +155,3 @@ def _report(name: str, tasks: TaskStore, progress: Path) -> GroupingReport:
     if not found:
         raise NothingCounted(name)
     return found[0]
-
-
-def _at_task(refused: TasksRefused) -> TasksRefused:
-    return TasksRefused(Problem(f"/task{p.pointer}", p.message) for p in refused.problems)

@@ -178,6 +178,19 @@ def test_the_time_zone_beside_the_select() -> None:
     assert compiled(both, timezone="Asia/Kathmandu")["timezone"] == "Asia/Kathmandu"
     with pytest.raises(SqlRefused, match="the task's timezone is 'Europe/Berlin': say it once"):
         compile_sql("t", both, "Europe/Berlin")
+    with pytest.raises(SqlRefused, match="the task's timezone is 'UTC': say it once"):
+        compile_sql("t", both, "UTC")
+
+
+def test_how_a_select_is_laid_out_is_no_part_of_what_it_counts() -> None:
+    plain = compile_sql("t", "SELECT status, count(*) FROM logs GROUP BY status, period('1m')")
+    noted = compile_sql("t", "-- ann's\nselect status, count(*)\nFROM logs GROUP BY period('1m'), status")
+    written = plain.model_copy(update={"sql": None})
+    assert plain.counts_as(noted)
+    assert plain.counts_as(written)
+    assert not plain.counts_as(
+        compile_sql("t", "SELECT status, count(*) FROM logs GROUP BY status, period('1h')")
+    )
 
 
 def test_a_topic_with_any_name() -> None:

@@ -57,7 +57,6 @@ def pivot(
     figure: str | Callable[[Row], Cell],
     *,
     corner: str | None = None,
-    across_label: Callable[[Cell], str] = shown,
 ) -> Table:
     """A row for each value of `down`, a column for each of `across`, both in the order in which they come.
 
@@ -67,7 +66,7 @@ def pivot(
     names: dict[Cell, dict[Cell, Cell]] = {}
     labels: dict[Cell, str] = {}
     for row in rows:
-        labels.setdefault(row[across], across_label(row[across]))
+        labels.setdefault(row[across], shown(row[across]))
         cell = row[figure] if isinstance(figure, str) else figure(row)
         names.setdefault(row[down], {})[row[across]] = cell
     body = [[shown(name), *(cells.get(label) for label in labels)] for name, cells in names.items()]

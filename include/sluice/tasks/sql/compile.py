@@ -20,13 +20,14 @@ from sqlglot import exp
 
 from sluice.metrics import UnknownMetric, metric
 from sluice.tasks.extract import Extract
+from sluice.tasks.model import NAME
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
 from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec
 from sluice.tasks.sql.conditions import Conditions
 from sluice.tasks.sql.statement import TOO_DEEP, SqlRefused, Statement
-from sluice.tasks.sql.values import FORMS, LINE, Values, unparen
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.sql.values import FORMS, Values, unparen
+from sluice.tasks.topic import LINE, TopicSpec
 
 _NAMES = {"stddev_pop": "stddev"}
 _PERIOD = "period"
@@ -42,10 +43,20 @@ class _Asked:
     node: exp.Expression
 
 
-def compile_sql(name: str, text: str, timezone: str = UTC, topic: TopicSpec | None = None) -> TaskSpec:
+def _suggested(field: str) -> str:
+    """A dimension's name for a field's: user_agent for userAgent."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field).lower()
+    plain = re.sub(r"[^a-z0-9]+", "_", words).strip("_")
+    return (plain if plain[:1].isalpha() else f"field_{plain}")[:64].rstrip("_")
+
+
+def compile_sql(
+    name: str, text: str, timezone: str | None = None, topic: TopicSpec | None = None
+) -> TaskSpec:
     """The task `name` that the SELECT describes; `SqlRefused` says which word does not compile, and why.
 
-    With `topic`, fields that its format does not name are refused here; without, by `check_task` later.
+    `timezone`: the task's own, if it names one. With `topic`, fields that its format does not name are
+    refused here; without, by `check_task` later.
     """
     try:
         return _Compiler(Statement(text), timezone, topic).task(name)
@@ -54,7 +65,7 @@ def compile_sql(name: str, text: str, timezone: str = UTC, topic: TopicSpec | No
 
 
 class _Compiler:
-    def __init__(self, statement: Statement, timezone: str, topic: TopicSpec | None) -> None:
+    def __init__(self, statement: Statement, timezone: str | None, topic: TopicSpec | None) -> None:
         self._statement, self._timezone = statement, timezone
         self._select = statement.select
         statement.only(self._select, "expressions", "from_", "where", "group")
@@ -114,6 +125,9 @@ class _Compiler:
             node, alias = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
             node = unparen(node)
             if self._is_call(node, _PERIOD):
+                if alias and alias != _PERIOD:
+                    reason = f"the period keeps its name: drop it, results call it {_PERIOD!r}"
+                    raise self._statement.refused(alias, reason, item.args["alias"])
                 periods.append(node)
             elif (asked := self._metric(node)) is not None:
                 if alias and alias != asked.name:
@@ -136,6 +150,9 @@ class _Compiler:
             written = self._statement.written(node)
             raise self._statement.refused(written, f"a dimension needs a name: {written}(...) AS name", node)
         name = alias or (node.expression.name if isinstance(node, exp.Dot) else node.name)
+        if not alias and not re.fullmatch(NAME, name):
+            reason = f"a dimension's name has a-z, 0-9, _ and -, {name!r} is none: add AS {_suggested(name)}"
+            raise self._statement.refused(self._statement.written(node), reason, node)
         return self._statement.make(Dimension, node, name=name, extract=extract)
 
     def _grouped(self, dimensions: list[Dimension], periods: list[exp.Expression]) -> tuple[str, str]:
@@ -196,10 +213,10 @@ class _Compiler:
             raise self._statement.refused(
                 _PERIOD, "it takes a length and perhaps a time zone: period('1d', 'Europe/Berlin')", node
             )
-        zone = self._timezone
+        zone = self._timezone or UTC
         if len(arguments) > 1:
             zone = self._values.text(arguments[1], "the time zone")
-            if self._timezone not in (UTC, zone):
+            if self._timezone not in (None, zone):
                 reason = f"the task's timezone is {self._timezone!r}: say it once"
                 raise self._statement.refused(zone, reason, arguments[1])
         return self._values.text(arguments[0], "the period"), zone

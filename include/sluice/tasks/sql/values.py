@@ -9,10 +9,8 @@ from sqlglot import exp
 from sluice.tasks.extract import Extract
 from sluice.tasks.sql.reasons import REASONS
 from sluice.tasks.sql.statement import Statement
-from sluice.tasks.topic import TopicSpec
+from sluice.tasks.topic import LINE, TopicSpec
 
-#: The name of the whole line; a field of that name is reached as "/line" (JSON).
-LINE = "line"
 WHOLE_LINE = {"regex": "(?s)^.*$", "group": 0}
 #: What is taken for a number: `Decimal` computes with so many digits exactly.
 _DECIMAL = re.compile(r"(?=.{1,21}$)([0-9]+\.?[0-9]*|\.[0-9]+)")
