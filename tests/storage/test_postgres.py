@@ -3,6 +3,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.settings import Settings
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
-from sluice.storage.schema import metadata
+from sluice.storage.schema import archive_files, commits, metadata, settled_topics
 
 
 @pytest.fixture
@@ -36,6 +37,25 @@ def test_the_migrations_make_what_the_metadata_says_and_may_run_again(empty_data
     with engine(empty_database).connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.stack
+def test_topics_with_lines_are_settled_and_others_are_not(empty_database: Settings) -> None:
+    """A commit that only took up a task ends where the topic begins."""
+    from alembic import command
+
+    with engine(empty_database).begin() as connection:
+        command.upgrade(alembic_config(connection), "0003")
+        for topic, end in (("counted", {"0": 0, "1": 7}), ("resting", {"0": 0})):
+            row = {"topic": topic, "seq": 1, "token": "t", "topic_id": "id", "start": {}, "end": end}
+            row |= {"tasks": [], "counts": {}, "blocks": [], "committed_at": datetime.now(UTC)}
+            connection.execute(sa.insert(commits).values(row))
+        numbers = ("partition", "first", "next", "records", "bytes", "arrival_min", "arrival_max", "unparsed")
+        file = {"topic": "archived", "topic_id": "x", "days": {}, "generation": 1, "path": "p"}
+        connection.execute(sa.insert(archive_files).values(file | dict.fromkeys(numbers, 1)))
+    migrate(empty_database)
+    with engine(empty_database).connect() as connection:
+        assert set(connection.scalars(sa.select(settled_topics.c.topic))) == {"archived", "counted"}
 
 
 @pytest.mark.stack

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from sluice.files import write_whole
 from sluice.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -43,10 +44,8 @@ class Heartbeat:
 
     def _write(self) -> None:
         beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
-        aside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            aside.write_text(json.dumps(beat, indent=1))
-            aside.replace(self._path)
+            write_whole(self._path, json.dumps(beat, indent=1))
         except OSError as error:  # a full disk stops no archiving: the archive is elsewhere
             log.warning("the heartbeat could not be written: %s", error)
 

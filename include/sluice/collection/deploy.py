@@ -15,6 +15,7 @@ from sluice.collection import lifecycle, metrics, position
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.plan import Change, deployed
 from sluice.collection.render import BATCH, Agent, folder
+from sluice.files import write_whole
 from sluice.settings import Settings
 from sluice.stack import process
 
@@ -198,10 +199,8 @@ def _write(settings: Settings, change: Change) -> None:
     where.mkdir(parents=True, exist_ok=True)
     for pattern in change.rendered.agent.patterns(settings.home):
         pattern.directory.mkdir(parents=True, exist_ok=True)
-    for name, text in change.rendered.files.items():  # a full disk must leave the old one, not an empty one
-        made = where / f".{name}"
-        made.write_text(text)
-        made.replace(where / name)
+    for name, text in change.rendered.files.items():
+        write_whole(where / name, text)
 
 
 def _start_all(
@@ -224,7 +223,8 @@ def _start_all(
             except lifecycle.AgentError as error:
                 failed.append(error)
             else:
-                started += [each.name] if each in dead else []
+                if each in dead:
+                    started.append(each.name)
     return started, failed
 
 

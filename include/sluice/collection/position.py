@@ -13,6 +13,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from sluice.files import write_whole
+
 _BLOCK = 1 << 20
 
 
@@ -62,9 +64,7 @@ def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
         if pos < each.pos:
             moved[each.file] = (each.pos, pos)
         entries.append({"inode": each.inode, "pos": pos, "file": each.file})
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(entries))
-    temporary.replace(path)
+    write_whole(path, json.dumps(entries))
     return moved
 
 

@@ -76,9 +76,9 @@ def _of_results() -> list[Any]:
             or_equal=True,
             ignore_row_if="either_value_is_missing",
             description=(
-                "Online and offline differ by no more than the metric allows: counts and sums not at "
-                "all, deviations and a team's metrics by their tolerance, sketched values by the errors that "
-                "both layers state"
+                "Online and offline differ by no more than the metric allows: exact values not at all, "
+                "deviations and a team's metrics by their tolerance, sketched values by the errors that both "
+                "layers state"
             ),
         ),
     ]

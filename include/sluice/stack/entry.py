@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sluice.settings import Settings
 from sluice.stack import processes, secrets
-from sluice.stack.catalogue import DAEMONS, daemon, dependencies
+from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
 from sluice.stack.initialise import STEPS
 from sluice.stack.jars import JarsMissing
@@ -93,7 +93,7 @@ def main(argv: list[str]) -> int:
     """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
     try:
         return _main(argv)
-    except (KeyError, JarsMissing) as error:
+    except (UnknownDaemon, JarsMissing) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

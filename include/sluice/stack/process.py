@@ -26,6 +26,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sluice.files import write_whole
+
 TOKEN = "SLUICE_PROCESS_TOKEN"  # noqa: S105 - the name of the variable
 LOG_BYTES = 16 << 20  # a log larger than this is turned at the next start: a restart a day keeps a week
 LOGS_KEPT = 4
@@ -228,10 +230,7 @@ def _locked(name: str, run: Path) -> Iterator[None]:
 
 
 def _write(record: Record, run: Path) -> None:
-    path = run / f"{record.name}.json"
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(asdict(record), indent=1))
-    temporary.replace(path)
+    write_whole(run / f"{record.name}.json", json.dumps(asdict(record), indent=1))
 
 
 def _boot() -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from sluice.files import write_whole
 from sluice.settings import Settings
 from sluice.stack.environment import DAEMON
 from sluice.stack.process import TOKEN
@@ -29,9 +30,8 @@ def remember(settings: Settings, name: str) -> None:
     path = _groups(settings) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     me = psutil.Process()
-    path.write_text(
-        json.dumps({"group": os.getpgid(0), "session": os.getsid(0), "started": me.create_time()})
-    )
+    group = {"group": os.getpgid(0), "session": os.getsid(0), "started": me.create_time()}
+    write_whole(path, json.dumps(group))
 
 
 def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Process]:

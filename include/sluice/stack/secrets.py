@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 
+from sluice.files import write_whole
 from sluice.settings import Settings, get_settings, make_secret, read_secret
 
 AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet")
@@ -26,7 +26,4 @@ def _write_passwords(settings: Settings) -> None:
     wanted = json.dumps({settings.airflow.user: read_secret(settings.home, "airflow_admin")})
     if path.exists() and path.read_text() == wanted:
         return
-    temporary = path.with_name(f".{PASSWORDS}.{os.getpid()}")
-    temporary.touch(mode=0o600)
-    temporary.write_text(wanted)
-    temporary.replace(path)
+    write_whole(path, wanted, 0o600)

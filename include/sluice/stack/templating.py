@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import jinja2
 
+from sluice.files import write_whole
 from sluice.settings import Settings
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -28,8 +28,5 @@ def write(settings: Settings, template: str, target: Path, **values: object) -> 
     """Render into ``target``, mode 0600: several of the files hold a password. Replaced in one step, because
     several daemons may render the same file at the same time."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    temporary.touch(mode=0o600)
-    temporary.write_text(render(settings, template, **values))
-    temporary.replace(target)
+    write_whole(target, render(settings, template, **values), 0o600)
     return target
