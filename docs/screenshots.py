@@ -19,7 +19,7 @@ SIZE = {"width": 1440, "height": 1000}
 def main() -> None:
     if len(sys.argv) > 1:
         os.environ["SLUICE_INSTANCE"] = sys.argv[1]
-    from sluice.settings import get_settings, read_secret
+    from sluice.runtime.settings import get_settings, read_secret
 
     settings = get_settings()
     IMAGES.mkdir(exist_ok=True)

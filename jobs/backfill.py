@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import logging
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics import backfill, offline
 from sluice.statistics.spark import session
 

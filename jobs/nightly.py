@@ -14,7 +14,7 @@ import logging
 import sys
 from datetime import date
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics import offline
 from sluice.statistics.spark import session
 

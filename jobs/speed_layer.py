@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics.progress import Progress, progress_path
 from sluice.statistics.spark import session
 from sluice.statistics.streaming import run

@@ -10,10 +10,10 @@ import os
 import shutil
 import sys
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import QUICK
+from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, shutdown, supervisor
 from sluice.stack.catalogue import DAEMONS
-from sluice.stack.java import QUICK
 
 TEST_INSTANCE = "test"
 
@@ -26,7 +26,7 @@ def variables(settings: Settings) -> dict[str, str]:
     """What the instance's processes, and the tests themselves, have in their environment."""
     return {
         "SLUICE_INSTANCE": settings.instance,
-        # What is brought up here can be killed at a named point: sluice.statistics.faults.
+        # What is brought up here can be killed at a named point: sluice.runtime.crash_points.
         "SLUICE_FAULTS": str(settings.home / "faults"),
         # The team's metrics, and one that fails: tests/e2e/failing_metrics.
         "SLUICE_METRICS__PATH": str(settings.home / "metrics"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.examples  # noqa: F401 (loads the profile)
-from sluice.settings import ROOT, Settings, get_settings
+from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import supervisor
 from sluice.stack.environment import environment
 from tests.bring_up import instance_settings, take_down, variables

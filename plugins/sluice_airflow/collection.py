@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0

@@ -7,7 +7,7 @@ import contextlib
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from sluice.settings import Settings, get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.stack import connections
 
 

@@ -11,7 +11,7 @@ from airflow.sdk import Asset
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice_airflow.connections import settings
 from sluice_airflow.spark_job import SparkJob
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import spark_defaults
 from sluice_airflow.connections import environment
 

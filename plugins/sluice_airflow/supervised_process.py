@@ -14,9 +14,9 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
+from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice.stack import jobs
-from sluice.stack.supervision import CrashLoop, Superseded, Supervisor
 from sluice_airflow.connections import aenvironment, environment
 
 POLL_SECONDS = 1.0

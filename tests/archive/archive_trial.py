@@ -22,7 +22,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from sluice.archive import layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place
-from sluice.settings import ROOT, Settings
+from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.identity import record_key, to_headers
 from sluice.transmission.topics import Topics

@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 
 from sluice.archive.archiver import Archiver
 from sluice.archive.progress import Heartbeat
-from sluice.settings import Archive, Settings
+from sluice.runtime.settings import Archive, Settings
 from sluice.storage.hdfs import HdfsStore
 from tests.archive.archive_trial import Here, Trial
 

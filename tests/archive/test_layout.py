@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sluice.archive import layout
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 
 def test_a_name_says_the_first_offset_and_sorts_by_it() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import metric
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.found import to_ipc
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.statistics.rowkey import RowKey
 from sluice.storage.hbase import ONLINE, RESULTS, HBase

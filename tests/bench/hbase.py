@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import COLUMNS
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.blocks import BlockId, Changes, Period, merge_into_blocks
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count

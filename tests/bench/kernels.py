@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.parse import event_time
 from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import together

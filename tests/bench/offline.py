@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics import day_job
 from sluice.statistics.plan import Plan
 from tests.bench import contenders, spark, workload

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import psutil
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 
 FOLDER = ROOT / "var" / "bench"
 

@@ -7,7 +7,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from tests.bench.outcome import FOLDER, Bar, Outcome, Table, cell, number
 from tests.bench.plots import plot
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from sluice.collection import inventory
 from sluice.collection.pattern import Pattern
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.stack.memory import Family, proportional_bytes
 from tests.bench import workload

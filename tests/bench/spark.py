@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from sluice.statistics.spark import ARROW_BYTES, ARROW_LINES
 from tests.bench.outcome import FOLDER
 

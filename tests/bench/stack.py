@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sluice.settings import Settings, current_instance, get_settings
+from sluice.runtime.settings import Settings, current_instance, get_settings
 from sluice.stack import bringup, entry, shutdown, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from sluice.runtime.jvm import SPARK_ARCHIVE, SPARK_COMPILES_LATER
 from sluice.stack import class_archive
-from sluice.stack.java import SPARK_ARCHIVE, SPARK_COMPILES_LATER
 from tests.bench.outcome import FOLDER, Bar, Outcome, Table
 from tests.bench.timing import Times, interleaved, median, ratio
 

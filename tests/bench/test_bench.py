@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sluice.settings import ROOT, Limits, Settings
+from sluice.runtime.settings import ROOT, Limits, Settings
 from sluice.statistics.blocks import merge_into_blocks
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan

@@ -5,8 +5,8 @@ from pydantic import BaseModel, ValidationError
 
 from sluice.cli.errors import FAILED, USAGE, explain
 from sluice.cli.results import BadMoment
-from sluice.settings import UnknownInstance
-from sluice.stack.process import ProcessError
+from sluice.runtime.detached import ProcessError
+from sluice.runtime.settings import UnknownInstance
 
 
 class Shape(BaseModel):

@@ -16,7 +16,7 @@ from sluice.cli import grouping as module
 from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, Figures
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics.progress import Progress, progress_path
 
 FIGURES = Figures(

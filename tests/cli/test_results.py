@@ -14,7 +14,7 @@ import pytest
 
 from sluice.cli.counted import UnknownVersion, counted
 from sluice.cli.results import BadMoment, moment
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.rowkey import RowKey
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 INVENTORY = """
 topic: h5_logs

@@ -21,7 +21,7 @@ from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
 from sluice.collection.plan import plan
 from sluice.collection.render import BATCH, SINK_BATCH, Agent, folder
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection import conftest

@@ -10,7 +10,7 @@ from sluice.collection import metrics
 from sluice.collection.health import check, judge
 from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.collection.render import Agent
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 EDGE = Agent("web1", "edge", "t", "memory", 10_000, 29_300)
 

@@ -6,7 +6,7 @@ import pytest
 
 from sluice.collection import inventory
 from sluice.collection.inventory import InventoryError
-from sluice.settings import ROOT, Settings
+from sluice.runtime.settings import ROOT, Settings
 from tests.collection.conftest import INVENTORY, Write
 
 

@@ -5,7 +5,7 @@ import pytest
 from sluice.collection.inventory import InventoryError
 from sluice.collection.plan import Change, deployed, describe, plan
 from sluice.collection.render import folder
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY, Write
 
 

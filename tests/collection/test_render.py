@@ -4,7 +4,7 @@ import pytest
 
 from sluice.collection import inventory
 from sluice.collection.render import Agent, Rendered, render
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from tests.collection.conftest import Write
 
 EDGE = """\

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from sluice.cli.main import app, main
 from sluice.collection.replay import Replayed, ReplayError, read_lines, replay
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("inventory_text")
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_replayed(settings: Settings, tmp_path: Path) -> None:
 def test_the_command_line(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     monkeypatch.setenv("SLUICE_INSTANCE", "test")
     monkeypatch.setenv("SLUICE_HOME", str(settings.home))

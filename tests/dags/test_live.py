@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from sluice.settings import Settings
-from sluice.stack import entry, process, supervisor
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.stack import entry, supervisor
 from sluice.stack.airflow_api import Airflow
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
@@ -31,8 +32,8 @@ def wait_for(condition: Callable[[], object], seconds: float, what: str) -> floa
 
 
 def pid(settings: Settings, job: str) -> int:
-    record = process.read(job, settings.home / "run")
-    return record.pid if record and process.alive(record) else 0
+    record = detached.read(job, settings.home / "run")
+    return record.pid if record and detached.alive(record) else 0
 
 
 @pytest.fixture

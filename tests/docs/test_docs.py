@@ -9,7 +9,7 @@ import yaml
 
 from sluice.cli import reference
 from sluice.cli.main import COMMANDS, load
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.settings import Settings
-from sluice.stack import process
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
 from tests.e2e.running import Platform, wait_until
 
 JOBS = ("speed_layer", "archiver", "flume-web1", "flume-web2", "flume-collector1", "flume-collector2")
@@ -17,7 +17,7 @@ def platform(stack: Settings) -> Platform:
     """The platform once Airflow has started everything that runs for ever."""
     run = stack.home / "run"
     wait_until(
-        lambda: all(process.alive(process.read(job, run)) for job in JOBS),
+        lambda: all(detached.alive(detached.read(job, run)) for job in JOBS),
         DEPLOYED_SECONDS,
         "Airflow did not start all of " + ", ".join(JOBS),
     )

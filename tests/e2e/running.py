@@ -20,8 +20,9 @@ from pathlib import Path
 
 from sluice.cli.counted import Counted, Number, counted
 from sluice.quality.audit import Hops, audit
-from sluice.settings import Settings
-from sluice.stack import process, supervisor
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.stack import supervisor
 
 TOPIC = "logs"
 #: The days that the faults happen on, and that the nights afterwards compute.
@@ -137,24 +138,24 @@ class Platform:
         start = int(dt.datetime.combine(day, dt.time(), dt.UTC).timestamp() * 1000)
         return counted(self.settings, task, layer, since=start, until=start + 24 * HOUR)
 
-    def kill_job(self, name: str) -> process.Record:
+    def kill_job(self, name: str) -> detached.Record:
         """kill -9 a detached process, its children left as they are."""
         record = self.job(name)
         os.kill(record.pid, signal.SIGKILL)
         return record
 
-    def job(self, name: str) -> process.Record:
-        record = process.read(name, self.settings.home / "run")
+    def job(self, name: str) -> detached.Record:
+        record = detached.read(name, self.settings.home / "run")
         assert record is not None, f"{name} was never started"
         return record
 
-    def wait_restarted(self, before: process.Record, timeout: float = 60.0) -> float:
+    def wait_restarted(self, before: detached.Record, timeout: float = 60.0) -> float:
         """Wait until another process lives under the name; after how many seconds."""
         begin = time.monotonic()
 
         def restarted() -> bool:
-            now = process.read(before.name, self.settings.home / "run")
-            return now is not None and now.pid != before.pid and process.alive(now)
+            now = detached.read(before.name, self.settings.home / "run")
+            return now is not None and now.pid != before.pid and detached.alive(now)
 
         wait_until(restarted, timeout, f"{before.name} was not restarted")
         return time.monotonic() - begin

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from sluice.stack import process
+from sluice.runtime import detached
 from sluice.stack.environment import environment
 from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, wait_until
 
@@ -96,7 +96,7 @@ def test_a_second_speed_layer_is_fenced(platform: Platform) -> None:
     )  # fmt: skip
     assert second.returncode == FENCED, second.stderr[-2000:]
     assert "another" in second.stderr
-    assert process.alive(platform.job("speed_layer"))
+    assert detached.alive(platform.job("speed_layer"))
     platform.settle()
     platform.assert_online_is_exact(today)
 

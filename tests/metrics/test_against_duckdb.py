@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from sluice.metrics import Batch, Numbers, Texts
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from tests.metrics.states import Columns, access_lines, added, columns_of, errors, merged, results, values
 
 LINES = 60_000

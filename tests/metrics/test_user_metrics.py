@@ -21,7 +21,7 @@ from sluice.metrics import METRICS, Batch, Metric, UnknownMetric, metric
 from sluice.metrics.registry import TEAM
 from sluice.metrics.team import Team, load
 from sluice.metrics.user import MAX_STATE, UserMetricFailed
-from sluice.settings import ROOT, metrics_folder
+from sluice.runtime.settings import ROOT, metrics_folder
 from sluice.statistics.spark import package_zip
 from tests.examples import examples
 from tests.metrics.states import added, merged, numeric, textual, values

@@ -22,7 +22,7 @@ sys.path.append(str(ROOT / "plugins"))
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch):
     """Set Airflow's connections to what the settings say; call it with other fields to change one."""
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.stack import connections
 
     def connect(name: str, **fields) -> None:
@@ -36,14 +36,14 @@ def connected(monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An instance's directory with no daemons; every process recorded there is stopped at the end."""
-    from sluice.settings import get_settings
-    from sluice.stack import process
+    from sluice.runtime import detached
+    from sluice.runtime.settings import get_settings
 
     monkeypatch.setenv("SLUICE_INSTANCE", "test")
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     get_settings.cache_clear()
     yield tmp_path
     for file in (tmp_path / "run").glob("*.json"):
-        if (record := process.read(file.stem)) is not None:
-            process.stop(record, 0)
+        if (record := detached.read(file.stem)) is not None:
+            detached.stop(record, 0)
     get_settings.cache_clear()

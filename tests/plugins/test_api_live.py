@@ -9,7 +9,7 @@ import httpx
 import jwt
 import pytest
 
-from sluice.settings import Settings, read_secret
+from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.airflow_api import Airflow
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from sluice.stack import process
+from sluice.runtime import detached
 
 JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(60)"
 
@@ -72,7 +72,7 @@ async def watched(trigger: Any, script: Any) -> dict | None:
 
 
 def running() -> int:
-    record = process.adopt("sleeper")
+    record = detached.adopt("sleeper")
     return record.pid if record else 0
 
 
@@ -165,7 +165,7 @@ def test_crash_loop_fails_the_task_with_the_end_of_the_log(
 ) -> None:
     from airflow.sdk.exceptions import AirflowException
 
-    from sluice.stack import supervision
+    from sluice.runtime import supervision
 
     monkeypatch.setattr(supervision, "LONGEST_DELAY", 0.0)
     (home / "root" / "jobs" / "sleeper.py").write_text("raise SystemExit('no broker at hand')")

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.hbase import Cells, HBase
 from sluice.storage.hive import Hive, Rows
 

@@ -15,7 +15,7 @@ from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
 from sluice.quality.expectations import validate
 from sluice.quality.pages import assets
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import jars
 from sluice.statistics.rowkey import RowKey
 

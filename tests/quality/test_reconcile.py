@@ -19,7 +19,7 @@ from sluice.quality.reconcile import (
     reconcile,
     speed_passed,
 )
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics import offline
 from sluice.statistics.rowkey import RowKey
 from sluice.statistics.uncounted import tell

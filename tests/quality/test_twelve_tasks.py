@@ -18,7 +18,7 @@ from sluice.quality.compare import Comparison
 from sluice.quality.offline_results import DayResults, of_task
 from sluice.quality.online_results import online_results
 from sluice.quality.periods import Periods
-from sluice.settings import ROOT, Limits
+from sluice.runtime.settings import ROOT, Limits
 from sluice.statistics.cells import online_cells
 from sluice.statistics.day_results import to_partials, to_results
 from sluice.statistics.merge import merge

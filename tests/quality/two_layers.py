@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sluice.archive import index, layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_records
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import identify

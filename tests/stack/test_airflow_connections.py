@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_connections import give
 from sluice.stack.connections import CONNECTIONS, from_settings

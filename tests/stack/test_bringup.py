@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import bringup, catalogue, entry, jars, supervisor
 
 

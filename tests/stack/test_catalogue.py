@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, shutdown
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, UnknownService
 

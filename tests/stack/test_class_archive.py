@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import SPARK_CLASSES
+from sluice.runtime.settings import Settings
 from sluice.stack import class_archive, processes
-from sluice.stack.java import SPARK_CLASSES
 
 
 @pytest.mark.slow

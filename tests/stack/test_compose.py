@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sluice.settings import ROOT, Settings
+from sluice.runtime.settings import ROOT, Settings
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemon import Daemon
 

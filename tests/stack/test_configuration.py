@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import secrets, supervisor, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import connections
 from sluice.stack.connections import BadConnection
 
@@ -48,7 +48,7 @@ def test_environment_makes_another_process_use_the_connections() -> None:
         }
     )
     code = (
-        "from sluice.settings import Settings; s = Settings(); "
+        "from sluice.runtime.settings import Settings; s = Settings(); "
         "print(s.kafka.bootstrap, s.hbase.host, s.hbase.port, s.postgres.url(), s.spark.master)"
     )
     out = subprocess.run(

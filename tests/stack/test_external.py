@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import supervisor
 
 pytestmark = pytest.mark.stack

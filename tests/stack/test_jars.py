@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sluice.runtime.jvm import java_command
 from sluice.stack import jars
-from sluice.stack.java import java_command
 
 MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 

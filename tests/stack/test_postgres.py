@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sluice.settings import SETTINGS_FILE
-from sluice.stack import java
+from sluice.runtime import jvm
+from sluice.runtime.settings import SETTINGS_FILE
 
 pytestmark = [
     pytest.mark.stack,
@@ -29,7 +29,7 @@ def private(tmp_path: Path) -> dict[str, str]:
     tmp_path.chmod(0o700)
     (tmp_path / "include").mkdir()
     shutil.copy(SETTINGS_FILE, tmp_path / "include")
-    shutil.copytree(java.LIB / "postgres", tmp_path / "lib" / "postgres")
+    shutil.copytree(jvm.LIB / "postgres", tmp_path / "lib" / "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         base = min(free.getsockname()[1], 60000) - 10

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import processes
 
 DAEMON_THAT_DIES = """
 import subprocess, sys
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import processes
 processes.remember(Settings(instance="test", home=sys.argv[1]), "airflow-scheduler")
 subprocess.Popen(["sleep", "60"], env={})  # as bare as after setproctitle

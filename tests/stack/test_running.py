@@ -12,7 +12,7 @@ import psutil
 import psycopg2
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import entry, status, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.memory import Family

@@ -7,7 +7,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sluice.settings import Settings, make_secret, read_secret
+from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
 from sluice.stack.airflow_environment import airflow_environment
 

@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sluice.settings import Settings
-from sluice.stack import process, processes, shutdown
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.stack import processes, shutdown
 from sluice.stack.environment import DAEMON
 
 DEAF = [
@@ -19,13 +20,13 @@ DEAF = [
 
 def test_an_abandoned_instance_leaves_no_process(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
-    job = process.start("speed_layer", DEAF, run=tmp_path / "run", log=tmp_path / "log")
+    job = detached.start("speed_layer", DEAF, run=tmp_path / "run", log=tmp_path / "log")
     mark = {DAEMON: processes.mark(settings, "kafka")}
     with subprocess.Popen(DEAF, env=mark, stdout=subprocess.PIPE) as daemon:
         assert daemon.stdout is not None
         daemon.stdout.readline()
         shutdown.abandon(settings)
         daemon.wait(5)
-    assert not process.alive(job)
-    assert process.names(tmp_path / "run") == []
+    assert not detached.alive(job)
+    assert detached.names(tmp_path / "run") == []
     assert processes.of_daemon(settings) == []

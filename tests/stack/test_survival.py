@@ -12,7 +12,7 @@ import psycopg2
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, initialise, processes, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.storage.hbase import HBase

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisor, watch
 from sluice.stack.watch import Watch
 from tests.e2e.running import wait_until

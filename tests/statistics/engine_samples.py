@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import RECORDS
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents

@@ -24,7 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 from kafka import KafkaProducer
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment
 from sluice.storage import schema
 from sluice.storage.hbase import RESULTS, HBase

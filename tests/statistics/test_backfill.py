@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
 from sluice.quality.reconcile import reconcile
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import own_environment
 from sluice.statistics import backfill, offline
 from sluice.statistics.backfill import day_prefix

@@ -17,7 +17,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment, spark_home
 from sluice.storage import schema
 from tests.quality.two_layers import TwoLayers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.doubles import gather
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import KAFKA_COLUMNS

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.extract import Lines
 from sluice.statistics.fields import NoSuchField
 from sluice.statistics.partials import count

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.plan import Plan

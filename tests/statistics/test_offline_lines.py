@@ -2,7 +2,7 @@ from datetime import date
 
 import pyarrow as pa
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
 from sluice.statistics.partials import count

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import schema
 from sluice.storage.hbase import RESULTS, STATE
 from tests.statistics.speed_driver import Source, SpeedTest, access_lines, until

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.tasks import GroupingSpec, TopicSpec
 from sluice.tasks.topics import TopicStore
 from tests.statistics.speed_driver import SpeedTest, access_lines, until

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics import extract, partials
 from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.merge import merge

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics import partition_pass
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.partition_pass import Gathered, PartitionPass

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.metrics.accumulators import MAX
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.blocks import BlockId, bucket_hash, merge_into_blocks, pack
 from sluice.statistics.day_results import to_partials, to_results
 from sluice.statistics.groups import Ints

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import spark_home
 from sluice.statistics.spark import session_config
 

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 import pytest
 import sqlalchemy as sa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import schema
 from sluice.storage.commits import (
     BlocksGone,

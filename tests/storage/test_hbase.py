@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.hbase import HBase, HBaseUnavailable, after_prefix, ensure_tables
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError, HdfsFileNotFound, HdfsStore, HdfsUnavailable
 
 

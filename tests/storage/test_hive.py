@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import LATER_COLUMNS, SQL, Hive, Rows, SqlFailed, SqlUnavailable, literal
 

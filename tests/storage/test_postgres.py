@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.exc import OperationalError
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
 from sluice.storage.schema import archive_files, commits, metadata, settled_topics
 

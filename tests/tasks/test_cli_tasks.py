@@ -17,7 +17,7 @@ import sluice.cli.tasks
 import sluice.cli.topics
 from sluice.cli.errors import explain
 from sluice.metrics import metric
-from sluice.settings import Settings, get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.storage.postgres import engine
 from sluice.tasks import TopicSpec, parse_tasks
 from sluice.tasks.lists import ValueLists

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from sluice.tasks import GroupingSpec, TasksRefused, TopicSpec, parse_tasks
 
 # Nine lines that stand for 10^9 values.

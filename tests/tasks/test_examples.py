@@ -8,7 +8,7 @@ import yaml
 
 from sluice.collection.generate import batches
 from sluice.metrics import METRICS
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import results

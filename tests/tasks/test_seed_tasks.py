@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count
 from sluice.statistics.results import results

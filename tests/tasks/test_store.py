@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
 import sluice.tasks.store
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks import TasksRefused
 from sluice.tasks.store import TaskStore, UnknownTask

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks import TasksRefused, TopicSpec
 from sluice.tasks.store import TaskStore

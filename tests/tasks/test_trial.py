@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from sluice.metrics import metric
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.partials import count
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.trial import MAX_LINES, TooManyLines, failure, trial

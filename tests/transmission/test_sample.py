@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing, Topics
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.transmission.lag import Lag, group_lag
 from sluice.transmission.topics import TopicMissing, Topics
 

@@ -28,7 +28,7 @@ from sluice.archive.events import Archived, Event, Gone, Seek
 from sluice.archive.file import Place
 from sluice.archive.partition import PartitionWriter
 from sluice.archive.progress import Heartbeat
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from sluice.transmission.identity import Message, records

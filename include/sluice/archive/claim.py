@@ -15,7 +15,7 @@ from sluice.archive import footer as footers
 from sluice.archive import layout
 from sluice.archive.file import ArchiveFile, now_ms
 from sluice.archive.footer import Footer
-from sluice.statistics.faults import crash_point
+from sluice.runtime.crash_points import crash_point
 from sluice.storage.hdfs import HdfsError, HdfsFile, HdfsStore, HdfsUnavailable
 
 log = logging.getLogger(__name__)

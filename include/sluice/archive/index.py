@@ -22,7 +22,7 @@ from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place
 from sluice.archive.footer import Footer
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 NAME = re.compile(r"(\d{20})\.parquet")
 TEMPORARY = re.compile(r"\.tmp-([0-9a-f]+)[.-].*\.parquet")

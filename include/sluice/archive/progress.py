@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sluice.files import write_whole
-from sluice.settings import Settings
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_loss
 from sluice.archive.layout import partition_directory
 from sluice.archive.progress import Heartbeat, progress_file
-from sluice.settings import Settings, get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TOPICS_SECONDS, TopicStore

@@ -50,7 +50,7 @@ def audit(
     Exit code 1 if a line is lost or two hops disagree.
     """
     from sluice.quality.audit import audit as read
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     for reading in range(READINGS):
         if reading:

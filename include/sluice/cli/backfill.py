@@ -13,7 +13,7 @@ import typer
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice.settings import Settings
+    from sluice.runtime.settings import Settings
     from sluice.storage.backfills import Backfill, Backfills
 
 DAG = "task_backfill"
@@ -58,7 +58,7 @@ def backfill(
     Example:
       sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
     """
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.stack.airflow_api import Airflow
     from sluice.storage.backfills import Backfills, DaysDropped, days_between
     from sluice.storage.days import Days
@@ -105,7 +105,7 @@ def backfills(
     Example:
       sluice tasks backfills hits_by_status
     """
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.storage.backfills import Backfills
     from sluice.storage.postgres import engine
     from sluice.tasks.store import TaskStore

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.tasks import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
 

@@ -22,7 +22,7 @@ from sluice.stack.memory import PeakMemory
 
 if TYPE_CHECKING:
     from sluice.quality.audit import Hops
-    from sluice.settings import Settings
+    from sluice.runtime.settings import Settings
     from sluice.stack.airflow_api import Airflow, Run
     from sluice.statistics.grouped.report import GroupingReport
 
@@ -80,7 +80,7 @@ def demo(
     Exit code 1 if a line is lost or a single result differs between the layers.
     """
     os.environ["SLUICE_INSTANCE"] = INSTANCE
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     get_settings.cache_clear()
     settings = get_settings()
@@ -174,7 +174,7 @@ def clear(settings: Settings, say: Say) -> None:
 
 def start(settings: Settings, say: Say) -> Settings:
     """Bring every daemon up; the settings with the secrets that this made."""
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.stack import bringup
 
     bringup.up(settings, lambda text: say(text.strip()))

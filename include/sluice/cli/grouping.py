@@ -111,7 +111,7 @@ def _first_line(text: str | None) -> str:
 
 
 def _reports(name: str | None) -> list[GroupingReport]:
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.statistics.grouped.report import reports
     from sluice.statistics.progress import progress_path
 

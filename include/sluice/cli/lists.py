@@ -90,7 +90,7 @@ def delete(
 
 
 def _store() -> ValueLists:
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.tasks.lists import ValueLists
 

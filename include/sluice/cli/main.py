@@ -113,7 +113,7 @@ def _choose_instance(name: str | None) -> str | None:
     """Before any sub-command is imported or any setting read."""
     if name:
         os.environ["SLUICE_INSTANCE"] = name
-        from sluice.settings import get_settings
+        from sluice.runtime.settings import get_settings
 
         get_settings.cache_clear()
     return name

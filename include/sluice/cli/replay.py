@@ -67,7 +67,7 @@ def replay(
       sluice replay access.log --rate 500 --host web1
     """
     from sluice.collection.replay import replay as run
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     def progress(lines: int, size: int) -> None:
         typer.echo(f"{lines:,} lines, {size / 1e6:,.1f} MB", err=True)

@@ -13,7 +13,7 @@ from sluice.cli.counted import Number, Value, counted, differences
 from sluice.cli.format import table
 from sluice.cli.grouping_text import decisions, hot_keys
 from sluice.quality.audit import Hops
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.grouped.report import GroupingReport
 
 MIB = 1 << 20

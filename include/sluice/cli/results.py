@@ -74,7 +74,7 @@ def results(
       sluice results bytes_by_path --layer offline --format json
     """
     from sluice.cli.counted import counted
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     answer = counted(
         get_settings(), task, layer.value, version=version, since=moment(since), until=moment(until)
@@ -96,7 +96,7 @@ def sql(
       sluice sql "SELECT status, count(*) FROM logs GROUP BY status ORDER BY status"
       sluice sql "SELECT day, sum(bytes) FROM logs WHERE topic = 'logs' GROUP BY day" --format csv
     """
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.storage.hive import Hive
 
     with Hive(get_settings()) as hive:

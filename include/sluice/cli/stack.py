@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
 

@@ -205,7 +205,7 @@ app.command()(backfills)
 
 
 def _store() -> TaskStore:
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.tasks.store import TaskStore
 

@@ -68,7 +68,7 @@ def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's 
 
 
 def _store() -> TopicStore:
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.tasks.topics import TopicStore
 

@@ -12,7 +12,7 @@ import typer
 
 from sluice.cli.documents import read_bytes, refusing
 from sluice.cli.format import plain
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.trial import LineTrial, MeasureStep, failure, trial
 

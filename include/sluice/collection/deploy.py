@@ -15,9 +15,9 @@ from sluice.collection import lifecycle, metrics, position
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.plan import Change, deployed
 from sluice.collection.render import BATCH, Agent, folder
-from sluice.files import write_whole
-from sluice.settings import Settings
-from sluice.stack import process
+from sluice.runtime import detached
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
 
 _POLL = 0.3
 
@@ -90,7 +90,7 @@ def ensure(settings: Settings, log: Log = print) -> list[str]:
     return started
 
 
-def start(settings: Settings, agent: Agent, log: Log = print) -> process.Record:
+def start(settings: Settings, agent: Agent, log: Log = print) -> detached.Record:
     """Start one agent and wait until it answers; adopts it if it runs."""
     with _locked(settings, wait=True):
         record = lifecycle.start(settings, agent, log)

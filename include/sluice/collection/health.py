@@ -23,7 +23,7 @@ import sqlalchemy
 from sluice.collection import lifecycle, metrics
 from sluice.collection.metrics import Metrics
 from sluice.collection.render import Agent
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 
 SOURCE = "collection"

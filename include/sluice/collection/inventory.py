@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sluice.collection.pattern import Pattern, PatternError
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 # Where the kinds of ports begin, counted from the setting `flume`. They lie apart so that one more front-end
 # or collector moves nobody else's port, which would restart every agent.

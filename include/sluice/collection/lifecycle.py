@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 
 from sluice.collection import metrics, position
 from sluice.collection.render import BATCH, Agent, folder
-from sluice.settings import Settings
-from sluice.stack import process
-from sluice.stack.java import LIB, java_command
+from sluice.runtime import detached
+from sluice.runtime.jvm import LIB, java_command
+from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
 
@@ -41,12 +41,12 @@ class AgentError(RuntimeError):
     """An agent could not be started, stopped or rewound."""
 
 
-def record(settings: Settings, agent: Agent) -> process.Record | None:
-    return process.read(agent.process, settings.home / "run")
+def record(settings: Settings, agent: Agent) -> detached.Record | None:
+    return detached.read(agent.process, settings.home / "run")
 
 
 def alive(settings: Settings, agent: Agent) -> bool:
-    return process.alive(record(settings, agent))
+    return detached.alive(record(settings, agent))
 
 
 def command(settings: Settings, agent: Agent) -> list[str]:
@@ -68,18 +68,18 @@ def command(settings: Settings, agent: Agent) -> list[str]:
     )
 
 
-def start(settings: Settings, agent: Agent, log: Log) -> process.Record:
+def start(settings: Settings, agent: Agent, log: Log) -> detached.Record:
     """Start the agent, or adopt it if it runs."""
     where = folder(settings, agent.name)
     found = record(settings, agent)
-    if found is not None and process.alive(found):
+    if found is not None and detached.alive(found):
         (where / HOLD).unlink(missing_ok=True)
         return found
     _recover(settings, agent, log)
     for name in (HOLD, CLEAN):
         (where / name).unlink(missing_ok=True)
     out = settings.home / "logs" / f"{agent.process}.out"
-    started = process.start(
+    started = detached.start(
         agent.process, command(settings, agent), cwd=where, log=out, run=settings.home / "run"
     )
     log(f"{agent.name}: started, pid {started.pid}")
@@ -106,7 +106,7 @@ def stop(
         await_ready(settings, [agent])
     found = record(settings, agent)
     drained = False
-    if found is not None and process.alive(found):
+    if found is not None and detached.alive(found):
         if drain or must_drain:
             (where / HOLD).touch()
             drained = _drain(settings, agent, drain_seconds)
@@ -118,7 +118,7 @@ def stop(
             )
         if drain and not drained:
             log(f"{agent.name}: channel not empty after {drain_seconds:g} s; " + _REST[agent.channel])
-        process.stop(found, STOP_SECONDS, run=settings.home / "run")
+        detached.stop(found, STOP_SECONDS, run=settings.home / "run")
         if drained:
             (where / CLEAN).touch()
         log(f"{agent.name}: stopped" + (", drained" if drained else ""))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sluice.collection import inventory
 from sluice.collection.render import AGENT_FILE, Agent, Rendered, folder, render
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 Action = Literal["create", "change", "remove", "unchanged"]
 _SIGNS: dict[Action, str] = {"create": "+", "change": "~", "remove": "-", "unchanged": "="}

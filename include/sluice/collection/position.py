@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from sluice.files import write_whole
+from sluice.runtime.files import write_whole
 
 _BLOCK = 1 << 20
 

@@ -14,7 +14,7 @@ import jinja2
 
 from sluice.collection.inventory import Collector, FrontEnd, Inventory
 from sluice.collection.pattern import Pattern
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 AGENT_FILE = "agent.json"
 BATCH = 500  # lines in a transaction that puts into a channel

@@ -19,7 +19,7 @@ from types import TracebackType
 
 from sluice.collection import inventory
 from sluice.collection.pattern import Pattern
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 #: Called now and then with the lines and bytes written so far.
 Progress = Callable[[int, int], None]

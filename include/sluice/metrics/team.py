@@ -20,7 +20,7 @@ from typing import Any
 
 from sluice.metrics.base import Metric
 from sluice.metrics.user import Adapter, UserMetric
-from sluice.settings import metrics_folder
+from sluice.runtime.settings import metrics_folder
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import sqlalchemy as sa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.storage import schema
 
 Ints = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from sluice.quality.day_hops import Hop, day_hops
 from sluice.quality.offline_results import DayResults, of_days
 from sluice.quality.online_results import online_results
 from sluice.quality.periods import Period, Periods
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.task_versions import task_versions
 from sluice.statistics.uncounted import uncounted
 from sluice.storage.commits import CommitLog

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from sluice.quality.pages import assets
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 SITE = "data_docs"
 VIEW = {"module_name": "sluice.quality.pages.view", "class_name": "PageView"}

@@ -13,7 +13,7 @@ import pandas as pd
 from sluice.quality.compare import iso
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.rowkey import BadRowKey, RowKey
 
 # Up to so many differing results are listed on the page; of more, only how many.

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from sluice.settings import Settings, get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine

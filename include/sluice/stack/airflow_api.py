@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import httpx
 
-from sluice.settings import Settings, read_secret
+from sluice.runtime.settings import Settings, read_secret
 
 FINISHED = frozenset({"success", "failed"})
 POLL_SECONDS = 1.0

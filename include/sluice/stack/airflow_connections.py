@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.connections import from_settings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.settings import Settings, read_secret
+from sluice.runtime.settings import Settings, read_secret
 
 
 def airflow_environment(settings: Settings) -> dict[str, str]:

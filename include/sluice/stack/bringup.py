@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, initialise, jars, processes, secrets, supervisor
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check

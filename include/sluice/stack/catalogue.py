@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Daemon
 from sluice.stack.daemons import airflow, hbase, hdfs, hive, kafka, postgres
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.runtime.jvm import LIB, QUICK, SPARK_CLASSES, java
 from sluice.stack.environment import spark_home
-from sluice.stack.java import LIB, QUICK, SPARK_CLASSES, java
 
 if TYPE_CHECKING:
     import pyarrow as pa

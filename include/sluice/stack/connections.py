@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 SPARK, KAFKA, WEBHDFS, HBASE = "spark_default", "kafka_default", "webhdfs_default", "hbase_default"
 HIVE, METASTORE, DATABASE = "hiveserver2_default", "metastore_default", "sluice_db"

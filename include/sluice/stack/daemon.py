@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 
 class Unhealthy(RuntimeError):

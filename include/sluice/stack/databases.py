@@ -9,7 +9,7 @@ from typing import Any
 import psycopg2
 from psycopg2 import sql
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 # Several daemons start at once and may want the same thing made; the second waits for the first.
 LOCK = 0x51_0C_E1

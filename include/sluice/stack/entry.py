@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import processes, secrets
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment

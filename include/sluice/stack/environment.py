@@ -8,7 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.airflow_environment import airflow_environment
 
 # Marks the processes of a daemon, so that what a killed daemon left behind can be found.

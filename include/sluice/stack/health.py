@@ -13,7 +13,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Unhealthy
 
 SECONDS = 5.0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import databases
 
 TASKS_FILE = "include/tasks.yaml"

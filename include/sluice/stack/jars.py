@@ -17,7 +17,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from sluice.stack.java import LIB, java
+from sluice.runtime.jvm import LIB, java
 
 HERE = Path(__file__).parent
 POMS = HERE / "poms"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 
 @dataclass(frozen=True)

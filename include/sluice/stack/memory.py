@@ -9,7 +9,7 @@ from types import TracebackType
 
 import psutil
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 SAMPLE_SECONDS = 4.0
 SETTLED_SECONDS = 15.0

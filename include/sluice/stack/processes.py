@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from sluice.files import write_whole
-from sluice.settings import Settings
+from sluice.runtime.detached import TOKEN
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
-from sluice.stack.process import TOKEN
 
 GRACE_SECONDS = 10.0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from sluice.files import write_whole
-from sluice.settings import Settings, get_settings, make_secret, read_secret
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings, get_settings, make_secret, read_secret
 
 AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet")
 PASSWORDS = "airflow_passwords.json"

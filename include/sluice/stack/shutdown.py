@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 
-from sluice.settings import Settings
-from sluice.stack import catalogue, process, processes, supervisor
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.stack import catalogue, processes, supervisor
 from sluice.stack.daemon import Daemon
 
 Say = Callable[[str], None]
@@ -42,9 +43,9 @@ def abandon(settings: Settings) -> None:
     postgres = processes.of_daemon(settings, "postgres")
     processes.kill([each for each in processes.of_daemon(settings) if each not in postgres])
     run = settings.home / "run"
-    for name in process.names(run):
-        if record := process.read(name, run):
-            process.stop(record, 0, run=run)
+    for name in detached.names(run):
+        if record := detached.read(name, run):
+            detached.stop(record, 0, run=run)
     processes.stop(postgres)  # its shared memory would outlive it
 
 
@@ -53,10 +54,10 @@ def stop_jobs(settings: Settings, say: Say) -> list[str]:
     from sluice.collection import deploy
 
     run = settings.home / "run"
-    living = [name for name in process.names(run) if process.alive(process.read(name, run))]
+    living = [name for name in detached.names(run) if detached.alive(detached.read(name, run))]
     if any(agent.process in living for agent in deploy.agents(settings)):
         deploy.stop_all(settings, log=say)
-    rest = [name for name in living if process.alive(process.read(name, run))]
+    rest = [name for name in living if detached.alive(detached.read(name, run))]
     with ThreadPoolExecutor(max(len(rest), 1)) as pool:
         list(pool.map(lambda name: _stop_job(settings, name, say), rest))
     return living
@@ -74,8 +75,8 @@ def levels() -> list[list[Daemon]]:
 
 
 def _stop_job(settings: Settings, name: str, say: Say) -> None:
-    record = process.read(name, settings.home / "run")
-    if record is not None and process.stop(record, JOB_GRACE_SECONDS, run=settings.home / "run"):
+    record = detached.read(name, settings.home / "run")
+    if record is not None and detached.stop(record, JOB_GRACE_SECONDS, run=settings.home / "run"):
         say(f"{name:<22} stopped")
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from sluice.settings import Settings
-from sluice.stack import catalogue, process, supervisor
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.stack import catalogue, supervisor
 from sluice.stack.entry import check
 from sluice.stack.memory import proportional_bytes
 
@@ -46,9 +47,9 @@ def jobs(settings: Settings) -> list[Line]:
     """The detached processes that were started and not stopped: Flume's agents, speed layer, archiver."""
     run = settings.home / "run"
     lines = []
-    for name in process.names(run):
-        record = process.read(name, run)
-        living = process.alive(record)
+    for name in detached.names(run):
+        record = detached.read(name, run)
+        living = detached.alive(record)
         memory = family_bytes(record.pid) if record and living else 0
         lines.append(Line(name, "running" if living else "dead", 0, memory, "" if living else "see its log"))
     return lines
@@ -81,7 +82,7 @@ def family_bytes(pid: int, apart: Collection[int] = ()) -> int:
 def _job_pids(settings: Settings) -> set[int]:
     """The detached processes, which are children of whatever started them but not its part."""
     run = settings.home / "run"
-    records = [process.read(name, run) for name in process.names(run)]
+    records = [detached.read(name, run) for name in detached.names(run)]
     return {record.pid for record in records if record is not None}
 
 

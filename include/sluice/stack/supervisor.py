@@ -21,7 +21,7 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import templating
 from sluice.stack.daemon import Daemon
 from sluice.stack.environment import own_environment

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jinja2
 
-from sluice.files import write_whole
-from sluice.settings import Settings
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
 
 TEMPLATES = Path(__file__).parent / "templates"
 _jinja = jinja2.Environment(

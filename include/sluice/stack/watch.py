@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, supervisor
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import Log, check, end_with_parent

@@ -40,14 +40,14 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.archive import index
-from sluice.settings import Settings
+from sluice.runtime.crash_points import crash_point
+from sluice.runtime.settings import Settings
 from sluice.statistics import day_job
 from sluice.statistics.backfill_lines import BLOCKS, to_blocks, to_partials
 from sluice.statistics.backfill_projection import Projection
 from sluice.statistics.backfilled import portions
 from sluice.statistics.blocks import BlockId
 from sluice.statistics.day_lines import DayOf
-from sluice.statistics.faults import crash_point
 from sluice.statistics.plan import Plan
 from sluice.statistics.schema import PARTIALS
 from sluice.statistics.state import BLOCKS_A_PUT

@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from sluice.archive import index
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics import day_job
 from sluice.statistics.day_lines import DayOf
 from sluice.statistics.plan import Plan

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.transmission.lag import speed_group
 from sluice.transmission.topics import Topics
 

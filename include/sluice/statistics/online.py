@@ -40,12 +40,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from kafka.errors import KafkaError
 
-from sluice.settings import Settings
+from sluice.runtime.crash_points import crash_point
+from sluice.runtime.settings import Settings
 from sluice.statistics.backfilled import Backfilled
 from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, periods, unpack
 from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
-from sluice.statistics.faults import crash_point
 from sluice.statistics.found import FOUND, FOUND_ARROW
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.grouped.job import slots, two_stages

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.cut import COMPILED_LINES, raw
 from sluice.statistics.extract import Bools, Lines, text
 from sluice.statistics.groups import Ints

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sluice.metrics import Accumulator, accumulators
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.fields import resolved
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period

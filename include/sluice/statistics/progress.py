@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 State = Literal["starting", "running", "stopped", "fenced"]
 TopicState = Literal["starting", "counting", "failed", "stopped"]

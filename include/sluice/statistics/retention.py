@@ -31,7 +31,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.backfilled import portions as backfill_portions
 from sluice.statistics.blocks import BlockId, unpack
 from sluice.statistics.rowkey import encode_column

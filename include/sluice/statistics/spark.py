@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from sluice.metrics.registry import TEAM
 from sluice.metrics.team import SHIPPED
-from sluice.settings import Settings
-from sluice.stack.java import LIB
+from sluice.runtime.jvm import LIB
+from sluice.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sluice.runtime.crash_points import crash_point
 from sluice.statistics.blocks import BlockId
-from sluice.statistics.faults import crash_point
 from sluice.storage.commits import CommitLog, Period, Pointer, column, column_seq
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 

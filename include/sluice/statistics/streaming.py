@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.statistics.online import MicroBatch
 from sluice.statistics.progress import Progress
 from sluice.storage.commits import FencedOut

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.cut import COMPILED_LINES
 from sluice.statistics.merge import merge
 from sluice.statistics.partials import count

@@ -23,7 +23,7 @@ from Hbase_thrift import AlreadyExists, BatchMutation, Mutation
 from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TException
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 STATE = "state"
 RESULTS = "results"

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import requests
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 PREFIX = "/webhdfs/v1"
 FIRST_DELAY_SECONDS = 0.1

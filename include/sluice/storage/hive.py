@@ -18,7 +18,7 @@ from pyhive import exc, hive
 from thrift.Thrift import TException
 from thrift.transport.TTransport import TTransportException
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 SQL = Path(__file__).parent / "sql"
 DATABASE = SQL / "1_create_database.sql"

@@ -15,7 +15,7 @@ import sqlalchemy
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.metrics.texts import ABSENT
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.extract import Lines, Values, numbers, passing
 from sluice.statistics.merge import merge
 from sluice.statistics.parse import dead_reason, event_time

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 

@@ -6,7 +6,7 @@ import time
 
 from kafka import KafkaConsumer, TopicPartition
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 #: However busy Kafka is, somebody waits for the answer.

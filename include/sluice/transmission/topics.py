@@ -13,7 +13,7 @@ from types import TracebackType
 from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 
 REQUEST_MS = 10_000
 

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from pydantic.json_schema import models_json_schema
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice_airflow.api import errors, lists, tasks, topics
 from sluice_airflow.api.guard import Guard

@@ -8,7 +8,7 @@ from typing import Annotated
 import sqlalchemy as sa
 from fastapi import Depends
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics.progress import progress_path
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists

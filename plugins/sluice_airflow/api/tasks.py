@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Body, HTTPException, Response, status
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.statistics.grouped.report import GroupingReport, HotKeyReport, NothingCounted, reports
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.store import TaskStore

@@ -15,7 +15,7 @@ import pytest
 
 from sluice.grouping.auto import LEAST_TUPLES, PLANNED
 from sluice.grouping.planned import PlannedRouter
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.grouped import task as task_module
 from sluice.statistics.grouped.batches import TaskBatch, by_task
 from sluice.statistics.grouped.groupings import Groupings

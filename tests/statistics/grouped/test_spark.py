@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from sluice.settings import Limits
-from sluice.stack.java import QUICK, SPARK_OPTIONS
+from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
+from sluice.runtime.settings import Limits
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import _run
 from sluice.statistics.partition_pass import Gathered, PartitionPass

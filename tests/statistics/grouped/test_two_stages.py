@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import COLUMNS, metric
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.grouped import worker as worker_module
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.partition_pass import Gathered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.found import SENT_ARROW
 from sluice.statistics.grouped import routes as routes_module
 from sluice.statistics.grouped import worker as module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 from sluice.tasks.sql import SqlRefused, compile_sql
 from sluice.tasks.sql.reasons import REASONS
 

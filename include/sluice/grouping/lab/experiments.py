@@ -15,7 +15,7 @@ from sluice.grouping.lab.drift import Drift, Kind
 from sluice.grouping.lab.simulate import simulate
 from sluice.grouping.lab.streams import edu_stream, isp_stream, zipf_stream
 from sluice.grouping.lab.trials import Row, Setting, rows, run, waits
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 
 FOLDER = ROOT / "docs" / "grouping"
 

@@ -16,7 +16,7 @@ from sluice.grouping.lab.experiments import DRIFT_AT, EXPERIMENTS, FOLDER, KG2_F
 from sluice.grouping.lab.plots import Plot
 from sluice.grouping.lab.tables import Cell, Measured, Table, pivot, selected, shown
 from sluice.grouping.lab.trials import Row
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 
 PAGE = ROOT / "docs" / "grouping.md"
 

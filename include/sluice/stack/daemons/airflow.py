@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import databases, health
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hive import configure_spark

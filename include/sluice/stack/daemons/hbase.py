@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import HBASE_OPENS, java_command
+from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.jars import require
-from sluice.stack.java import HBASE_OPENS, java_command
 
 
 def configure(settings: Settings) -> None:

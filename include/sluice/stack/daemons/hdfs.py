@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import HADOOP_OPENS, java_command
+from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
-from sluice.stack.java import HADOOP_OPENS, java_command
 
 NAMENODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATANODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
+from sluice.runtime.settings import Settings
 from sluice.stack import databases, health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_conf, spark_defaults, spark_home
 from sluice.stack.jars import AGENT, AGENT_USES, require
-from sluice.stack.java import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")

@@ -6,11 +6,11 @@ import base64
 import subprocess
 import uuid
 
-from sluice.settings import Settings
+from sluice.runtime.jvm import java_command
+from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
-from sluice.stack.java import java_command
 
 
 def configure(settings: Settings) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sluice.settings import Settings
+from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import Batch, Numbers, Texts
-from sluice.settings import Limits
+from sluice.runtime.settings import Limits
 from sluice.statistics.aggregation import Grouping, Shared, aggregate
 from sluice.statistics.cut import encode
 from sluice.statistics.extract import Values, numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from sluice.settings import get_settings
+from sluice.runtime.settings import get_settings
 from sluice.storage.postgres import engine
 from sluice.storage.schema import metadata
 

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice.files import write_whole
+from sluice.runtime.files import write_whole
 
 TOKEN = "SLUICE_PROCESS_TOKEN"  # noqa: S105 - the name of the variable
 LOG_BYTES = 16 << 20  # a log larger than this is turned at the next start: a restart a day keeps a week
@@ -63,7 +63,7 @@ class Record:
 
 def run_dir() -> Path:
     """Where this instance keeps its records."""
-    from sluice.settings import get_settings
+    from sluice.runtime.settings import get_settings
 
     return get_settings().home / "run"
 

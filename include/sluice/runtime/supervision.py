@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice.stack import process
+from sluice.runtime import detached
 
 STEADY = 60.0
 EARLY_DEATHS = 8  # with their delays 91 s: a daemon that restarts is back by then
@@ -53,7 +53,7 @@ class Supervisor:
     ) -> None:
         self.name, self.argv, self.owner = name, list(argv), owner
         self.environment, self.position, self.lag, self.stuck_after = environment, position, lag, stuck_after
-        self.run = run or process.run_dir()
+        self.run = run or detached.run_dir()
         self.log = self.run.parent / "logs" / f"{name}.log"
         self._restarts: deque[float] = deque(maxlen=100)
         self._early_deaths = 0
@@ -64,7 +64,7 @@ class Supervisor:
 
     def claim(self) -> str:
         """Adopt the process for this owner, or start it. A line for the log."""
-        record, started = process.ensure(
+        record, started = detached.ensure(
             self.name, self.argv, self.environment(), log=self.log, run=self.run, owner=self.owner
         )
         verb = "STARTED" if started else f"ADOPTED (runs since {record.started_at})"
@@ -75,15 +75,15 @@ class Supervisor:
 
         Raises Superseded, CrashLoop and what a start can raise.
         """
-        record = process.read(self.name, self.run)
+        record = detached.read(self.name, self.run)
         if record is not None and record.owner != self.owner:
             raise Superseded(f"{self.name} belongs to {record.owner or 'nobody'} now, not to {self.owner}")
         now = time.monotonic()
-        if record is not None and process.alive(record):
+        if record is not None and detached.alive(record):
             if not self._stuck(record, now):
                 return
             yield f"STUCK {self.name}, pid {record.pid}: still for {self.stuck_after:.0f} s, lag grows"
-            process.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+            detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
         elif record is not None and record.token != self._mourned:
             self._mourned = record.token
             yield f"DIED {self.name}, pid {record.pid}; the end of its log:"
@@ -107,10 +107,10 @@ class Supervisor:
 
     def stop(self) -> bool:
         """Stop the process if this owner still has it; whether anything was stopped."""
-        record = process.read(self.name, self.run)
-        return record is not None and process.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+        record = detached.read(self.name, self.run)
+        return record is not None and detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
 
-    def _delay(self, dead: process.Record) -> float:
+    def _delay(self, dead: detached.Record) -> float:
         """How long to wait before the next start. Raises CrashLoop."""
         lived = (datetime.now(UTC) - datetime.fromisoformat(dead.started_at)).total_seconds()
         self._early_deaths = self._early_deaths + 1 if lived < STEADY else 0
@@ -119,7 +119,7 @@ class Supervisor:
             raise CrashLoop("\n".join([f"{self.name} died {times}, see {self.log}:", *tail(self.log)]))
         return min(LONGEST_DELAY, 2.0 ** (self._early_deaths - 2)) if self._early_deaths > 1 else 0.0
 
-    def _stuck(self, record: process.Record, now: float) -> bool:
+    def _stuck(self, record: detached.Record, now: float) -> bool:
         """At the same position since long, and the lag is larger than it was a quarter of that time ago."""
         position = self.position()
         if self._seen[1:] != (record.token, position):
@@ -141,5 +141,5 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
             end = source.read().decode(errors="replace").splitlines()
     except FileNotFoundError:
         return []
-    starts = [number for number, line in enumerate(end) if line.startswith(process.START_MARK)]
+    starts = [number for number, line in enumerate(end) if line.startswith(detached.START_MARK)]
     return end[starts[-1] if starts else 0 :][-lines:]

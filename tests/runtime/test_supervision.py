@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice.stack import process, supervision
-from sluice.stack.supervision import CrashLoop, Superseded, Supervisor
+from sluice.runtime import detached, supervision
+from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 
 SLEEP = ["sleep", "60"]
 
@@ -19,19 +19,19 @@ SLEEP = ["sleep", "60"]
 def run(tmp_path: Path):
     yield tmp_path / "run"
     for file in (tmp_path / "run").glob("*.json"):
-        if (record := process.read(file.stem, tmp_path / "run")) is not None:
-            process.stop(record, 0, run=tmp_path / "run")
+        if (record := detached.read(file.stem, tmp_path / "run")) is not None:
+            detached.stop(record, 0, run=tmp_path / "run")
 
 
 def pid(run: Path) -> int:
-    record = process.adopt("job", run)
+    record = detached.adopt("job", run)
     return record.pid if record else 0
 
 
 def kill(run: Path) -> int:
     killed = pid(run)
     os.kill(killed, signal.SIGKILL)
-    while process.adopt("job", run):
+    while detached.adopt("job", run):
         time.sleep(0.01)
     return killed
 
@@ -84,9 +84,9 @@ def test_former_owner_neither_restarts_nor_stops(run: Path) -> None:
 def test_stopped_process_comes_back_after_down_and_up(run: Path) -> None:
     supervisor = Supervisor("job", SLEEP, "me", run=run)
     supervisor.claim()
-    record = process.adopt("job", run)
+    record = detached.adopt("job", run)
     assert record
-    process.stop(record, 1, run=run)  # as `sluice down` does: the record goes too
+    detached.stop(record, 1, run=run)  # as `sluice down` does: the record goes too
     assert [line.split(":")[0] for line in supervisor.poll()] == ["RESTART 1 of job"]
     assert pid(run)
 
@@ -100,7 +100,7 @@ def test_restarts_slow_down_and_end_as_a_crash_loop(run: Path, monkeypatch: pyte
 
     def watch() -> None:
         while now[0] < 1200:
-            while process.alive(process.read("job", run)):
+            while detached.alive(detached.read("job", run)):
                 time.sleep(0.01)
             if any(line.startswith("RESTART") for line in supervisor.poll()):
                 started.append(now[0] - 1000)

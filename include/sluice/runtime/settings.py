@@ -19,7 +19,7 @@ import yaml
 from pydantic import BaseModel, Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[2])
+ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3])
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
 DEFAULT_INSTANCE = "main"
 

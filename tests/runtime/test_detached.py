@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.stack import process
+from sluice.runtime import detached
 
 SLEEP = ["sleep", "60"]
 
@@ -22,8 +22,8 @@ SLEEP = ["sleep", "60"]
 def run(tmp_path: Path):
     yield tmp_path / "run"
     for file in (tmp_path / "run").glob("*.json"):
-        if (record := process.read(file.stem, tmp_path / "run")) is not None:
-            process.stop(record, 0, run=tmp_path / "run")
+        if (record := detached.read(file.stem, tmp_path / "run")) is not None:
+            detached.stop(record, 0, run=tmp_path / "run")
 
 
 def wait_for(condition, seconds: float = 5.0) -> None:
@@ -34,27 +34,27 @@ def wait_for(condition, seconds: float = 5.0) -> None:
 
 
 def test_start_is_detached_recorded_and_logged(run: Path, tmp_path: Path) -> None:
-    record = process.start("p", ["sh", "-c", "echo $GREETING; exec sleep 60"], {"GREETING": "hi"}, run=run)
+    record = detached.start("p", ["sh", "-c", "echo $GREETING; exec sleep 60"], {"GREETING": "hi"}, run=run)
     log = tmp_path / "logs" / "p.log"
     wait_for(lambda: "\nhi\n" in log.read_text())
     assert os.getsid(record.pid) == record.pid != os.getsid(0)
     assert json.loads((run / "p.json").read_text())["token"] == record.token
-    assert process.adopt("p", run) == record
+    assert detached.adopt("p", run) == record
     assert Path(f"/proc/{record.pid}/fd/0").resolve() == Path("/dev/null")
 
 
 def test_second_start_is_refused_and_ensure_adopts(run: Path) -> None:
-    record = process.start("p", SLEEP, run=run)
-    with pytest.raises(process.AlreadyRunning, match=f"pid {record.pid}") as error:
-        process.start("p", SLEEP, run=run)
+    record = detached.start("p", SLEEP, run=run)
+    with pytest.raises(detached.AlreadyRunning, match=f"pid {record.pid}") as error:
+        detached.start("p", SLEEP, run=run)
     assert error.value.record == record
-    assert process.ensure("p", SLEEP, run=run, owner="") == (record, False)
+    assert detached.ensure("p", SLEEP, run=run, owner="") == (record, False)
 
 
 def test_racing_starters_make_one_process(run: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from sluice.stack import process\n"
-        "r, started = process.ensure('p', ['sleep', '60'], run=Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from sluice.runtime import detached\n"
+        "r, started = detached.ensure('p', ['sleep', '60'], run=Path(sys.argv[1]))\n"
         "print(r.pid, started)"
     )
     starters = [
@@ -64,14 +64,14 @@ def test_racing_starters_make_one_process(run: Path) -> None:
     said = [s.communicate(timeout=20)[0].split() for s in starters]
     assert len({pid for pid, _ in said}) == 1
     assert sorted(started for _, started in said) == ["False", "False", "False", "True"]
-    assert process.alive(process.adopt("p", run))  # and it outlives its starter
+    assert detached.alive(detached.adopt("p", run))  # and it outlives its starter
 
 
 def test_killed_child_is_reaped_and_dead(run: Path) -> None:
-    record = process.start("p", SLEEP, run=run)
+    record = detached.start("p", SLEEP, run=run)
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not process.alive(record) and not Path(f"/proc/{record.pid}").exists())
-    assert process.adopt("p", run) is None
+    wait_for(lambda: not detached.alive(record) and not Path(f"/proc/{record.pid}").exists())
+    assert detached.adopt("p", run) is None
 
 
 def test_zombie_of_another_parent_is_dead(run: Path) -> None:
@@ -81,9 +81,9 @@ def test_zombie_of_another_parent_is_dead(run: Path) -> None:
         pid = int(parent.stdout.readline())
         stat = Path(f"/proc/{pid}/stat")
         start_time = int(stat.read_text().rsplit(")", 1)[1].split()[19])
-        record = process.Record("z", pid, start_time, process._boot(), "t", [], "")
+        record = detached.Record("z", pid, start_time, detached._boot(), "t", [], "")
         wait_for(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z")
-        assert not process.alive(record)
+        assert not detached.alive(record)
     finally:
         parent.kill()
         parent.wait()
@@ -91,85 +91,85 @@ def test_zombie_of_another_parent_is_dead(run: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"start_time": 1}, {"boot": "another"}])
 def test_reused_pid_is_not_the_process(run: Path, change: dict) -> None:
-    record = process.start("p", SLEEP, run=run)
-    assert not process.alive(replace(record, **change))
+    record = detached.start("p", SLEEP, run=run)
+    assert not detached.alive(replace(record, **change))
 
 
 def test_stop_takes_the_group_and_kills_what_ignores_sigterm(run: Path) -> None:
     script = "trap '' TERM; sleep 60 & echo ready; wait; sleep 60"
-    record = process.start("p", ["sh", "-c", script], run=run)
+    record = detached.start("p", ["sh", "-c", script], run=run)
     wait_for(lambda: "ready\n" in (run.parent / "logs" / "p.log").read_text())
     begun = time.monotonic()
-    assert process.stop(record, 0.3, run=run)
+    assert detached.stop(record, 0.3, run=run)
     assert time.monotonic() - begun < 30
-    assert not process.alive(record)
-    assert process._members(record) == []
-    assert process.read("p", run) is None
-    assert not process.stop(record, 0, run=run)
+    assert not detached.alive(record)
+    assert detached._members(record) == []
+    assert detached.read("p", run) is None
+    assert not detached.stop(record, 0, run=run)
 
 
 def test_start_clears_what_a_killed_leader_left(run: Path) -> None:
-    record = process.start("p", ["sh", "-c", "sleep 60 & sleep 60"], run=run)
-    wait_for(lambda: len(process._members(record)) == 3)
+    record = detached.start("p", ["sh", "-c", "sleep 60 & sleep 60"], run=run)
+    wait_for(lambda: len(detached._members(record)) == 3)
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not process.alive(record))
-    assert len(process._members(record)) == 2
-    again = process.start("p", SLEEP, run=run)
-    wait_for(lambda: process._members(record) == [])
-    assert process.alive(again)
+    wait_for(lambda: not detached.alive(record))
+    assert len(detached._members(record)) == 2
+    again = detached.start("p", SLEEP, run=run)
+    wait_for(lambda: detached._members(record) == [])
+    assert detached.alive(again)
 
 
 def test_starter_that_died_before_the_pid_was_written_leaves_a_findable_process(run: Path) -> None:
-    record = process.start("p", SLEEP, run=run)
-    process._write(replace(record, pid=0, start_time=0), run)
-    assert process.adopt("p", run) == record
-    with pytest.raises(process.AlreadyRunning):
-        process.start("p", SLEEP, run=run)
+    record = detached.start("p", SLEEP, run=run)
+    detached._write(replace(record, pid=0, start_time=0), run)
+    assert detached.adopt("p", run) == record
+    with pytest.raises(detached.AlreadyRunning):
+        detached.start("p", SLEEP, run=run)
 
 
 def test_order_of_a_former_owner_to_stop_does_nothing(run: Path) -> None:
-    record = process.start("p", SLEEP, run=run, owner="first")
-    adopted = process.adopt("p", run, owner="second")
+    record = detached.start("p", SLEEP, run=run, owner="first")
+    adopted = detached.adopt("p", run, owner="second")
     assert adopted == replace(record, owner="second")
-    assert not process.stop(record, 0, run=run, owner="first")
-    assert process.alive(record)
-    assert process.stop(adopted, 1, run=run, owner="second")
+    assert not detached.stop(record, 0, run=run, owner="first")
+    assert detached.alive(record)
+    assert detached.stop(adopted, 1, run=run, owner="second")
 
 
 def test_stop_spares_the_successor(run: Path) -> None:
-    record = process.start("p", SLEEP, run=run, owner="x")
+    record = detached.start("p", SLEEP, run=run, owner="x")
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not process.alive(record))
-    successor = process.start("p", SLEEP, run=run, owner="x")
-    assert not process.stop(record, 0, run=run, owner="x")
-    assert not process.stop(record, 0, run=run)
-    assert process.adopt("p", run) == successor
+    wait_for(lambda: not detached.alive(record))
+    successor = detached.start("p", SLEEP, run=run, owner="x")
+    assert not detached.stop(record, 0, run=run, owner="x")
+    assert not detached.stop(record, 0, run=run)
+    assert detached.adopt("p", run) == successor
 
 
 def test_log_is_turned_at_start(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "LOG_BYTES", 10)
-    for n in range(process.LOGS_KEPT + 2):
-        process.stop(process.start("p", ["echo", f"round {n}"], run=run), 0, run=run)
+    monkeypatch.setattr(detached, "LOG_BYTES", 10)
+    for n in range(detached.LOGS_KEPT + 2):
+        detached.stop(detached.start("p", ["echo", f"round {n}"], run=run), 0, run=run)
     kept = sorted(p.name for p in (tmp_path / "logs").iterdir())
-    assert kept == ["p.log", *(f"p.log.{n}" for n in range(1, process.LOGS_KEPT + 1))]
+    assert kept == ["p.log", *(f"p.log.{n}" for n in range(1, detached.LOGS_KEPT + 1))]
 
 
 def test_a_name_may_have_dots_as_hosts_have(run: Path) -> None:
-    process.start("flume-web1.example.com", SLEEP, run=run)
+    detached.start("flume-web1.example.com", SLEEP, run=run)
     (run / "speed_layer.progress.json").write_text("{}")  # of a job, no record
-    assert process.names(run) == ["flume-web1.example.com"]
+    assert detached.names(run) == ["flume-web1.example.com"]
     (run / "speed_layer.progress.json").unlink()
 
 
 def test_what_cannot_start_says_why(run: Path) -> None:
-    with pytest.raises(process.ProcessError, match="nosuchprogram: No such file"):
-        process.start("p", ["nosuchprogram"], run=run)
-    assert process.adopt("p", run) is None
+    with pytest.raises(detached.ProcessError, match="nosuchprogram: No such file"):
+        detached.start("p", ["nosuchprogram"], run=run)
+    assert detached.adopt("p", run) is None
 
 
 def test_broken_record_names_the_file(run: Path) -> None:
     run.mkdir(parents=True)
     (run / "p.json").write_text("{")
-    with pytest.raises(process.ProcessError, match=r"p\.json"):
-        process.read("p", run)
+    with pytest.raises(detached.ProcessError, match=r"p\.json"):
+        detached.read("p", run)
     (run / "p.json").unlink()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from sluice.settings import ROOT
+from sluice.runtime.settings import ROOT
 
 LIB = Path(os.environ.get("SLUICE_LIB") or ROOT / "var" / "lib")
 
