@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
-from sluice.statistics.found import to_ipc
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import together
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS
 from sluice.tasks import TaskSpec
 from sluice.tasks.period import parse_period
 from tests.bench.workload import active

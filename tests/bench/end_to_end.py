@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sluice.engine.rowkey import RowKey
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
-from sluice.statistics.rowkey import RowKey
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks import TaskSpec

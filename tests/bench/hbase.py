@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.engine.schema import PARTIALS
 from sluice.metrics import COLUMNS
 from sluice.runtime.settings import Limits
 from sluice.statistics.blocks import BlockId, Changes, Period, merge_into_blocks
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.results import results
-from sluice.statistics.schema import PARTIALS
 from sluice.statistics.state import BLOCKS_A_PUT
 from sluice.storage.hbase import ONLINE, RESULT_FAMILY, STATE_FAMILY, HBase
 from sluice.tasks import ActiveTask, TaskSpec

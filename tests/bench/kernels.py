@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.count import count
+from sluice.engine.parse import event_time
+from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
-from sluice.statistics.parse import event_time
-from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import together
-from sluice.statistics.plan import Plan
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.period import parse_period
 from tests.bench import contenders, spark, workload

@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.plan import Plan
 from sluice.runtime.settings import ROOT, Limits, Settings
 from sluice.statistics.blocks import merge_into_blocks
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
 from tests.bench import contenders, end_to_end, hbase, kernels, page, pressure, tasks, workload
 from tests.bench import start as start_bench
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
 from tests.bench.pressure import Seen
 from tests.bench.timing import interleaved, ratio
-from tests.statistics.engine_samples import by_hand, records
+from tests.engine.samples import by_hand, records
 
 
 def sample(figure: float = 12.5) -> Outcome:

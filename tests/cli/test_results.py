@@ -14,8 +14,8 @@ import pytest
 
 from sluice.cli.counted import UnknownVersion, counted
 from sluice.cli.results import BadMoment, moment
+from sluice.engine.rowkey import RowKey
 from sluice.runtime.settings import Settings
-from sluice.statistics.rowkey import RowKey
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks import TaskSpec

@@ -18,7 +18,7 @@ import pytest
 import sqlalchemy as sa
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from sluice.statistics.rowkey import RowKey
+from sluice.engine.rowkey import RowKey
 from sluice.storage import schema
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
+from sluice.engine.rowkey import RowKey
 from sluice.stack.airflow_api import Airflow, Run
-from sluice.statistics.rowkey import RowKey
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine

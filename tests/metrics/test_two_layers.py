@@ -10,11 +10,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
 from sluice.quality.agreement import judge
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
-from tests.statistics.engine_samples import BYTES, active, line, plan, records, spec
+from tests.engine.samples import BYTES, active, line, plan, records, spec
 
 LINES = 24_000
 NUMBERS = [

@@ -195,7 +195,7 @@ def test_the_registry_takes_them_from_the_folder_that_is_set(tmp_path: Path) -> 
     (tmp_path / "notes.txt").write_text("no Python")
     script = (
         "from sluice.metrics import COLUMNS, metric\nfrom sluice.metrics.registry import TEAM\n"
-        "from sluice.statistics.schema import PARTIALS\n"
+        "from sluice.engine.schema import PARTIALS\n"
         "print(metric('longest').name, PARTIALS.field('user_longest').type, *TEAM.problems)"
     )
     assert _python(script, SLUICE_METRICS__PATH=str(tmp_path)) == "longest binary broken.py"

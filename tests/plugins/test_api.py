@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.cli.test_grouping import document
-from tests.statistics.engine_samples import line
+from tests.engine.samples import line
 from tests.tasks.database import sqlite
 
 OWN = "http://sluice.example:8080"

@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.airflow_api import Airflow
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
-from tests.statistics.engine_samples import line
+from tests.engine.samples import line
 
 pytestmark = pytest.mark.stack
 

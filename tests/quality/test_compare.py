@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sluice.engine.rowkey import RowKey
 from sluice.quality.compare import NAMED, OFFLINE_RESULTS, ONLINE_RESULTS, SHOWN, compare
-from sluice.statistics.rowkey import RowKey
 
 MINUTE = 1431857100000  # 2015-05-17T10:05:00Z
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from sluice.engine.rowkey import RowKey
 from sluice.quality.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
@@ -17,7 +18,6 @@ from sluice.quality.expectations import validate
 from sluice.quality.pages import assets
 from sluice.runtime.settings import Settings
 from sluice.stack import jars
-from sluice.statistics.rowkey import RowKey
 
 pytestmark = pytest.mark.slow
 

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
+from sluice.engine.rowkey import RowKey
 from sluice.quality.compare import OFFLINE_RESULTS
 from sluice.quality.offline_results import ALWAYS, DayResults, of_days, of_task, within
 from sluice.statistics.day_results import result_rows
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
-from sluice.statistics.rowkey import RowKey
 from sluice.tasks import ActiveTask, TaskSpec
+from tests.engine.samples import BYTES, line, plan, records, spec
 from tests.quality.stores import StoredHive
-from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 METRICS = ["count", "sum", "avg", "unique", "stddev", "p50", "p95", "top3"]
 NOON = datetime(2015, 5, 17, 12, tzinfo=UTC)

@@ -3,13 +3,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.rowkey import RowKey
 from sluice.quality.compare import ONLINE_RESULTS
 from sluice.quality.online_results import ends_near, online_results
-from sluice.statistics.rowkey import RowKey
 from sluice.tasks import ActiveTask
+from tests.engine.samples import spec
 from tests.quality.stores import FILTER as PATTERN
 from tests.quality.stores import StoredHBase
-from tests.statistics.engine_samples import spec
 
 
 @given(

@@ -11,6 +11,7 @@ from datetime import date
 import pytest
 from pyspark.sql import SparkSession
 
+from sluice.engine.rowkey import RowKey
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
     NotComputed,
@@ -21,7 +22,6 @@ from sluice.quality.reconcile import (
 )
 from sluice.runtime.settings import Settings
 from sluice.statistics import offline
-from sluice.statistics.rowkey import RowKey
 from sluice.statistics.uncounted import tell
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase

@@ -13,6 +13,11 @@ import pytest
 
 from sluice.cli.counted import Counted, differences, results_of
 from sluice.collection import generate
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan, Range
+from sluice.engine.results import results
+from sluice.engine.schema import PARTIALS
 from sluice.quality import day_comparison
 from sluice.quality.compare import Comparison
 from sluice.quality.offline_results import DayResults, of_task
@@ -21,16 +26,11 @@ from sluice.quality.periods import Periods
 from sluice.runtime.settings import ROOT, Limits
 from sluice.statistics.cells import online_cells
 from sluice.statistics.day_results import to_partials, to_results
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan, Range
-from sluice.statistics.results import results
-from sluice.statistics.schema import PARTIALS
 from sluice.storage.hbase import Cells
 from sluice.tasks import ActiveTask, parse_tasks
 from sluice.tasks.lists import parse_lists
+from tests.engine.samples import records
 from tests.quality.stores import StoredHBase, StoredHive
-from tests.statistics.engine_samples import records
 
 pytestmark = pytest.mark.slow
 

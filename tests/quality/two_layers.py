@@ -14,15 +14,15 @@ import sqlalchemy as sa
 from sluice.archive import index, layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_records
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.engine.schema import PARTIALS, RECORDS
 from sluice.runtime.settings import Settings
 from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import identify
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.results import results
-from sluice.statistics.schema import PARTIALS, RECORDS
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog, DayLines
 from sluice.storage.hbase import RESULTS, HBase

@@ -16,6 +16,10 @@ import pytest
 import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
+from sluice.engine.count import count
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.engine.rowkey import RowKey
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import own_environment
@@ -27,11 +31,7 @@ from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import identify
 from sluice.statistics.online import COMMITS_APART
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.results import results
 from sluice.statistics.retention import TopicRetention
-from sluice.statistics.rowkey import RowKey
 from sluice.statistics.state import State
 from sluice.storage import schema
 from sluice.storage.backfills import Backfill, Backfills

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.merge import merge
+from sluice.engine.schema import PARTIALS
 from sluice.statistics.backfilled import Backfilled, keys_of, onto
-from sluice.statistics.merge import merge
 from sluice.statistics.online import COMMITS_APART
-from sluice.statistics.schema import PARTIALS
 from tests.examples import examples
 from tests.statistics.test_backfilled import DAY, Book, Cells, counted, fill, lines
 

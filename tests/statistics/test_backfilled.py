@@ -10,6 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan, Range
+from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.set_aside import TasksFailed
 from sluice.statistics import blocks as blocks_module
 from sluice.statistics.backfill import day_prefix, explained, point, prune
 from sluice.statistics.backfill_lines import BLOCKS, to_blocks, to_partials
@@ -27,16 +32,11 @@ from sluice.statistics.backfilled import (
 from sluice.statistics.blocks import BlockId, merge_into_blocks
 from sluice.statistics.count_apart import count_apart
 from sluice.statistics.day_lines import DAY_LINES
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan, Range
-from sluice.statistics.schema import KEYS, PARTIALS
-from sluice.statistics.set_aside import TasksFailed
 from sluice.storage.backfills import BackfillPointer, FilledDay
 from sluice.storage.commits import Period, column
 from sluice.storage.hbase import STATE
+from tests.engine.samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 
 DAY = date(2015, 5, 17)
 CLIENTS = spec(
@@ -342,7 +342,7 @@ def test_what_a_python_worker_raised_is_told_in_one_line() -> None:
     trace = (
         "Job aborted due to stage failure: org.apache.spark.PythonException: Traceback (most recent "
         'call last):\n  File "worker.py", line 1, in main\n    raise\n'
-        "sluice.statistics.set_aside.TasksFailed: 3v1: ValueError: no\n\n"
+        "sluice.engine.set_aside.TasksFailed: 3v1: ValueError: no\n\n"
         "\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\n"
         "java.lang.Exception: whatever Java says\n"
     )

@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.set_aside import TasksFailed
 from sluice.statistics import blocks as module
 from sluice.statistics.blocks import (
     BadBlock,
@@ -19,12 +23,8 @@ from sluice.statistics.blocks import (
     pack,
     unpack,
 )
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.schema import KEYS, PARTIALS
-from sluice.statistics.set_aside import TasksFailed
+from tests.engine.samples import ALL_METRICS, BYTES, line, plan, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, line, plan, records, spec
 
 CLIENTS = spec(
     dimensions=[{"name": "client", "extract": {"delimiter": " ", "index": 0}}],

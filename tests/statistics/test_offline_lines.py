@@ -2,12 +2,12 @@ from datetime import date
 
 import pyarrow as pa
 
+from sluice.engine.count import count
+from sluice.engine.plan import Plan, Range
+from sluice.engine.schema import PARTIALS, RECORDS
 from sluice.runtime.settings import Limits
 from sluice.statistics.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan, Range
-from sluice.statistics.schema import PARTIALS, RECORDS
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 
 DAY = DayOf("logs", date(2015, 5, 17))

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.schema import RECORDS
 from sluice.statistics.lines import KAFKA_COLUMNS, decode, identify
-from sluice.statistics.schema import RECORDS
 from sluice.transmission.identity import LONGEST
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
 from sluice.statistics import partition_pass
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.partition_pass import Gathered, PartitionPass
-from sluice.statistics.plan import Plan
 
 
 def test_of_many_dead_letters_less_is_kept_and_each_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
+from sluice.engine.schema import PARTIALS
 from sluice.statistics.retention import Dropped, TopicRetention, gone, result_rows, stale_columns
-from sluice.statistics.schema import PARTIALS
 from sluice.storage.commits import Pointer, column
 from sluice.storage.retention import Floor, LastLine
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, line, plan, records, spec
+from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 
 DAY = date(2015, 5, 17)
 MS = 86_400_000

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import TasksFailed, Version
+from sluice.engine.wire import FOUND_ARROW
 from sluice.statistics.blocks import Changes
-from sluice.statistics.found import FOUND_ARROW
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import COMMITS_APART, MicroBatch
 from sluice.statistics.partition_pass import Gathered
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import TasksFailed, Version
 from sluice.storage.commits import Commit, Pointer
 from sluice.tasks.topic import TopicSpec
-from tests.statistics.engine_samples import active, spec
+from tests.engine.samples import active, spec
 
 LONG_AGO = datetime(
     2100, 1, 1, tzinfo=UTC

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from sluice.statistics.plan import Range
+from sluice.engine.plan import Range
 from sluice.statistics.task_versions import task_versions
 from sluice.storage import schema
 from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
 from sluice.storage.days import Days
 from sluice.storage.retention import Floor, LastLine, RetentionBook, days_of, expired_days
 from sluice.tasks.store import TaskStore
-from tests.statistics.engine_samples import spec
+from tests.engine.samples import spec
 from tests.tasks.database import sqlite
 
 DAY = date(2015, 5, 17)

@@ -23,7 +23,7 @@ from sluice.tasks import TopicSpec, parse_tasks
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
-from tests.statistics.engine_samples import line
+from tests.engine.samples import line
 from tests.tasks.database import sqlite
 
 GOOD = "- {name: %s, topic: cli-tasks, period: 1m, metrics: [count]}\n"

@@ -7,14 +7,14 @@ import itertools
 import yaml
 
 from sluice.collection.generate import batches
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
 from sluice.metrics import METRICS
 from sluice.runtime.settings import ROOT
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
 from sluice.tasks import TopicSpec, check_task, parse_documents, parse_tasks
 from sluice.tasks.lists import parse_lists
-from tests.statistics.engine_samples import active, plan, records
+from tests.engine.samples import active, plan, records
 
 FOLDER = ROOT / "include" / "examples"
 TASKS = parse_tasks((FOLDER / "twelve_tasks.yaml").read_text())

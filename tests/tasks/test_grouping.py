@@ -16,7 +16,7 @@ from sluice.tasks.grouping import AUTO, NAMES, GroupingSpec
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicInUse, TopicStore
-from tests.statistics.engine_samples import spec
+from tests.engine.samples import spec
 from tests.tasks.test_topics import json_topic
 
 PARAMETERS = {"strategy": "planned", "half_life": 2, "buckets": 1024}

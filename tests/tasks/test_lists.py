@@ -7,7 +7,7 @@ import pytest
 from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList, ValueLists
 from sluice.tasks.store import TaskStore
-from tests.statistics.engine_samples import spec
+from tests.engine.samples import spec
 
 
 def using(task: str, *lists: str) -> TaskSpec:

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
 from sluice.runtime.settings import ROOT
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
 from sluice.tasks import parse_tasks
-from tests.statistics.engine_samples import active, line, plan, records
+from tests.engine.samples import active, line, plan, records
 
 FILE = ROOT / "include" / "tasks.yaml"
 TASKS = parse_tasks(FILE.read_text())

@@ -8,7 +8,7 @@ import pytest
 from sluice.tasks import ActiveTask, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period
-from tests.statistics.engine_samples import BYTES, spec
+from tests.engine.samples import BYTES, spec
 
 
 def refused(**fields: Any) -> str:

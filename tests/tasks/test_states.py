@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sluice.storage import schema
 from sluice.tasks import TaskSpec, TasksRefused
 from sluice.tasks.store import TaskStore, UnknownTask
-from tests.statistics.engine_samples import BYTES, spec
+from tests.engine.samples import BYTES, spec
 
 
 def counts(name: str, **changes: Any) -> TaskSpec:

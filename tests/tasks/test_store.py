@@ -12,7 +12,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks import TasksRefused
 from sluice.tasks.store import TaskStore, UnknownTask
-from tests.statistics.engine_samples import BYTES, spec
+from tests.engine.samples import BYTES, spec
 
 pytestmark = pytest.mark.stack
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sluice.tasks import TimeSpec, TopicSpec, check_task, explain, parse_documents
 from sluice.tasks.topic import COMBINED_FIELDS, json_path
-from tests.statistics.engine_samples import spec
+from tests.engine.samples import spec
 
 AT = {"extract": {"field": "at"}, "format": "iso8601"}
 JSON = {"name": "shop", "format": "json", "time": AT}

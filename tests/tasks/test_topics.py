@@ -12,7 +12,7 @@ from sluice.storage.postgres import engine
 from sluice.tasks import TasksRefused, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicInUse, TopicStore
-from tests.statistics.engine_samples import spec
+from tests.engine.samples import spec
 
 
 def json_topic(name: str, **changes: object) -> TopicSpec:

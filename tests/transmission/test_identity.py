@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
+from sluice.engine.schema import RECORDS
 from sluice.statistics import lines
-from sluice.statistics.schema import RECORDS
 from sluice.transmission.identity import Headers, record_key, records, to_headers
 
 

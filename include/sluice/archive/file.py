@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluice.archive.footer import Footer
-from sluice.statistics.parse import event_time
-from sluice.statistics.schema import RECORDS
+from sluice.engine.parse import event_time
+from sluice.engine.schema import RECORDS
 from sluice.tasks.topic import TopicSpec
 
 #: RECORDS without the partition, which the path and the footer say.

@@ -27,8 +27,8 @@ from sluice.archive.claim import Claims
 from sluice.archive.events import Archived, Event, Gone, Progress, Seek
 from sluice.archive.file import ArchiveFile, Place
 from sluice.archive.footer import Footer, UnreadableArchiveFile
+from sluice.engine.schema import RECORDS
 from sluice.runtime.settings import Settings
-from sluice.statistics.schema import RECORDS
 from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.tasks.topic import TopicSpec

@@ -170,9 +170,9 @@ def find(settings: Settings, name: str, version: int | None = None) -> ActiveTas
 
 def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> Iterator[Result]:
     """Online values; with `final` the published one where there is one."""
+    from sluice.engine.rowkey import RowKey, prefix
     from sluice.quality.online_results import ends_near
     from sluice.statistics.cells import ERROR_OF, stated_error
-    from sluice.statistics.rowkey import RowKey, prefix
     from sluice.storage import hbase
 
     store = hbase.HBase.of(settings, patience=PATIENCE_SECONDS)
@@ -196,7 +196,7 @@ def _offline(settings: Settings, task: ActiveTask, starts: range) -> Iterator[Re
 
 def results_of(found: pa.Table) -> Iterator[Result]:
     """Results out of `compare.ONLINE_RESULTS` or `compare.OFFLINE_RESULTS`."""
-    from sluice.statistics.rowkey import RowKey
+    from sluice.engine.rowkey import RowKey
 
     numbers = found.column("value").to_pylist() if "value" in found.column_names else [None] * len(found)
     columns = (found.column(name).to_pylist() for name in ("row", "text", "error"))

@@ -12,9 +12,9 @@ import typer
 
 from sluice.cli.documents import read_bytes, refusing
 from sluice.cli.format import plain
+from sluice.engine.trial import LineTrial, MeasureStep, failure, trial
 from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TasksRefused
-from sluice.tasks.trial import LineTrial, MeasureStep, failure, trial
 
 if TYPE_CHECKING:
     from sluice.tasks.store import TaskStore

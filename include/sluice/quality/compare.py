@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pandas as pd
 import pyarrow as pa
 
+from sluice.engine.rowkey import BadRowKey, RowKey
 from sluice.quality.agreement import JUDGED, judge
-from sluice.statistics.rowkey import BadRowKey, RowKey
 
 #: A message names so many differences; how many there are is always said.
 NAMED = 20

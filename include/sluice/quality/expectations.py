@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from sluice.engine.rowkey import BadRowKey, RowKey
 from sluice.quality.compare import iso
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
 from sluice.runtime.settings import Settings
-from sluice.statistics.rowkey import BadRowKey, RowKey
 
 # Up to so many differing results are listed on the page; of more, only how many.
 LISTED = 200

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.merge import merge
+from sluice.engine.results import results
+from sluice.engine.rowkey import encode_column
+from sluice.engine.schema import PARTIALS, of_version
 from sluice.metrics import COLUMNS, accumulators
 from sluice.quality.compare import OFFLINE_RESULTS
-from sluice.statistics.merge import merge
-from sluice.statistics.results import results
-from sluice.statistics.rowkey import encode_column
-from sluice.statistics.schema import PARTIALS, of_version
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from sluice.engine.rowkey import prefix
 from sluice.quality.compare import ONLINE_RESULTS
 from sluice.statistics.cells import stated_error
-from sluice.statistics.rowkey import prefix
 from sluice.storage.hbase import ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.tasks.spec import ActiveTask
 

@@ -40,6 +40,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sluice.archive import index
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.statistics import day_job
@@ -48,8 +50,6 @@ from sluice.statistics.backfill_projection import Projection
 from sluice.statistics.backfilled import portions
 from sluice.statistics.blocks import BlockId
 from sluice.statistics.day_lines import DayOf
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS
 from sluice.statistics.state import BLOCKS_A_PUT
 from sluice.statistics.task_versions import task_versions
 from sluice.storage.backfills import (

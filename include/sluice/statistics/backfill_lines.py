@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS, RECORDS
+from sluice.engine.set_aside import TasksFailed
 from sluice.statistics.blocks import BlockId, merge_into_blocks, unpack
 from sluice.statistics.count_apart import count_apart
 from sluice.statistics.day_lines import reasons
 from sluice.statistics.day_results import merge_all
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS, RECORDS
-from sluice.statistics.set_aside import TasksFailed
 
 #: A block of one day of one version, as an executor hands it to the driver.
 BLOCKS = pa.schema(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from sluice.engine.results import results
+from sluice.engine.set_aside import TasksFailed
 from sluice.statistics.backfilled import Backfilled, keys_of, onto, read_blocks
 from sluice.statistics.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.statistics.cells import online_cells
-from sluice.statistics.results import results
-from sluice.statistics.set_aside import TasksFailed
 from sluice.statistics.state import BlockMissing, State
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog

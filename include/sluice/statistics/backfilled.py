@@ -14,9 +14,9 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.merge import merge_numbered
+from sluice.engine.set_aside import Failures, each_or_all
 from sluice.statistics.blocks import BlockId, bucket_hash, periods, unpack
-from sluice.statistics.merge import merge_numbered
-from sluice.statistics.set_aside import Failures, each_or_all
 from sluice.statistics.state import BYTES_A_GET
 from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
 from sluice.storage.commits import Period, Version

@@ -17,11 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sluice.metrics import COLUMNS
-from sluice.statistics.groups import Ints, code, group
-from sluice.statistics.merge import merge_numbered
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import (
+from sluice.engine.groups import Ints, code, group
+from sluice.engine.merge import merge_numbered
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import (
     Failures,
     TasksFailed,
     TooManySeries,
@@ -30,6 +29,7 @@ from sluice.statistics.set_aside import (
     reason,
     versions_of,
 )
+from sluice.metrics import COLUMNS
 
 #: A block is read and written whole for each batch that touches it: small enough for that to take about a
 #: millisecond, large enough for thousands of series to be one HBase cell.

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.set_aside import Failures
+from sluice.engine.count import count
+from sluice.engine.plan import Plan
+from sluice.engine.set_aside import Failures
 
 
 def count_apart(batch: pa.RecordBatch | pa.Table, plan: Plan) -> tuple[pa.Table, Failures]:

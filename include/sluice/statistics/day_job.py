@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sluice.statistics.access_log import FIELDS
+from sluice.engine.access_log import FIELDS
+from sluice.engine.plan import Plan
+from sluice.engine.schema import KEYS, PARTIALS, RECORDS
+from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.statistics.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import KEYS, PARTIALS, RECORDS
-from sluice.statistics.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.tasks.spec import ActiveTask
 
 if TYPE_CHECKING:

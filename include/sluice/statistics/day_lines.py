@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.access_log import FIELDS, fields
-from sluice.statistics.extract import Bools
+from sluice.engine.access_log import FIELDS, fields
+from sluice.engine.count import count
+from sluice.engine.extract import Bools
+from sluice.engine.parse import dead_reason, event_time
+from sluice.engine.plan import Plan
+from sluice.engine.schema import RECORDS
 from sluice.statistics.lines import identify
-from sluice.statistics.parse import dead_reason, event_time
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import RECORDS
 
 DAY_MS = 86_400_000
 # How many bytes a value has at most for each of its line's: one that is no UTF-8 becomes U+FFFD (three), and

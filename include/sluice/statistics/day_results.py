@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.count import count
+from sluice.engine.extract import Bools
+from sluice.engine.groups import code
+from sluice.engine.merge import merge_guarded
+from sluice.engine.plan import Plan
+from sluice.engine.rowkey import split_keys, unescape_column
+from sluice.engine.schema import PARTIALS, of_version
+from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
 from sluice.metrics import COLUMNS, metric
 from sluice.statistics.count_apart import count_apart
-from sluice.statistics.extract import Bools
-from sluice.statistics.groups import code
-from sluice.statistics.merge import merge_guarded
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.rowkey import split_keys, unescape_column
-from sluice.statistics.schema import PARTIALS, of_version
-from sluice.statistics.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
 from sluice.tasks.spec import ActiveTask
 
 #: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.

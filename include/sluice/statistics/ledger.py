@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.statistics.groups import Ints, code, group
+from sluice.engine.groups import Ints, code, group
 
 Bools = npt.NDArray[np.bool_]
 File = tuple[str, str]  # host, src_file

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.schema import RECORDS
+from sluice.engine.schema import RECORDS
 from sluice.transmission.identity import header_number, header_text
 
 #: What the speed layer selects from Spark's Kafka source (`includeHeaders`).

@@ -23,10 +23,10 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from sluice.archive import index
+from sluice.engine.plan import Plan
 from sluice.runtime.settings import Settings
 from sluice.statistics import day_job
 from sluice.statistics.day_lines import DayOf
-from sluice.statistics.plan import Plan
 from sluice.statistics.task_versions import task_versions
 from sluice.statistics.uncounted import tell
 from sluice.storage.days import Day, Days

@@ -40,23 +40,23 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from kafka.errors import KafkaError
 
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.engine.set_aside import Failures, TasksFailed, each_or_all, leaving_out
+from sluice.engine.wire import FOUND, FOUND_ARROW
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.statistics.backfilled import Backfilled
 from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, periods, unpack
 from sluice.statistics.cells import online_cells
 from sluice.statistics.doubles import gather
-from sluice.statistics.found import FOUND, FOUND_ARROW
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.grouped.job import slots, two_stages
 from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.offsets import TopicOffsets, TopicReplaced, starting_offsets
 from sluice.statistics.partition_pass import Gathered, PartitionPass
-from sluice.statistics.plan import Plan
 from sluice.statistics.progress import Progress
-from sluice.statistics.results import results
-from sluice.statistics.set_aside import Failures, TasksFailed, each_or_all, leaving_out
 from sluice.statistics.state import State, portions
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version

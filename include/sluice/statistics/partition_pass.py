@@ -21,7 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.found import (
+from sluice.engine import spent as spending
+from sluice.engine.count import count
+from sluice.engine.merge import merge_guarded
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import Failures, Version, from_table, to_table, without
+from sluice.engine.spent import Spent
+from sluice.engine.wire import (
     COUNTS,
     DAYS,
     DEAD,
@@ -34,16 +41,9 @@ from sluice.statistics.found import (
     rows_of,
 )
 from sluice.statistics.grouped import routes as routing
-from sluice.statistics.grouped import spent as spending
 from sluice.statistics.grouped.routes import Routes, Sender
-from sluice.statistics.grouped.spent import Spent
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.lines import decode, identify
-from sluice.statistics.merge import merge_guarded
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import Failures, Version, from_table, to_table, without
 
 # The engine's fixed cost is spread over so many lines, unless their bytes come first.
 PASS_LINES = 131_072

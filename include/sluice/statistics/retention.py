@@ -31,10 +31,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 
+from sluice.engine.rowkey import encode_column
 from sluice.runtime.settings import Settings
 from sluice.statistics.backfilled import portions as backfill_portions
 from sluice.statistics.blocks import BlockId, unpack
-from sluice.statistics.rowkey import encode_column
 from sluice.statistics.state import portions
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog, Pointer, column_seq

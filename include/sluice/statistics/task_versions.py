@@ -9,7 +9,7 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.statistics.plan import Range
+from sluice.engine.plan import Range
 from sluice.storage import schema
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, Version

@@ -11,7 +11,7 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.statistics.set_aside import Failures, Version
+from sluice.engine.set_aside import Failures, Version
 from sluice.storage import alerts
 
 log = logging.getLogger(__name__)

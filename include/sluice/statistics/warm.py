@@ -13,12 +13,12 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.count import count
+from sluice.engine.cut import COMPILED_LINES
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
 from sluice.runtime.settings import Limits
-from sluice.statistics.cut import COMPILED_LINES
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.results import results
 from sluice.tasks.spec import ActiveTask, TaskSpec
 
 _STATUS = {"delimiter": " ", "index": 8}

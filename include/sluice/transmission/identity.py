@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.schema import RECORDS
+from sluice.engine.schema import RECORDS
 
 HOST, SRC_FILE, SRC_OFFSET = "host", "src_file", "src_offset"
 

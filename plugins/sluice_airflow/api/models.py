@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from sluice.engine.trial import MAX_LINES, LineTrial
 from sluice.tasks import TopicSpec
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
-from sluice.tasks.trial import MAX_LINES, LineTrial
 
 
 class TaskOut(BaseModel):

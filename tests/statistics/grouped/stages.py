@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
+from sluice.engine.plan import Plan
+from sluice.engine.set_aside import Version
+from sluice.engine.wire import FOUND_ARROW, SENT_ARROW
 from sluice.grouping import STRATEGIES
-from sluice.statistics.found import FOUND_ARROW, SENT_ARROW
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.grouped.worker import WorkerPass
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.partition_pass import Gathered, PartitionPass
-from sluice.statistics.plan import Plan
-from sluice.statistics.set_aside import Version
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 

@@ -13,6 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import Version
+from sluice.engine.spent import AT_SOURCE, Spent, to_table
+from sluice.engine.tuples import hash_keys
 from sluice.grouping.auto import LEAST_TUPLES, PLANNED
 from sluice.grouping.planned import PlannedRouter
 from sluice.runtime.settings import Limits
@@ -21,15 +26,10 @@ from sluice.statistics.grouped.batches import TaskBatch, by_task
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.grouped.report import GroupingReport
 from sluice.statistics.grouped.routes import Routes
-from sluice.statistics.grouped.spent import AT_SOURCE, Spent, to_table
-from sluice.statistics.grouped.tuples import hash_keys
 from sluice.statistics.partition_pass import HOLDERS, Gathered
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import Version
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
-from tests.statistics.engine_samples import BYTES, active, line, spec
+from tests.engine.samples import BYTES, active, line, spec
 from tests.statistics.grouped.stages import by_version, one_stage, two_stages
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sluice.engine.tuples import Tuples, hash_keys, read
+from sluice.engine.wire import SENT_ARROW
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts
-from sluice.statistics.found import SENT_ARROW
 from sluice.statistics.grouped import routes as module
 from sluice.statistics.grouped.routes import ROUTERS, Route, Routes, Sender, pickled, resume
-from sluice.statistics.grouped.tuples import Tuples, hash_keys, read
 from sluice.statistics.spark import package_zip
 from tests.statistics.grouped.stages import ROUTED
 

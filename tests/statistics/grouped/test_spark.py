@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from sluice.engine.plan import Plan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
 from sluice.runtime.settings import Limits
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import _run
 from sluice.statistics.partition_pass import Gathered, PartitionPass
-from sluice.statistics.plan import Plan
 from tests.bring_up import instance_settings
-from tests.statistics.engine_samples import BYTES, active, line, spec
+from tests.engine.samples import BYTES, active, line, spec
 from tests.statistics.grouped.stages import by_version, kafka, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts

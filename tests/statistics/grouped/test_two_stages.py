@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.plan import Plan
+from sluice.engine.schema import KEYS
 from sluice.metrics import COLUMNS, metric
 from sluice.runtime.settings import Limits
 from sluice.statistics.grouped import worker as worker_module
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.partition_pass import Gathered
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import KEYS
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
+from tests.engine.samples import BYTES, LIMITS, active, line, spec
+from tests.engine.test_splits import NUMERIC, PATH, ROUNDED, SKETCHES, TEXTUAL
 from tests.examples import examples
-from tests.statistics.engine_samples import BYTES, LIMITS, active, line, spec
 from tests.statistics.grouped.stages import ROUTED, by_version, one_stage, routes_of, two_stages
-from tests.statistics.test_splits import NUMERIC, PATH, ROUNDED, SKETCHES, TEXTUAL
 
 STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 FIELD = {"delimiter": " ", "index": 6}

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from sluice.engine.plan import Plan
+from sluice.engine.wire import SENT_ARROW
 from sluice.runtime.settings import Limits
-from sluice.statistics.found import SENT_ARROW
 from sluice.statistics.grouped import routes as routes_module
 from sluice.statistics.grouped import worker as module
 from sluice.statistics.grouped.worker import WorkerPass
 from sluice.statistics.partition_pass import Gathered
-from sluice.statistics.plan import Plan
-from tests.statistics.engine_samples import active, line
+from tests.engine.samples import active, line
+from tests.engine.test_set_aside import GOOD, MAXIMUM, RaisingMetric
 from tests.statistics.grouped.stages import by_version, one_stage, received, routes_of, sent, two_stages
-from tests.statistics.test_set_aside import GOOD, MAXIMUM, RaisingMetric
 
 TASKS = active(MAXIMUM, GOOD)
 PLAN = Plan.of(TASKS, Limits())

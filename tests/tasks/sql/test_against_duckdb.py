@@ -10,12 +10,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import results
-from sluice.statistics.rowkey import series_values
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
+from sluice.engine.rowkey import series_values
 from sluice.tasks.sql import compile_sql
-from tests.statistics.engine_samples import active, line, plan, records
+from tests.engine.samples import active, line, plan, records
 
 START = datetime(2015, 5, 17, tzinfo=UTC)
 #: The values of the dimensions and the day; the metric; its value.

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.collection.replay import read_lines
+from sluice.engine.extract import Lines
 from sluice.grouping.hashing import Hashes
 from sluice.grouping.lab.streams import NoSuchStream, Stream
 from sluice.metrics.kernels.hashing import hash_all
-from sluice.statistics.extract import Lines
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TopicSpec
 

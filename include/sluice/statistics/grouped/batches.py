@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.groups import code
+from sluice.engine.set_aside import Version
+from sluice.engine.spent import SPENT
 from sluice.grouping.auto import top_share
 from sluice.metrics import COLUMNS
 from sluice.metrics.typing import Floats, Ints
-from sluice.statistics.grouped.spent import SPENT
-from sluice.statistics.groups import code
 from sluice.statistics.partition_pass import HOLDERS, Gathered
-from sluice.statistics.set_aside import Version
 
 #: Of a state that is no bytes: a number.
 _NUMBER_BYTES = 8

@@ -13,12 +13,12 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from sluice.engine.set_aside import Version
 from sluice.grouping.auto import LEAST_TUPLES
 from sluice.statistics.grouped.batches import by_task
 from sluice.statistics.grouped.routes import Routes
 from sluice.statistics.grouped.task import TaskGrouping
 from sluice.statistics.partition_pass import Gathered
-from sluice.statistics.set_aside import Version
 from sluice.tasks.grouping import BY_DEFAULT, GroupingSpec
 from sluice.tasks.spec import ActiveTask
 

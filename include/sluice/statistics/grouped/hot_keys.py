@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.groups import code
 from sluice.metrics.typing import Floats, Ints
-from sluice.statistics.groups import code
 
 #: Keys that are remembered of a task.
 ROOM = 1_024

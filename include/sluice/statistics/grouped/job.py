@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sluice.statistics.found import SENT
+from sluice.engine.wire import SENT
 from sluice.statistics.grouped.worker import WorkerPass
 from sluice.statistics.partition_pass import PartitionPass
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.set_aside import CAUGHT, Failures, Version, reason
+from sluice.engine.tuples import Int32s, Tuples, payloads
+from sluice.engine.wire import SENT_ARROW, TUPLES
 from sluice.metrics.typing import Hashes
-from sluice.statistics.found import SENT_ARROW, TUPLES
-from sluice.statistics.grouped.tuples import Int32s, Tuples, payloads
-from sluice.statistics.set_aside import CAUGHT, Failures, Version, reason
 
 if TYPE_CHECKING:  # numba comes with it, for which an executor need not wait while nothing is routed
     from sluice.grouping.base import Cluster, Router, Strategy

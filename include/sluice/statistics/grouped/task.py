@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.rowkey import series_values
+from sluice.engine.tuples import hash_keys
 from sluice.grouping import strategy
 from sluice.grouping.auto import COMBINE, LEAST_TUPLES, Auto, Figures, rows_if_combined
 from sluice.metrics.typing import Floats, Ints
@@ -20,8 +22,6 @@ from sluice.statistics.grouped.imbalances import Imbalances
 from sluice.statistics.grouped.report import CHARACTERS, HOT, LOADS
 from sluice.statistics.grouped.routes import Route, pickled, resume
 from sluice.statistics.grouped.times import WorkerTimes
-from sluice.statistics.grouped.tuples import hash_keys
-from sluice.statistics.rowkey import series_values
 from sluice.tasks.grouping import AUTO, BY_DEFAULT, GroupingSpec
 from sluice.tasks.spec import ActiveTask
 

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine import tuples
+from sluice.engine.aggregation import Grouping, Shared, aggregate
+from sluice.engine.cut import encode
+from sluice.engine.extract import Values, numbers
+from sluice.engine.groups import code, group
+from sluice.engine.merge import merge_guarded
+from sluice.engine.plan import Plan, TaskPlan
+from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period, to_table
+from sluice.engine.spent import AT_SOURCE, Spent
+from sluice.engine.spent import to_table as spent_table
+from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TUPLES, rows_of
 from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.settings import Limits
-from sluice.statistics.aggregation import Grouping, Shared, aggregate
-from sluice.statistics.cut import encode
-from sluice.statistics.extract import Values, numbers
-from sluice.statistics.found import FAILED, ROUTED, SENT_ARROW, SPENT, TUPLES, rows_of
-from sluice.statistics.grouped import tuples
-from sluice.statistics.grouped.spent import AT_SOURCE, Spent
-from sluice.statistics.grouped.spent import to_table as spent_table
-from sluice.statistics.groups import code, group
-from sluice.statistics.merge import merge_guarded
-from sluice.statistics.plan import Plan, TaskPlan
-from sluice.statistics.set_aside import CAUGHT, Failures, Version, reason, series_a_period, to_table
 
 # The engine's fixed cost is spread over so many tuples, unless their bytes come first.
 AGGREGATED_TUPLES = 131_072

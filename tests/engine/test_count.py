@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine import extract
+from sluice.engine.count import count
+from sluice.engine.cut import COMPILED_LINES
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan, Range
+from sluice.engine.results import results
+from sluice.engine.rowkey import series_values
+from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Limits
-from sluice.statistics import extract, partials
-from sluice.statistics.cut import COMPILED_LINES
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan, Range
-from sluice.statistics.results import results
-from sluice.statistics.rowkey import series_values
-from sluice.statistics.schema import PARTIALS
 from sluice.tasks import TaskSpec
+from tests.engine.samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
 
 STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
@@ -224,7 +224,7 @@ def test_what_tasks_share_is_computed_once(lines: int, monkeypatch: pytest.Monke
     for name in ("cut", "_match"):
         counted(extract, name)
     for name in ("passing", "numbers", "escape_column"):
-        counted(partials, name)
+        counted(module, name)
     first_of_path = {"delimiter": " ", "index": 6, "regex": "^/([^/]*)"}
     dimension = {"name": "section", "extract": first_of_path, "filter": {"mode": "black", "regex": "^x"}}
     status = {"extract": {"delimiter": " ", "index": 8}, "filter": {"mode": "white", "values": ["200"]}}

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.count import count
+from sluice.engine.extract import Lines
+from sluice.engine.fields import NoSuchField
+from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
-from sluice.statistics.extract import Lines
-from sluice.statistics.fields import NoSuchField
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
 from sluice.tasks import TopicSpec
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TimeSpec
+from tests.engine.samples import active, line, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import active, line, records, spec
 
 COMBINED = TopicSpec()
 DELIMITED = TopicSpec(

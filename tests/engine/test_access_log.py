@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from sluice.statistics.access_log import FIELDS, fields
+from sluice.engine.access_log import FIELDS, fields
 
 
 def parsed(line: bytes) -> dict[str, object]:

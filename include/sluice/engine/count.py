@@ -18,19 +18,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.aggregation import Grouping, Shared, aggregate
+from sluice.engine.cut import COMPILED_LINES
+from sluice.engine.extract import Bools, Lines, numbers, passing
+from sluice.engine.groups import Coded, Groups, Ints, code, group
+from sluice.engine.parse import dead_reason, event_time
+from sluice.engine.plan import Plan, Range, Selection, TaskPlan
+from sluice.engine.rowkey import escape_column
+from sluice.engine.schema import PARTIALS
+from sluice.engine.selector import Selector
+from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period
+from sluice.engine.spent import AT_SOURCE, Spent
+from sluice.engine.tuples import Tuples
 from sluice.metrics import Batch, Numbers, Texts
-from sluice.statistics.aggregation import Grouping, Shared, aggregate
-from sluice.statistics.cut import COMPILED_LINES
-from sluice.statistics.extract import Bools, Lines, numbers, passing
-from sluice.statistics.grouped.spent import AT_SOURCE, Spent
-from sluice.statistics.grouped.tuples import Tuples
-from sluice.statistics.groups import Coded, Groups, Ints, code, group
-from sluice.statistics.parse import dead_reason, event_time
-from sluice.statistics.plan import Plan, Range, Selection, TaskPlan
-from sluice.statistics.rowkey import escape_column
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.selector import Selector
-from sluice.statistics.set_aside import CAUGHT, Failures, Version, reason, series_a_period
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PanicException
 
-from sluice.statistics.groups import Ints, code, group
-from sluice.statistics.schema import of_version
+from sluice.engine.groups import Ints, code, group
+from sluice.engine.schema import of_version
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")

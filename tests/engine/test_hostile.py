@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.engine.rowkey import RowKey, series_values
 from sluice.runtime.settings import Limits
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan
-from sluice.statistics.results import results
-from sluice.statistics.rowkey import RowKey, series_values
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TimeSpec
-from tests.statistics.engine_samples import BYTES, LIMITS, active, line, plan, records, spec
+from tests.engine.samples import BYTES, LIMITS, active, line, plan, records, spec
 
 MIB = 1 << 20
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}

@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sluice.engine.count import count
+from sluice.engine.extract import Lines, Values, numbers, passing
+from sluice.engine.merge import merge
+from sluice.engine.parse import dead_reason, event_time
+from sluice.engine.plan import Plan, Selection
+from sluice.engine.results import results
+from sluice.engine.schema import RECORDS
+from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
 from sluice.runtime.settings import Limits
-from sluice.statistics.extract import Lines, Values, numbers, passing
-from sluice.statistics.merge import merge
-from sluice.statistics.parse import dead_reason, event_time
-from sluice.statistics.partials import count
-from sluice.statistics.plan import Plan, Selection
-from sluice.statistics.results import results
-from sluice.statistics.schema import RECORDS
-from sluice.statistics.set_aside import CAUGHT, reason
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec

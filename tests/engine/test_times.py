@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.statistics.parse import event_time
-from sluice.statistics.times import read_times
+from sluice.engine.parse import event_time
+from sluice.engine.times import read_times
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TimeSpec, TopicSpec
 from tests.examples import examples

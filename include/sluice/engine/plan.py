@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from sluice.engine.fields import resolved
 from sluice.metrics import Accumulator, accumulators
 from sluice.runtime.settings import Limits
-from sluice.statistics.fields import resolved
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period
 from sluice.tasks.spec import ActiveTask

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.groups import Ints
+from sluice.engine.groups import Ints
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -73,7 +73,7 @@ class _Compiled:
     """By kernels, which look at each byte once, where it lies, and copy distinct values only."""
 
     def __init__(self, text: pa.Array, delimiter: str, indexes: Sequence[int]) -> None:
-        from sluice.statistics import kernels
+        from sluice.engine import kernels
 
         self.indexes = indexes
         starts, ends, self._data = raw(text)
@@ -82,7 +82,7 @@ class _Compiled:
         kernels.cut(self._data, starts, ends, ord(delimiter), wanted, self._begin, self._end)
 
     def column(self, index: int) -> Encoded:
-        from sluice.statistics import kernels
+        from sluice.engine import kernels
 
         k = list(self.indexes).index(index)
         begin, end = self._begin[k], self._end[k]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from sluice.engine.groups import Groups, Ints
+from sluice.engine.plan import TaskPlan
+from sluice.engine.schema import PARTIALS
 from sluice.metrics import Batch
-from sluice.statistics.groups import Groups, Ints
-from sluice.statistics.plan import TaskPlan
-from sluice.statistics.schema import PARTIALS
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.statistics import cut as cutting
-from sluice.statistics import parse, partials
-from sluice.statistics.cut import Encoded, _Compiled, _Split, cut
-from sluice.statistics.merge import merge
-from sluice.statistics.parse import _by_position, _compiled
-from sluice.statistics.partials import count
-from sluice.statistics.schema import KEYS
+from sluice.engine import cut as cutting
+from sluice.engine import parse
+from sluice.engine.count import count
+from sluice.engine.cut import Encoded, _Compiled, _Split, cut
+from sluice.engine.merge import merge
+from sluice.engine.parse import _by_position, _compiled
+from sluice.engine.schema import KEYS
 from sluice.statistics.warm import warm
 from sluice.tasks import TaskSpec
+from tests.engine.samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
+from tests.engine.test_count import TASKS, engine, lines_of, same
 from tests.examples import examples
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
-from tests.statistics.test_partials import TASKS, engine, lines_of, same
 
 STAMP = b"17/May/2015:10:05:03 +0200"
 
@@ -31,7 +31,7 @@ STAMP = b"17/May/2015:10:05:03 +0200"
 def compiled() -> Iterator[None]:
     """Batches of any size go through the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cutting, parse, partials):
+        for module in (cutting, parse, counting):
             patch.setattr(module, "COMPILED_LINES", 0)
         yield
 

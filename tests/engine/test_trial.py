@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.trial import MAX_LINES, TooManyLines, failure, trial
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
-from sluice.statistics.partials import count
 from sluice.tasks import TaskSpec, TopicSpec
-from sluice.tasks.trial import MAX_LINES, TooManyLines, failure, trial
-from tests.statistics.engine_samples import BYTES, line, plan, records, spec
+from tests.engine.samples import BYTES, line, plan, records, spec
 
 LOGS = TopicSpec()
 LIMITS = Limits()

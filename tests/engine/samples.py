@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.engine.plan import Plan
+from sluice.engine.schema import RECORDS
 from sluice.runtime.settings import Limits
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import RECORDS
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
 
 LIMITS = Limits()

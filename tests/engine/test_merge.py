@@ -4,11 +4,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.statistics.merge import merge, merge_numbered
-from sluice.statistics.partials import count
-from sluice.statistics.schema import KEYS, PARTIALS
+from sluice.engine.count import count
+from sluice.engine.merge import merge, merge_numbered
+from sluice.engine.schema import KEYS, PARTIALS
+from tests.engine.samples import ALL_METRICS, BYTES, line, plan, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, line, plan, records, spec
 
 #: Halves and quarters: sums of these are exact in a float, so that merges can be compared bit by bit.
 sizes = st.lists(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.statistics.extract import Values
-from sluice.statistics.grouped import tuples as module
-from sluice.statistics.grouped.tuples import TUPLES, Tuples, hash_keys, payloads, read
+from sluice.engine import tuples as module
+from sluice.engine.extract import Values
+from sluice.engine.tuples import TUPLES, Tuples, hash_keys, payloads, read
 
 KEYS = ("a", "", "é", "x_y")
 

@@ -6,17 +6,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import RESULTS, results
+from sluice.engine.rowkey import RowKey
+from sluice.engine.schema import PARTIALS
 from sluice.metrics import Metric
 from sluice.metrics.accumulators import LINES
 from sluice.metrics.base import Columns, Results
 from sluice.statistics.cells import online_cells, stated_error
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.results import RESULTS, results
-from sluice.statistics.rowkey import RowKey
-from sluice.statistics.schema import PARTIALS
 from sluice.tasks import ActiveTask
-from tests.statistics.engine_samples import ALL_METRICS, BYTES, active, line, plan, records, spec
+from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 
 SPECS = [
     spec(metrics=ALL_METRICS, measure=BYTES),
@@ -122,7 +122,7 @@ class Longest(Metric):
 
 
 def sketched(monkeypatch: pytest.MonkeyPatch) -> pa.Table:
-    monkeypatch.setattr("sluice.statistics.results.metric", lambda name: Longest())
+    monkeypatch.setattr("sluice.engine.results.metric", lambda name: Longest())
     task = spec(metrics=["count"])
     lines = [line(status=status) for status in ("200", "200", "200", "304", "304", "404")]
     merged = merge(count(records(lines), plan(task)).partials)

@@ -16,9 +16,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.cut import Fields, cut, encode, raw
-from sluice.statistics.fields import NamedFields, resolved
-from sluice.statistics.groups import Ints
+from sluice.engine.cut import Fields, cut, encode, raw
+from sluice.engine.fields import NamedFields, resolved
+from sluice.engine.groups import Ints
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.topic import TopicSpec
 

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.statistics.access_log import named
+from sluice.engine.access_log import named
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TopicSpec, is_index, json_path
 

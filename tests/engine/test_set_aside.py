@@ -9,19 +9,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sluice.engine.count import count
+from sluice.engine.groups import Ints
+from sluice.engine.merge import merge, merge_guarded
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
 from sluice.runtime.settings import Limits
 from sluice.statistics.blocks import BlockId, bucket_hash, merge_into_blocks, pack
 from sluice.statistics.day_results import to_partials, to_results
-from sluice.statistics.groups import Ints
 from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.merge import merge, merge_guarded
-from sluice.statistics.partials import count
 from sluice.statistics.partition_pass import Gathered, PartitionPass
-from sluice.statistics.plan import Plan
-from sluice.statistics.schema import PARTIALS
-from sluice.statistics.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
-from tests.statistics.engine_samples import BYTES, active, line, plan, records, spec
+from tests.engine.samples import BYTES, active, line, plan, records, spec
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
 GOOD = spec(name="good")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.statistics.rowkey import (
+from sluice.engine.rowkey import (
     BadRowKey,
     RowKey,
     encode_column,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from sluice.statistics.groups import Ints
+from sluice.engine.groups import Ints
 from sluice.tasks.period import UTC
 from sluice.tasks.topic import TimeSpec
 from sluice.tasks.zones import instants as instants_of

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.rowkey import encode_column
+from sluice.engine.schema import PARTIALS
 from sluice.metrics import COLUMNS, Metric, metric
-from sluice.statistics.rowkey import encode_column
-from sluice.statistics.schema import PARTIALS
 from sluice.tasks.spec import ActiveTask
 
 RESULTS = pa.schema(

@@ -13,12 +13,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.schema import KEYS
 from sluice.metrics import COLUMNS, metric
-from sluice.statistics.merge import merge
-from sluice.statistics.partials import count
-from sluice.statistics.schema import KEYS
+from tests.engine.samples import BYTES, line, plan, records, spec
 from tests.examples import examples
-from tests.statistics.engine_samples import BYTES, line, plan, records, spec
 
 NUMERIC = ["count", "sum", "avg", "min", "max", "missing", "stddev", "unique", "p50", "p99", "top10"]
 TEXTUAL = ["count", "missing", "unique", "top3"]

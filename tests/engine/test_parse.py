@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine.parse import dead_reason, event_time
 from sluice.runtime.settings import Limits
-from sluice.statistics.parse import dead_reason, event_time
 from sluice.tasks import TopicSpec
 from tests.examples import examples
 

@@ -8,11 +8,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.cut import COMPILED_LINES, raw
+from sluice.engine.extract import Bools, Lines, text
+from sluice.engine.groups import Ints
+from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.settings import Limits
-from sluice.statistics.cut import COMPILED_LINES, raw
-from sluice.statistics.extract import Bools, Lines, text
-from sluice.statistics.groups import Ints
-from sluice.statistics.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.tasks.topic import TopicSpec
 
 Bytes = npt.NDArray[np.uint8]
@@ -58,7 +58,7 @@ def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
 
 def _compiled(line: pa.Array) -> tuple[Ints, Bools, Bools]:
     """The time of each stamp behind a line's first bracket, which are real, and which are stamps at all."""
-    from sluice.statistics import kernels
+    from sluice.engine import kernels
 
     starts, ends, buffer = raw(line)
     ms, valid, shaped = np.empty(len(line), np.int64), np.empty(len(line), bool), np.empty(len(line), bool)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sluice.statistics.extract import Bools, Values
-from sluice.statistics.groups import LIMIT, Coded, Groups, Ints, decode, dense
+from sluice.engine.extract import Bools, Values
+from sluice.engine.groups import LIMIT, Coded, Groups, Ints, decode, dense
 from sluice.tasks.extract import Extract
 
 #: A table of this many times the lines is faster than a hash.
@@ -51,7 +51,7 @@ class Selector:
         `filters`: a column and which of its codes pass; `columns`: a column and how many codes it has. None
         where there are too many combinations for one number.
         """
-        from sluice.statistics import kernels
+        from sluice.engine import kernels
 
         sizes = [period.size, *(size for _, size in columns)]
         product = math.prod(sizes)

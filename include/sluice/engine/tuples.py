@@ -14,13 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.aggregation import Grouping
+from sluice.engine.extract import Values
+from sluice.engine.plan import TaskPlan
+from sluice.engine.set_aside import Version
+from sluice.engine.wire import to_ipc
 from sluice.metrics.packed import buffers
 from sluice.metrics.typing import Hashes
-from sluice.statistics.aggregation import Grouping
-from sluice.statistics.extract import Values
-from sluice.statistics.found import to_ipc
-from sluice.statistics.plan import TaskPlan
-from sluice.statistics.set_aside import Version
 
 TUPLES = pa.schema(
     [
