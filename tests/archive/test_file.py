@@ -8,7 +8,7 @@ import pytest
 from sluice.archive import footer as footers
 from sluice.archive.file import COLUMNS, Place, of_loss, of_records
 from sluice.archive.footer import UnreadableArchiveFile
-from sluice.engine.schema import RECORDS
+from sluice.transmission.records import RECORDS
 
 PLACE = Place("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
 

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from sluice.engine.plan import Plan
-from sluice.engine.schema import RECORDS
 from sluice.runtime.settings import Limits
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
+from sluice.transmission.records import RECORDS
 
 LIMITS = Limits()
 

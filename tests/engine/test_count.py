@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine import count as module
 from sluice.engine import extract
 from sluice.engine.count import count
 from sluice.engine.cut import COMPILED_LINES

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.engine import count as counting
 from sluice.engine import cut as cutting
 from sluice.engine import parse
 from sluice.engine.count import count

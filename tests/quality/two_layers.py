@@ -18,11 +18,10 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import Plan
 from sluice.engine.results import results
-from sluice.engine.schema import PARTIALS, RECORDS
+from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Settings
 from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.lines import identify
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog, DayLines
 from sluice.storage.hbase import RESULTS, HBase
@@ -30,6 +29,8 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
+from sluice.transmission.lines import identify
+from sluice.transmission.records import RECORDS
 
 Line = tuple[str, int, bytes]  # file, offset in it, text
 

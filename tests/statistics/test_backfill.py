@@ -29,7 +29,6 @@ from sluice.statistics.backfilled import Backfilled
 from sluice.statistics.blocks import merge_into_blocks, periods
 from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.lines import identify
 from sluice.statistics.online import COMMITS_APART
 from sluice.statistics.retention import TopicRetention
 from sluice.statistics.state import State
@@ -40,6 +39,8 @@ from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
 from sluice.tasks.spec import TaskSpec, TopicSpec
+from sluice.transmission.lines import identify
+from sluice.transmission.records import IDENTITY
 from tests.quality.two_layers import Line, TwoLayers, _days
 
 pytestmark = pytest.mark.stack
@@ -93,8 +94,7 @@ class Layers(TwoLayers):
     def count(self, records: pa.RecordBatch) -> None:
         """One micro-batch: to blocks, committed, projected."""
         found, ends = identify(records, self.topic)
-        names = ("host", "src_file", "src_offset")
-        fresh = self._ledger.claim(*(found.column(name) for name in names), ends)
+        fresh = self._ledger.claim(*(found.column(name) for name in IDENTITY), ends)
         unique = found.filter(pa.array(fresh))
         tasks = {(task.task_id, task.version): task for task in self.tasks.active(self.topic)}
         plan = Plan.of(tasks.values(), self.settings.limits, TopicSpec(name=self.topic))

@@ -9,8 +9,8 @@ from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
 from sluice.statistics.doubles import gather
 from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.lines import KAFKA_COLUMNS
 from sluice.statistics.partition_pass import Gathered, PartitionPass
+from sluice.transmission.lines import KAFKA_COLUMNS
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LINE = b'10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 7'

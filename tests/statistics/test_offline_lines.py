@@ -4,11 +4,12 @@ import pyarrow as pa
 
 from sluice.engine.count import count
 from sluice.engine.plan import Plan, Range
-from sluice.engine.schema import PARTIALS, RECORDS
+from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Limits
 from sluice.statistics.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
+from sluice.transmission.records import RECORDS
 
 DAY = DayOf("logs", date(2015, 5, 17))
 TASKS = [

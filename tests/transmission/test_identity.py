@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-from sluice.engine.schema import RECORDS
-from sluice.statistics import lines
+from sluice.transmission import lines
 from sluice.transmission.identity import Headers, record_key, records, to_headers
+from sluice.transmission.records import RECORDS
 
 
 @dataclass

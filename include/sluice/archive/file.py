@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from sluice.archive.footer import Footer
 from sluice.engine.parse import event_time
-from sluice.engine.schema import RECORDS
 from sluice.tasks.topic import TopicSpec
+from sluice.transmission.records import RECORDS
 
 #: RECORDS without the partition, which the path and the footer say.
 COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])

@@ -27,12 +27,12 @@ from sluice.archive.claim import Claims
 from sluice.archive.events import Archived, Event, Gone, Progress, Seek
 from sluice.archive.file import ArchiveFile, Place
 from sluice.archive.footer import Footer, UnreadableArchiveFile
-from sluice.engine.schema import RECORDS
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import TopicStore
+from sluice.transmission.records import RECORDS
 from sluice.transmission.topics import TopicMissing, Topics
 
 log = logging.getLogger(__name__)

@@ -7,19 +7,6 @@ import pyarrow.compute as pc
 
 from sluice.metrics import COLUMNS
 
-#: A batch of lines as either layer reads them: from Kafka online, from the archive offline.
-RECORDS = pa.schema(
-    [
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("arrival", pa.int64(), nullable=False),  # ms since the epoch, stamped by the broker
-        pa.field("host", pa.string()),
-        pa.field("src_file", pa.string()),
-        pa.field("src_offset", pa.int64()),
-        pa.field("line", pa.binary(), nullable=False),  # without its newline
-    ]
-)
-
 #: What names a partial aggregate: a task version, a period and a series (`rowkey.series_key`).
 KEYS = ("task_id", "version", "period_start", "key")
 

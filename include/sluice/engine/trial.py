@@ -20,13 +20,13 @@ from sluice.engine.merge import merge
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import Plan, Selection
 from sluice.engine.results import results
-from sluice.engine.schema import RECORDS
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
+from sluice.transmission.records import RECORDS
 
 #: A trial is for eyes.
 MAX_LINES = 1_000

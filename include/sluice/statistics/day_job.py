@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from sluice.archive.file import COLUMNS
 from sluice.engine.access_log import FIELDS
 from sluice.engine.plan import Plan
-from sluice.engine.schema import KEYS, PARTIALS, RECORDS
+from sluice.engine.schema import KEYS, PARTIALS
 from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.statistics.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.statistics.day_results import RESULTS, to_partials, to_results
 from sluice.tasks.spec import ActiveTask
+from sluice.transmission.records import IDENTITY, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-IDENTITY = ("host", "src_file", "src_offset")
-#: What is in an archive file: RECORDS without the partition, which its path says.
-ARCHIVED = pa.schema([field for field in RECORDS if field.name != "partition"])
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
@@ -33,7 +31,7 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
         return spark.createDataFrame([], _spark_schema(RECORDS))
     number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
     ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
-    read = spark.read.schema(_spark_schema(ARCHIVED)).parquet(*paths)
+    read = spark.read.schema(_spark_schema(COLUMNS)).parquet(*paths)
     return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
 
 

@@ -18,8 +18,8 @@ from sluice.engine.count import count
 from sluice.engine.extract import Bools
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import Plan
-from sluice.engine.schema import RECORDS
-from sluice.statistics.lines import identify
+from sluice.transmission.lines import identify
+from sluice.transmission.records import RECORDS
 
 DAY_MS = 86_400_000
 # How many bytes a value has at most for each of its line's: one that is no UTF-8 becomes U+FFFD (three), and

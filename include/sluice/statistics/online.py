@@ -66,6 +66,7 @@ from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import TopicStore
+from sluice.transmission.records import IDENTITY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -387,8 +388,7 @@ def by_identity(lines: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     values = [  # `get` is null where a record lacks the header; `[0]` would be an error
-        F.expr(f"get(filter(headers, h -> h.key = '{name}'), 0).value")
-        for name in ("host", "src_file", "src_offset")
+        F.expr(f"get(filter(headers, h -> h.key = '{name}'), 0).value") for name in IDENTITY
     ]
     return lines.repartition(*values)
 

@@ -43,7 +43,8 @@ from sluice.engine.wire import (
 from sluice.statistics.grouped import routes as routing
 from sluice.statistics.grouped.routes import Routes, Sender
 from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.lines import decode, identify
+from sluice.transmission.lines import decode, identify
+from sluice.transmission.records import IDENTITY
 
 # The engine's fixed cost is spread over so many lines, unless their bytes come first.
 PASS_LINES = 131_072
@@ -137,7 +138,7 @@ class PartitionPass:
         lost = lines.filter(pc.invert(alive))
         line = lost.column("line")
         most = min(self.plan.limits.dead_letter_bytes, DEAD_BYTES // max(1, len(line)))
-        kept = {name: lost.column(name) for name in ("partition", "offset", "host", "src_file", "src_offset")}
+        kept = {name: lost.column(name) for name in ("partition", "offset", *IDENTITY)}
         return pa.table(
             {
                 **kept,

@@ -17,9 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.schema import RECORDS
-
-HOST, SRC_FILE, SRC_OFFSET = "host", "src_file", "src_offset"
+from sluice.transmission.records import HOST, RECORDS, SRC_FILE, SRC_OFFSET
 
 #: The record key: what stands before the first white space, at most 64 bytes of it (for an access log, the
 # client).

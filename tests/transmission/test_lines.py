@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.schema import RECORDS
-from sluice.statistics.lines import KAFKA_COLUMNS, decode, identify
 from sluice.transmission.identity import LONGEST
+from sluice.transmission.lines import KAFKA_COLUMNS, decode, identify
+from sluice.transmission.records import RECORDS
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

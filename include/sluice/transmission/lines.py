@@ -12,12 +12,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.schema import RECORDS
 from sluice.transmission.identity import header_number, header_text
+from sluice.transmission.records import HOST, IDENTITY, RECORDS, SRC_FILE, SRC_OFFSET
 
 #: What the speed layer selects from Spark's Kafka source (`includeHeaders`).
 KAFKA_COLUMNS = ("partition", "offset", "arrival", "headers", "line")
-HEADERS = ("host", "src_file", "src_offset")
 KAFKA_HOST = "kafka"
 
 Int64s = npt.NDArray[np.int64]
@@ -25,14 +24,14 @@ Int64s = npt.NDArray[np.int64]
 
 def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
     """`RECORDS` of a batch with `KAFKA_COLUMNS`; identities are null where a record has none."""
-    host, src_file, src_offset = (_header(batch.column("headers"), name) for name in HEADERS)
+    host, src_file, src_offset = (_header(batch.column("headers"), name) for name in IDENTITY)
     columns = {
         "partition": batch.column("partition").cast(pa.int32()),
         "offset": batch.column("offset").cast(pa.int64()),
         "arrival": batch.column("arrival").cast(pa.int64()),
-        "host": header_text(host),
-        "src_file": header_text(src_file),
-        "src_offset": header_number(src_offset),
+        HOST: header_text(host),
+        SRC_FILE: header_text(src_file),
+        SRC_OFFSET: header_number(src_offset),
         "line": pc.fill_null(batch.column("line"), b""),  # a record without a value is an empty line
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
@@ -43,21 +42,21 @@ def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Int64
 
     A collected line ends at src_offset + its bytes + its newline; one known by its Kafka offset spans one.
     """
-    host, src_file, src_offset = (records.column(name) for name in HEADERS)
+    host, src_file, src_offset = (records.column(name) for name in IDENTITY)
     known = pc.and_(pc.and_(host.is_valid(), src_file.is_valid()), src_offset.is_valid())
     lengths = pc.binary_length(records.column("line")).cast(pa.int64()).to_numpy(zero_copy_only=False)
     if known.true_count == len(records):
         return records, src_offset.to_numpy(zero_copy_only=False) + lengths + 1
     place = pc.binary_join_element_wise(topic, records.column("partition").cast(pa.string()), "/")
     filled = {
-        "host": pc.if_else(known, host, KAFKA_HOST),
-        "src_file": pc.if_else(known, src_file, place),
-        "src_offset": pc.if_else(known, src_offset, records.column("offset")),
+        HOST: pc.if_else(known, host, KAFKA_HOST),
+        SRC_FILE: pc.if_else(known, src_file, place),
+        SRC_OFFSET: pc.if_else(known, src_offset, records.column("offset")),
     }
     whole = pa.RecordBatch.from_arrays(
         [filled.get(name, records.column(name)) for name in RECORDS.names], schema=RECORDS
     )
-    starts = whole.column("src_offset").to_numpy(zero_copy_only=False)
+    starts = whole.column(SRC_OFFSET).to_numpy(zero_copy_only=False)
     spans = np.where(known.to_numpy(zero_copy_only=False), lengths + 1, 1)
     return whole, starts + spans
 
