@@ -16,8 +16,8 @@ help: ## this list
 setup: $(INSTALLED) ## everything that the rest needs: Python environment, the daemons' jars, what is compiled once
 	@$(BIN)/python -m sluice.stack jars
 	@$(BIN)/python -m compileall -q dags include jobs plugins
-	@$(BIN)/python -m sluice.stack.class_archive & archive=$$!; \
-	$(BIN)/python -m sluice.statistics.warm; wait $$archive
+	@$(BIN)/python -m sluice.spark.class_archive & archive=$$!; \
+	$(BIN)/python -m sluice.spark.warm; wait $$archive
 
 .PHONY: preflight
 preflight: ## name what this machine lacks, with the remedy

@@ -11,8 +11,8 @@ import argparse
 import logging
 
 from sluice.runtime.settings import get_settings
+from sluice.spark.session import session
 from sluice.statistics import backfill, offline
-from sluice.statistics.spark import session
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ import sys
 from datetime import date
 
 from sluice.runtime.settings import get_settings
+from sluice.spark.session import session
 from sluice.statistics import offline
-from sluice.statistics.spark import session
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ import sys
 import threading
 
 from sluice.runtime.settings import get_settings
+from sluice.spark.session import session
 from sluice.statistics.progress import Progress, progress_path
-from sluice.statistics.spark import session
 from sluice.statistics.streaming import run
 from sluice.storage.commits import FencedOut
 

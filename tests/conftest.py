@@ -71,8 +71,8 @@ def bring_up(say: Callable[[str], None]) -> None:
 @pytest.fixture(scope="module")
 def spark(stack: Settings) -> Iterator[SparkSession]:
     """A session as the batch layer's jobs have it, for the tests of a module: a start takes ten seconds."""
+    from sluice.spark.session import session
     from sluice.statistics.offline import SPARK_CONFIG
-    from sluice.statistics.spark import session
 
     before = dict(os.environ)  # a session leaves its mark there for its Python workers
     made = session(stack, "sluice tests", config=SPARK_CONFIG)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.statistics.worker_daemon import prepare
+from sluice.spark.worker_daemon import prepare
 
 
 def load() -> None:

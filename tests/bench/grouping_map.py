@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
-from sluice.collection.edu import EDU
 from sluice.grouping import strategy
 from sluice.grouping.auto import Auto, Costs, Decision
-from sluice.grouping.lab.clusters import equal
-from sluice.grouping.lab.streams import Independent
+from sluice.lab.clusters import equal
+from sluice.lab.streams import Independent
+from sluice.traffic.edu import EDU
 from tests.bench.grouping_contenders import Setting, compare
 from tests.bench.grouping_measures import Measured, Ran, seconds
 from tests.bench.grouping_spark import SLOTS, SOURCES, slices

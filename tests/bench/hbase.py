@@ -19,8 +19,8 @@ from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.metrics import COLUMNS
 from sluice.runtime.settings import Limits
-from sluice.statistics.blocks import BlockId, Changes, Period, merge_into_blocks
-from sluice.statistics.state import BLOCKS_A_PUT
+from sluice.state.blocks import BlockId, Changes, Period, merge_into_blocks
+from sluice.state.state import BLOCKS_A_PUT
 from sluice.storage.hbase import ONLINE, RESULT_FAMILY, STATE_FAMILY, HBase
 from sluice.tasks import ActiveTask, TaskSpec
 from tests.bench import stack, workload

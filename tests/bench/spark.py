@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import ROOT
-from sluice.statistics.spark import ARROW_BYTES, ARROW_LINES
+from sluice.spark.session import ARROW_BYTES, ARROW_LINES
 from tests.bench.outcome import FOLDER
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from sluice.runtime.jvm import SPARK_ARCHIVE, SPARK_COMPILES_LATER
-from sluice.stack import class_archive
+from sluice.spark import class_archive
 from tests.bench.outcome import FOLDER, Bar, Outcome, Table
 from tests.bench.timing import Times, interleaved, median, ratio
 

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.collection.edu import EDU
 from sluice.grouping import strategy
 from sluice.grouping.auto import Costs, Decision, Figures
 from sluice.grouping.base import Cluster, ParameterOutOfBounds
-from sluice.grouping.lab.clusters import equal
-from sluice.grouping.lab.streams import edu_stream
+from sluice.lab.clusters import equal
+from sluice.lab.streams import edu_stream
+from sluice.traffic.edu import EDU
 from tests.bench import grouping_contenders, grouping_map, grouping_spark, grouping_stages, grouping_states
 from tests.bench.contenders import Disagree
 from tests.bench.grouping_contenders import Setting, compare, rules
@@ -200,7 +200,7 @@ def test_workers_are_forked_with_all_they_need_and_search_no_archives(tmp_path: 
     code = """
 import gc, sys, threading, zipimport
 import archived
-from sluice.statistics.worker_daemon import prepare
+from sluice.spark.worker_daemon import prepare
 from tests.bench.grouping_daemon import load
 prepare(load)
 print(any(isinstance(found, zipimport.zipimporter) for found in sys.path_importer_cache.values()))

@@ -16,7 +16,6 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from sluice.collection import deploy, health, lifecycle, position
-from sluice.collection.generate import batches
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
 from sluice.collection.plan import plan
@@ -24,6 +23,7 @@ from sluice.collection.render import BATCH, SINK_BATCH, Agent, folder
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice.traffic.generate import batches
 from tests.collection import conftest
 
 pytestmark = pytest.mark.stack

@@ -19,7 +19,7 @@ from sluice.engine.cut import Encoded, _Compiled, _Split, cut
 from sluice.engine.merge import merge
 from sluice.engine.parse import _by_position, _compiled
 from sluice.engine.schema import KEYS
-from sluice.statistics.warm import warm
+from sluice.spark.warm import warm
 from sluice.tasks import TaskSpec
 from tests.engine.samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
 from tests.engine.test_count import TASKS, engine, lines_of, same

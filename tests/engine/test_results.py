@@ -14,7 +14,7 @@ from sluice.engine.schema import PARTIALS
 from sluice.metrics import Metric
 from sluice.metrics.accumulators import LINES
 from sluice.metrics.base import Columns, Results
-from sluice.statistics.cells import online_cells, stated_error
+from sluice.state.cells import online_cells, stated_error
 from sluice.tasks import ActiveTask
 from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
 

@@ -17,7 +17,7 @@ from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
 from sluice.runtime.settings import Limits
-from sluice.statistics.blocks import BlockId, bucket_hash, merge_into_blocks, pack
+from sluice.state.blocks import BlockId, bucket_hash, merge_into_blocks, pack
 from sluice.statistics.day_results import to_partials, to_results
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.partition_pass import Gathered, PartitionPass

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.collection import generate
 from sluice.metrics import ACCUMULATORS, COLUMNS, Batch, Numbers, Results, Texts, accumulators, metric
+from sluice.traffic import generate
 
 Columns = dict[str, pa.Array]
 

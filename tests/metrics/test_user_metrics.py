@@ -22,7 +22,7 @@ from sluice.metrics.registry import TEAM
 from sluice.metrics.team import Team, load
 from sluice.metrics.user import MAX_STATE, UserMetricFailed
 from sluice.runtime.settings import ROOT, metrics_folder
-from sluice.statistics.spark import package_zip
+from sluice.spark.session import package_zip
 from tests.examples import examples
 from tests.metrics.states import added, merged, numeric, textual, values
 

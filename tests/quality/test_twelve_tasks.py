@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from sluice.cli.counted import Counted, differences, results_of
-from sluice.collection import generate
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import Plan, Range
@@ -24,11 +23,12 @@ from sluice.quality.offline_results import DayResults, of_task
 from sluice.quality.online_results import online_results
 from sluice.quality.periods import Periods
 from sluice.runtime.settings import ROOT, Limits
-from sluice.statistics.cells import online_cells
+from sluice.state.cells import online_cells
 from sluice.statistics.day_results import to_partials, to_results
 from sluice.storage.hbase import Cells
 from sluice.tasks import ActiveTask, parse_tasks
 from sluice.tasks.lists import parse_lists
+from sluice.traffic import generate
 from tests.engine.samples import records
 from tests.quality.stores import StoredHBase, StoredHive
 

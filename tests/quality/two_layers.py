@@ -20,7 +20,7 @@ from sluice.engine.plan import Plan
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Settings
-from sluice.statistics.cells import online_cells
+from sluice.state.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog, DayLines

@@ -23,15 +23,15 @@ from sluice.engine.rowkey import RowKey
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import own_environment
+from sluice.state.backfilled import Backfilled
+from sluice.state.blocks import merge_into_blocks, periods
+from sluice.state.cells import online_cells
+from sluice.state.state import State
 from sluice.statistics import backfill, offline
 from sluice.statistics.backfill import day_prefix
-from sluice.statistics.backfilled import Backfilled
-from sluice.statistics.blocks import merge_into_blocks, periods
-from sluice.statistics.cells import online_cells
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import COMMITS_APART
 from sluice.statistics.retention import TopicRetention
-from sluice.statistics.state import State
 from sluice.storage import schema
 from sluice.storage.backfills import Backfill, Backfills
 from sluice.storage.commits import BlocksGone, Commit

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from sluice.engine.merge import merge
 from sluice.engine.schema import PARTIALS
-from sluice.statistics.backfilled import Backfilled, keys_of, onto
+from sluice.state.backfilled import Backfilled, keys_of, onto
 from sluice.statistics.online import COMMITS_APART
 from tests.examples import examples
-from tests.statistics.test_backfilled import DAY, Book, Cells, counted, fill, lines
+from tests.state.test_backfilled import DAY, Book, Cells, counted, fill, lines
 
 pytestmark = pytest.mark.slow
 

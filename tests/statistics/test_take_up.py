@@ -12,7 +12,7 @@ import pytest
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND_ARROW
-from sluice.statistics.blocks import Changes
+from sluice.state.blocks import Changes
 from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.online import COMMITS_APART, MicroBatch
 from sluice.statistics.partition_pass import Gathered

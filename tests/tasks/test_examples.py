@@ -6,7 +6,6 @@ import itertools
 
 import yaml
 
-from sluice.collection.generate import batches
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
@@ -14,6 +13,7 @@ from sluice.metrics import METRICS
 from sluice.runtime.settings import ROOT
 from sluice.tasks import TopicSpec, check_task, parse_documents, parse_tasks
 from sluice.tasks.lists import parse_lists
+from sluice.traffic.generate import batches
 from tests.engine.samples import active, plan, records
 
 FOLDER = ROOT / "include" / "examples"

@@ -172,7 +172,7 @@ def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> 
     """Online values; with `final` the published one where there is one."""
     from sluice.engine.rowkey import RowKey, prefix
     from sluice.quality.online_results import ends_near
-    from sluice.statistics.cells import ERROR_OF, stated_error
+    from sluice.state.cells import ERROR_OF, stated_error
     from sluice.storage import hbase
 
     store = hbase.HBase.of(settings, patience=PATIENCE_SECONDS)

@@ -226,7 +226,7 @@ def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
 
 
 def replay_log(settings: Settings, log: Path | None, say: Say) -> None:
-    from sluice.collection import generate, replay
+    from sluice.traffic import generate, replay
 
     if log is None:
         log = settings.home / "tmp" / "generated.log"

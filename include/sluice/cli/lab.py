@@ -12,7 +12,7 @@ import typer
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice.grouping.lab.trials import Row
+    from sluice.lab.trials import Row
     from sluice.tasks.extract import Extract
 
 app = typer.Typer(help="Strategies of grouping, tried on streams and measured.", no_args_is_help=True)
@@ -94,7 +94,7 @@ def grouping(
       sluice lab grouping --stream file:access.log.gz --field client --times spread --utilisation 0.5,0.9
     """
     from sluice import grouping as package
-    from sluice.grouping.lab import named, trials
+    from sluice.lab import named, trials
 
     strategies = _names(strategy) or list(package.STRATEGIES)
     widths = [_whole(each) for each in _names(workers)]
@@ -143,8 +143,8 @@ def page(
       sluice lab page --experiments drift,latency --scale 0.1
       sluice lab page --experiments none
     """
-    from sluice.grouping.lab import experiments as kept
-    from sluice.grouping.lab import page as pages
+    from sluice.lab import experiments as kept
+    from sluice.lab import page as pages
 
     wanted = [] if experiments == "none" else _names(experiments) or list(kept.EXPERIMENTS)
     if unknown := set(wanted) - set(kept.EXPERIMENTS):
@@ -200,7 +200,7 @@ def _write_csv(rows: Sequence[Row], path: Path) -> None:
 
 
 def _draw(measured: Sequence[Row], waited: Sequence[Row], folder: Path) -> None:
-    from sluice.grouping.lab.plots import draw_all
+    from sluice.lab.plots import draw_all
 
     for path in draw_all(measured, waited, folder):
         typer.echo(str(path), err=True)

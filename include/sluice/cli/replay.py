@@ -31,7 +31,7 @@ def generate(
       sluice generate --lines 1000000 -o big.log
       sluice generate --days 1 --start 2026-03-01 | head
     """
-    from sluice.collection.generate import batches, write
+    from sluice.traffic.generate import batches, write
 
     if output is not None:
         write(output, lines, seed=seed, days=days, start=start.date())
@@ -66,8 +66,8 @@ def replay(
       sluice replay access.log.gz
       sluice replay access.log --rate 500 --host web1
     """
-    from sluice.collection.replay import replay as run
     from sluice.runtime.settings import get_settings
+    from sluice.traffic.replay import replay as run
 
     def progress(lines: int, size: int) -> None:
         typer.echo(f"{lines:,} lines, {size / 1e6:,.1f} MB", err=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sluice.engine.rowkey import prefix
 from sluice.quality.compare import ONLINE_RESULTS
-from sluice.statistics.cells import stated_error
+from sluice.state.cells import stated_error
 from sluice.storage.hbase import ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.tasks.spec import ActiveTask
 

@@ -10,7 +10,7 @@ from sluice.runtime.settings import ROOT
 
 LIB = Path(os.environ.get("SLUICE_LIB") or ROOT / "var" / "lib")
 
-#: Spark's classes (sluice.stack.class_archive). A JVM that finds no such file goes on without.
+#: Spark's classes (sluice.spark.class_archive). A JVM that finds no such file goes on without.
 SPARK_CLASSES = LIB / "spark-classes.jsa"
 #: What a JVM of Spark is started with anywhere, and what one of this machine is.
 SPARK_ANYWHERE = ("-Djava.net.preferIPv4Stack=true", "-Duser.timezone=UTC")

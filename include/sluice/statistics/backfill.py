@@ -44,13 +44,13 @@ from sluice.engine.plan import Plan
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
+from sluice.state.backfilled import portions
+from sluice.state.blocks import BlockId
+from sluice.state.state import BLOCKS_A_PUT
 from sluice.statistics import day_job
 from sluice.statistics.backfill_lines import BLOCKS, to_blocks, to_partials
 from sluice.statistics.backfill_projection import Projection
-from sluice.statistics.backfilled import portions
-from sluice.statistics.blocks import BlockId
 from sluice.statistics.day_lines import DayOf
-from sluice.statistics.state import BLOCKS_A_PUT
 from sluice.statistics.task_versions import task_versions
 from sluice.storage.backfills import (
     Backfill,

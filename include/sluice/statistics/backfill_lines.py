@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sluice.engine.plan import Plan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import TasksFailed
-from sluice.statistics.blocks import BlockId, merge_into_blocks, unpack
+from sluice.state.blocks import BlockId, merge_into_blocks, unpack
 from sluice.statistics.count_apart import count_apart
 from sluice.statistics.day_lines import reasons
 from sluice.statistics.day_results import merge_all

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from sluice.engine.results import results
 from sluice.engine.set_aside import TasksFailed
-from sluice.statistics.backfilled import Backfilled, keys_of, onto, read_blocks
-from sluice.statistics.blocks import BlockId, bucket_hash, periods, unpack
-from sluice.statistics.cells import online_cells
-from sluice.statistics.state import BlockMissing, State
+from sluice.state.backfilled import Backfilled, keys_of, onto, read_blocks
+from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
+from sluice.state.cells import online_cells
+from sluice.state.state import BlockMissing, State
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog
 from sluice.storage.hbase import RESULTS, HBase

@@ -46,9 +46,10 @@ from sluice.engine.set_aside import Failures, TasksFailed, each_or_all, leaving_
 from sluice.engine.wire import FOUND, FOUND_ARROW
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.statistics.backfilled import Backfilled
-from sluice.statistics.blocks import BlockId, Changes, merge_into_blocks, periods, unpack
-from sluice.statistics.cells import online_cells
+from sluice.state.backfilled import Backfilled
+from sluice.state.blocks import BlockId, Changes, merge_into_blocks, periods, unpack
+from sluice.state.cells import online_cells
+from sluice.state.state import State, portions
 from sluice.statistics.doubles import gather
 from sluice.statistics.grouped.groupings import Groupings
 from sluice.statistics.grouped.job import slots, two_stages
@@ -57,7 +58,6 @@ from sluice.statistics.ledger import ByteLedger
 from sluice.statistics.offsets import TopicOffsets, TopicReplaced, starting_offsets
 from sluice.statistics.partition_pass import Gathered, PartitionPass
 from sluice.statistics.progress import Progress
-from sluice.statistics.state import State, portions
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim, Version
 from sluice.storage.hbase import RESULTS, HBase

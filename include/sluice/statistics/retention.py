@@ -33,9 +33,9 @@ import pyarrow as pa
 
 from sluice.engine.rowkey import encode_column
 from sluice.runtime.settings import Settings
-from sluice.statistics.backfilled import portions as backfill_portions
-from sluice.statistics.blocks import BlockId, unpack
-from sluice.statistics.state import portions
+from sluice.state.backfilled import portions as backfill_portions
+from sluice.state.blocks import BlockId, unpack
+from sluice.state.state import portions
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog, Pointer, column_seq
 from sluice.storage.days import Days

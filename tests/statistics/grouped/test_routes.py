@@ -16,9 +16,9 @@ from sluice.engine.tuples import Tuples, hash_keys, read
 from sluice.engine.wire import SENT_ARROW
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts
+from sluice.spark.session import package_zip
 from sluice.statistics.grouped import routes as module
 from sluice.statistics.grouped.routes import ROUTERS, Route, Routes, Sender, pickled, resume
-from sluice.statistics.spark import package_zip
 from tests.statistics.grouped.stages import ROUTED
 
 CLUSTER = Cluster((1.0, 2.0, 1.0, 3.0))

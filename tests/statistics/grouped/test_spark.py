@@ -37,7 +37,7 @@ WORKERS = 5
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of two slots that needs no other daemon."""
-    from sluice.statistics.spark import session
+    from sluice.spark.session import session
 
     before = dict(os.environ)
     os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)

@@ -1,0 +1,112 @@
+"""The Spark session of both layers: one machine by default, any master by a setting.
+
+On a master other than ``local`` the executors get this package as a zip; they need Python 3.11 with the
+packages of requirements.txt, at the driver's own path or where ``PYSPARK_PYTHON`` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.metrics.registry import TEAM
+from sluice.metrics.team import SHIPPED
+from sluice.runtime.jvm import LIB
+from sluice.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The connector between Spark and Kafka, resolved from stack/poms/spark.
+KAFKA_JARS = LIB / "spark"
+# Lines may have up to 16 MiB each: a batch for Python is bounded by bytes as well as by lines.
+ARROW_LINES = 65_536
+ARROW_BYTES = 64 << 20
+
+
+class ConnectorMissing(FileNotFoundError):
+    """Spark cannot read Kafka, for its connector's jars are not there."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"no Kafka connector for Spark in {folder}: run `make setup`")
+
+
+def session(
+    settings: Settings, app: str, *, kafka: bool = False, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The application's session; `kafka` adds the connector, `config` whatever the job itself needs."""
+    os.environ.setdefault("SPARK_LOCAL_IP", settings.bind_host)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("HADOOP_USER_NAME", settings.hdfs.user)
+    os.environ["SLUICE_METRICS__PATH"] = str(TEAM.write(settings.home / "spark"))
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(app)
+    for name, value in {**session_config(settings, kafka=kafka), **(config or {})}.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    if not settings.spark.master.startswith("local"):
+        # Not spark.submit.pyFiles: the zip would hide the driver's own package, which has its data files.
+        spark.sparkContext.addPyFile(str(package_zip(settings.home / "spark")))
+    return spark
+
+
+def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]:
+    """Spark's configuration from the instance's settings."""
+    home = settings.home / "spark"
+    (home / "tmp").mkdir(parents=True, exist_ok=True)
+    config = {
+        "spark.master": settings.spark.master,
+        "spark.driver.memory": settings.spark.driver_memory,
+        "spark.driver.host": settings.bind_host,
+        "spark.driver.bindAddress": settings.bind_host,
+        "spark.local.dir": str(home / "tmp"),
+        "spark.sql.warehouse.dir": settings.hdfs.namenode + settings.hdfs.warehouse,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",  # a topic with a large batch does not hold up the others
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
+    }
+    if settings.spark.master.startswith("local"):  # elsewhere the package comes only after the fork
+        config["spark.python.daemon.module"] = "sluice.spark.worker_daemon"
+    if kafka:
+        jars = sorted(KAFKA_JARS.glob("*.jar"))
+        if not jars:
+            raise ConnectorMissing(KAFKA_JARS)
+        config["spark.jars"] = ",".join(map(str, jars))
+        # The speed layer knows no Hive table: it must start, and count, without the metastore.
+        config["spark.sql.catalogImplementation"] = "in-memory"
+        config["spark.sql.adaptive.enabled"] = "false"  # streaming does not support it
+    return config
+
+
+def package_zip(folder: Path) -> Path:
+    """This package and the team's metrics as a zip for the executors.
+
+    It is named by its content: an executor never sees an older one.
+    """
+    source = Path(__file__).resolve().parents[1]
+    files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})
+    contents = {str(path.relative_to(source)): path.read_bytes() for path in files}
+    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in TEAM.sources.items()}
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    target = folder / f"sluice-{digest.hexdigest()[:16]}.zip"
+    if not target.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(f".{os.getpid()}.part")
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
+            for name, content in contents.items():
+                out.writestr(f"sluice/{name}", content)
+        partial.replace(target)
+    return target

@@ -1,0 +1,69 @@
+"""Compile the kernels of engine, metrics and grouping before a batch needs them:
+python -m sluice.spark.warm
+
+numba keeps the code on disk. Without this the first large batch on a machine takes some seconds longer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.engine.count import count
+from sluice.engine.cut import COMPILED_LINES
+from sluice.engine.merge import merge
+from sluice.engine.plan import Plan
+from sluice.engine.results import results
+from sluice.runtime.settings import Limits
+from sluice.tasks.spec import ActiveTask, TaskSpec
+
+_STATUS = {"delimiter": " ", "index": 8}
+_TASK = {
+    "name": "warm",
+    "topic": "logs",
+    "period": "60s",
+    "where": [{"extract": _STATUS, "filter": {"mode": "black", "values": ["404"]}}],
+    "dimensions": [{"name": "status", "extract": _STATUS}],
+    "measure": {"delimiter": " ", "index": 9},
+    "metrics": ["count", "sum", "avg", "min", "max", "stddev", "unique", "p50", "p99", "top10"],
+}
+
+
+def warm() -> None:
+    """Count made-up lines in two batches, merge them, ask for results."""
+    task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
+    plan = Plan.of([task], Limits())
+    lines = [
+        f'h - - [17/May/2015:10:05:{n % 60:02d} +0000] "GET / HTTP/1.1" {200 + n % 3} {n / 2:g}'.encode()
+        for n in range(COMPILED_LINES)
+    ]
+    batch = pa.record_batch(
+        {
+            "partition": pa.array(np.zeros(len(lines), np.int32)),
+            "offset": pa.array(np.arange(len(lines))),
+            "line": pa.array(lines, pa.binary()),
+        }
+    )
+    parts = [count(batch, plan).partials for _ in range(2)]
+    results(merge(pa.concat_tables(parts)), {(task.task_id, task.version): task})
+
+
+def compile_all() -> None:
+    """The engine and every strategy, on all cores: a minute of one where nothing is compiled yet."""
+    from sluice.grouping import STRATEGIES
+    from sluice.grouping.warm import warm as route  # which a worker need not load while nothing is routed
+
+    with ProcessPoolExecutor() as pool:
+        compiling = [pool.submit(warm), *(pool.submit(route, name) for name in STRATEGIES)]
+        for each in compiling:
+            each.result()
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    compile_all()
+    sys.stdout.write(f"setup: kernels are compiled ({time.perf_counter() - began:.0f} s)\n")

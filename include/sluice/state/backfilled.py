@@ -1,0 +1,199 @@
+"""What backfills counted, added to the speed layer's state whenever results are projected.
+
+A version's lines have two owners that share none: the backfill those below the start of the version's first
+commit, the speed layer those from there on. Each keeps accumulators of its own. A result is made of both, so
+a period that the version was born in is whole, and each of its lines is counted once, whoever projects last.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.engine.merge import merge_numbered
+from sluice.engine.set_aside import Failures, each_or_all
+from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
+from sluice.state.state import BYTES_A_GET
+from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
+from sluice.storage.commits import Period, Version
+from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
+
+# Blocks never change: those of the periods that lines still arrive for, many times over.
+CACHE_BYTES = 64 << 20
+CACHE_PERIODS = 20_000
+# A block that is gone was replaced by a backfill that ran meanwhile; a third one meanwhile is no chance.
+ATTEMPTS = 3
+
+
+class BackfillMissing(RuntimeError):
+    """A block that a filled day consists of is not in HBase."""
+
+    def __init__(self, pointer: BackfillPointer) -> None:
+        super().__init__(
+            f"block {pointer.row}, column {pointer.column}, of a backfill of task {pointer.task_id} is not "
+            f"in HBase: fill {pointer.day} again by `sluice tasks backfill`, or see the runbook"
+        )
+
+
+class Backfilled:
+    """The filled days of one topic, with a small cache; used by one thread."""
+
+    def __init__(self, book: Backfills, hbase: HBase, topic: str) -> None:
+        self._book = book
+        self._hbase = hbase
+        self._topic = topic
+        self._revision = 0
+        self._versions: set[Version] = set()
+        self._pointers: OrderedDict[Period, tuple[BackfillPointer, ...]] = OrderedDict()
+        self._blocks: OrderedDict[tuple[str, str], bytes] = OrderedDict()
+        self._bytes = 0
+
+    def added(self, touched: pa.Table) -> tuple[pa.Table, Failures]:
+        """The merged PARTIALS of these series with what backfills counted of them; no series comes or goes.
+
+        The revision is asked for anew each time, and *after* the batch was committed: a backfill that made
+        its days true before that is in the result, and one that did so later projects them itself, from a
+        state that has this commit in it. Versions that cannot be merged are left out, and named.
+        """
+        self._refresh()
+        if not self._versions or not touched.num_rows:
+            return touched, {}
+        for attempt in range(ATTEMPTS):
+            pointers = needed(touched, self._of(touched))
+            if not pointers:
+                return touched, {}
+            try:
+                return add(touched, self._load(pointers))
+            except BackfillMissing:
+                if attempt == ATTEMPTS - 1:
+                    raise
+                self._forget()
+        raise AssertionError
+
+    def _refresh(self) -> None:
+        revision = self._book.revision(self._topic)
+        if revision != self._revision:
+            self._forget()
+            self._versions = versions_of(self._book.filled(self._topic))
+            self._revision = revision
+
+    def _forget(self) -> None:
+        """Forget the pointers; the blocks stay, for a column is never written twice."""
+        self._pointers.clear()
+
+    def _of(self, touched: pa.Table) -> list[BackfillPointer]:
+        """The pointers of the periods that are touched."""
+        wanted = {period for period in periods(touched)[0] if period[:2] in self._versions}
+        cold = wanted - self._pointers.keys()
+        found: defaultdict[Period, list[BackfillPointer]] = defaultdict(list)
+        for pointer in self._book.pointers(cold) if cold else ():
+            found[pointer.period].append(pointer)
+        for period in cold:
+            self._pointers[period] = tuple(found[period])
+        for period in wanted:
+            self._pointers.move_to_end(period)
+        answer = [pointer for period in sorted(wanted) for pointer in self._pointers[period]]
+        while len(self._pointers) > CACHE_PERIODS:
+            self._pointers.popitem(last=False)
+        return answer
+
+    def _load(self, pointers: Sequence[BackfillPointer]) -> dict[BackfillPointer, bytes]:
+        found = {
+            each: self._blocks[each.row, each.column]
+            for each in pointers
+            if (each.row, each.column) in self._blocks
+        }
+        cold = [each for each in pointers if each not in found]
+        loaded = read_blocks(self._hbase, cold)
+        for pointer in found:
+            self._blocks.move_to_end((pointer.row, pointer.column))
+        for pointer, data in loaded.items():
+            self._blocks[pointer.row, pointer.column] = data
+            self._bytes += len(data)
+        while self._bytes > CACHE_BYTES:
+            self._bytes -= len(self._blocks.popitem(last=False)[1])
+        return found | loaded
+
+
+def read_blocks(hbase: HBase, pointers: Sequence[BackfillPointer]) -> dict[BackfillPointer, bytes]:
+    """The blocks from HBase, a few at a time. Raises BackfillMissing."""
+    found: dict[BackfillPointer, bytes] = {}
+    for some in portions(pointers):
+        rows = hbase.get(STATE, [pointer.row.encode() for pointer in some], [STATE_FAMILY])
+        for pointer in some:
+            data = rows.get(pointer.row.encode(), {}).get(pointer.column.encode())
+            if data is None:
+                raise BackfillMissing(pointer)
+            found[pointer] = data
+    return found
+
+
+def portions(pointers: Iterable[BackfillPointer]) -> list[list[BackfillPointer]]:
+    """The pointers in their order, parted so that no part's blocks have more than BYTES_A_GET; one may."""
+    parts: list[list[BackfillPointer]] = []
+    size = 0
+    for pointer in pointers:
+        if not parts or size + pointer.bytes > BYTES_A_GET:
+            parts.append([])
+            size = 0
+        parts[-1].append(pointer)
+        size += pointer.bytes
+    return parts
+
+
+def needed(touched: pa.Table, pointers: Iterable[BackfillPointer]) -> list[BackfillPointer]:
+    """Those of the blocks that can hold a series of `touched` (PARTIALS), by the hash of its key."""
+    by_period: defaultdict[Period, list[BackfillPointer]] = defaultdict(list)
+    for pointer in pointers:
+        by_period[pointer.period].append(pointer)
+    names, numbers = periods(touched)
+    keys = touched.column("key")
+    found: list[BackfillPointer] = []
+    for number, name in enumerate(names):
+        own = by_period.get(name, [])
+        split = {pointer.layout for pointer in own} - {1}
+        buckets: dict[int, set[int]] = {1: {0}}
+        if split:
+            hashes = bucket_hash(keys.take(pa.array(np.flatnonzero(numbers == number))))
+            buckets |= {layout: set((hashes % np.uint64(layout)).tolist()) for layout in split}
+        found += [pointer for pointer in own if pointer.bucket in buckets[pointer.layout]]
+    return found
+
+
+def add(touched: pa.Table, blocks: Mapping[BackfillPointer, bytes]) -> tuple[pa.Table, Failures]:
+    """The series of `touched` (merged PARTIALS) merged with their rows in the blocks, and what failed."""
+
+    def merged(own: pa.Table) -> pa.Table:
+        versions = {period[:2] for period in periods(own)[0]}
+        mine = {p: data for p, data in blocks.items() if (p.task_id, p.version) in versions}
+        return onto(own, *(unpack(day) for day in _by_day(mine).values()))
+
+    done, failures = each_or_all(merged, touched)
+    return pa.concat_tables(done) if done else touched.slice(0, 0), failures
+
+
+def onto(own: pa.Table, *others: pa.Table) -> pa.Table:
+    """The series of `own` (PARTIALS) merged with their rows in the other tables; no other series."""
+    rows, numbers = merge_numbered(pa.concat_tables([own, *others]))
+    return rows.take(pa.array(np.unique(numbers[: own.num_rows])))
+
+
+def _by_day(blocks: Mapping[BackfillPointer, bytes]) -> dict[date, dict[BlockId, bytes]]:
+    """A period that lies in several days has a block of the same name in each of them."""
+    days: defaultdict[date, dict[BlockId, bytes]] = defaultdict(dict)
+    for pointer, data in blocks.items():
+        days[pointer.day][BlockId.of(pointer.period, pointer.layout, pointer.bucket)] = data
+    return dict(days)
+
+
+def keys_of(table: pa.Table) -> pa.Table:
+    """The same series with nothing counted: every accumulator null."""
+    empty = [
+        table.column(field.name) if not field.nullable else pa.nulls(table.num_rows, field.type)
+        for field in table.schema
+    ]
+    return pa.table(empty, schema=table.schema)
