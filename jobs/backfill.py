@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import logging
 
+from sluice.batch import offline
+from sluice.batch.backfill import backfill
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
-from sluice.statistics import backfill, offline
 
 
 def main() -> None:

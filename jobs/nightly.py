@@ -14,9 +14,9 @@ import logging
 import sys
 from datetime import date
 
+from sluice.batch import offline
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
-from sluice.statistics import offline
 
 
 def main() -> None:

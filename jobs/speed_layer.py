@@ -16,8 +16,8 @@ import threading
 
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
-from sluice.statistics.progress import Progress, progress_path
-from sluice.statistics.streaming import run
+from sluice.speed.progress import Progress, progress_path
+from sluice.speed.streaming import run
 from sluice.storage.commits import FencedOut
 
 FENCED = 3

@@ -20,16 +20,21 @@ from tests.bring_up import instance_settings, take_down, variables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: The packages whose tests on the stack take the longest.
+LAYERS = ("speed", "batch", "state", "spark")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests without daemons, then those with, of these the ones of statistics first: they take the longest,
-    and of two processes that share the tests none is to wait for them at the end. Then those that kill
-    daemons: first those that kill one alone, for a process that died often of late is not restarted at once.
+    """Order the tests: those without daemons, those that use them, those that kill them.
+
+    Of the second kind the two layers come first: they take the longest, and of two processes that share the
+    tests none should wait for them at the end. Of the third kind those that kill a single daemon come first,
+    because a process that died often of late is not restarted at once.
     """
 
     def place(item: pytest.Item) -> tuple[bool, bool, bool]:
         kills, uses = (item.get_closest_marker(name) is not None for name in ("e2e", "stack"))
-        return kills, not uses if kills else uses, kills or item.path.parent.name != "statistics"
+        return kills, not uses if kills else uses, kills or item.path.relative_to(ROOT).parts[1] not in LAYERS
 
     items.sort(key=place)
 
@@ -71,8 +76,8 @@ def bring_up(say: Callable[[str], None]) -> None:
 @pytest.fixture(scope="module")
 def spark(stack: Settings) -> Iterator[SparkSession]:
     """A session as the batch layer's jobs have it, for the tests of a module: a start takes ten seconds."""
+    from sluice.batch.offline import SPARK_CONFIG
     from sluice.spark.session import session
-    from sluice.statistics.offline import SPARK_CONFIG
 
     before = dict(os.environ)  # a session leaves its mark there for its Python workers
     made = session(stack, "sluice tests", config=SPARK_CONFIG)

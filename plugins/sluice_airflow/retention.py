@@ -16,7 +16,7 @@ class Retention(BaseOperator):
     """
 
     def execute(self, context: Any) -> list[str]:
-        from sluice.statistics import retention
+        from sluice.batch import retention
 
         said = [str(dropped) for dropped in retention.run(settings())]
         for line in said:

@@ -17,7 +17,7 @@ from sluice.engine.schema import PARTIALS
 from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
-from sluice.statistics.partition_pass import together
+from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec
 from sluice.tasks.period import parse_period
 from tests.bench.workload import active

@@ -15,7 +15,7 @@ from sluice.engine.count import count
 from sluice.engine.parse import event_time
 from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
-from sluice.statistics.partition_pass import together
+from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.period import parse_period
 from tests.bench import contenders, spark, workload

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.batch import day_job
 from sluice.engine.plan import Plan
 from sluice.runtime.settings import Limits
-from sluice.statistics import day_job
 from tests.bench import contenders, spark, workload
 from tests.bench.outcome import FOLDER, Bar, Cell, Outcome, Table
 from tests.bench.timing import interleaved, median, ratio

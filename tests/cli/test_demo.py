@@ -7,7 +7,7 @@ import pytest
 
 from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, groupings, stretches, usable
 from sluice.runtime.settings import ROOT
-from sluice.statistics.progress import Progress, progress_path
+from sluice.speed.progress import Progress, progress_path
 from sluice.storage import postgres
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore

@@ -17,7 +17,7 @@ from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, Figures
 from sluice.runtime.settings import get_settings
-from sluice.statistics.progress import Progress, progress_path
+from sluice.speed.progress import Progress, progress_path
 
 FIGURES = Figures(
     tuples=200_000, groups=5_000, rows=18_000, cost=2e-6, state=24, top=0.3, widest=0.5, workers=2

@@ -2,11 +2,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from sluice.speed.routed.report import GroupingReport
+
 from sluice.cli.report import HOT, MetricTotal, Report, TaskReport, short
 from sluice.grouping.auto import Auto
-from sluice.quality.agreement import how
 from sluice.quality.audit import Hops
-from sluice.statistics.grouped.report import GroupingReport
+from sluice.results.agreement import how
 from tests.cli.test_grouping import ROUTED, document
 
 HOPS = Hops(

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.cli.counted import UnknownVersion, counted
 from sluice.cli.results import BadMoment, moment
 from sluice.engine.rowkey import RowKey
+from sluice.results.counted import UnknownVersion, counted
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.groups import Ints
 from sluice.engine.merge import merge, merge_guarded
@@ -17,10 +18,9 @@ from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
 from sluice.runtime.settings import Limits
+from sluice.speed.ledger import ByteLedger
+from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.state.blocks import BlockId, bucket_hash, merge_into_blocks, pack
-from sluice.statistics.day_results import to_partials, to_results
-from sluice.statistics.ledger import ByteLedger
-from sluice.statistics.partition_pass import Gathered, PartitionPass
 from tests.engine.samples import BYTES, active, line, plan, records, spec
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}

@@ -13,7 +13,7 @@ import pytest
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
-from sluice.quality.agreement import judge
+from sluice.results.agreement import judge
 from tests.engine.samples import BYTES, active, line, plan, records, spec
 
 LINES = 24_000

@@ -295,7 +295,7 @@ def test_a_trial_on_given_lines(client: TestClient, login: Login) -> None:
 
 
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
-    from sluice.statistics.progress import Progress
+    from sluice.speed.progress import Progress
     from sluice_airflow.api import stores
 
     path = tmp_path / "progress.json"

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.rowkey import RowKey
-from sluice.quality.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
 from sluice.quality.expectations import validate
 from sluice.quality.pages import assets
+from sluice.results.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.runtime.settings import Settings
 from sluice.stack import jars
 

@@ -11,6 +11,8 @@ from datetime import date
 import pytest
 from pyspark.sql import SparkSession
 
+from sluice.batch import offline
+from sluice.batch.uncounted import tell
 from sluice.engine.rowkey import RowKey
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
@@ -21,8 +23,6 @@ from sluice.quality.reconcile import (
     speed_passed,
 )
 from sluice.runtime.settings import Settings
-from sluice.statistics import offline
-from sluice.statistics.uncounted import tell
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hive import Hive

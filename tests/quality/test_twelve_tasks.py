@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.cli.counted import Counted, differences, results_of
+from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import Plan, Range
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.quality import day_comparison
-from sluice.quality.compare import Comparison
-from sluice.quality.offline_results import DayResults, of_task
-from sluice.quality.online_results import online_results
-from sluice.quality.periods import Periods
+from sluice.results.compare import Comparison
+from sluice.results.counted import Counted, differences, results_of
+from sluice.results.offline_results import DayResults, of_task
+from sluice.results.online_results import online_results
+from sluice.results.periods import Periods
 from sluice.runtime.settings import ROOT, Limits
 from sluice.state.cells import online_cells
-from sluice.statistics.day_results import to_partials, to_results
 from sluice.storage.hbase import Cells
 from sluice.tasks import ActiveTask, parse_tasks
 from sluice.tasks.lists import parse_lists

@@ -20,8 +20,8 @@ from sluice.engine.plan import Plan
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Settings
+from sluice.speed.ledger import ByteLedger
 from sluice.state.cells import online_cells
-from sluice.statistics.ledger import ByteLedger
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog, DayLines
 from sluice.storage.hbase import RESULTS, HBase

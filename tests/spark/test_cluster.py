@@ -21,7 +21,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack.environment import environment, spark_home
 from sluice.storage import schema
 from tests.quality.two_layers import TwoLayers
-from tests.statistics.speed_driver import STAMP, SpeedTest, access_lines, until
+from tests.speed.speed_driver import STAMP, SpeedTest, access_lines, until
 
 pytestmark = pytest.mark.stack
 

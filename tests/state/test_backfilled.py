@@ -10,6 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.batch.backfill.backfill import day_prefix, explained, point, prune
+from sluice.batch.backfill.backfill_lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.backfill_projection import block_ids
+from sluice.batch.backfill.count_apart import count_apart
+from sluice.batch.day_lines import DAY_LINES
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import Plan, Range
@@ -27,11 +32,6 @@ from sluice.state.backfilled import (
     portions,
 )
 from sluice.state.blocks import BlockId, merge_into_blocks
-from sluice.statistics.backfill import day_prefix, explained, point, prune
-from sluice.statistics.backfill_lines import BLOCKS, to_blocks, to_partials
-from sluice.statistics.backfill_projection import block_ids
-from sluice.statistics.count_apart import count_apart
-from sluice.statistics.day_lines import DAY_LINES
 from sluice.storage.backfills import BackfillPointer, FilledDay
 from sluice.storage.commits import Period, column
 from sluice.storage.hbase import STATE

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import Range
-from sluice.statistics.task_versions import task_versions
 from sluice.storage import schema
 from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
 from sluice.storage.days import Days

@@ -23,8 +23,8 @@ from sluice.stack.memory import PeakMemory
 if TYPE_CHECKING:
     from sluice.quality.audit import Hops
     from sluice.runtime.settings import Settings
+    from sluice.speed.routed.report import GroupingReport
     from sluice.stack.airflow_api import Airflow, Run
-    from sluice.statistics.grouped.report import GroupingReport
 
 INSTANCE = "demo"
 TOPIC = "logs"
@@ -251,8 +251,8 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
 
 def groupings(settings: Settings) -> list[GroupingReport]:
     """What the speed layer says of its grouping, of each task; nothing if it was started anew since."""
-    from sluice.statistics.grouped.report import NothingCounted, reports
-    from sluice.statistics.progress import progress_path
+    from sluice.speed.progress import progress_path
+    from sluice.speed.routed.report import NothingCounted, reports
 
     with suppress(NothingCounted):
         return reports(progress_path(settings))

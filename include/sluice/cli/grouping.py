@@ -17,7 +17,7 @@ from sluice.cli.format import Format, write
 from sluice.cli.grouping_text import explained, hot_keys
 
 if TYPE_CHECKING:
-    from sluice.statistics.grouped.report import GroupingReport, HotKeyReport
+    from sluice.speed.routed.report import GroupingReport, HotKeyReport
 
 WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
@@ -112,8 +112,8 @@ def _first_line(text: str | None) -> str:
 
 def _reports(name: str | None) -> list[GroupingReport]:
     from sluice.runtime.settings import get_settings
-    from sluice.statistics.grouped.report import reports
-    from sluice.statistics.progress import progress_path
+    from sluice.speed.progress import progress_path
+    from sluice.speed.routed.report import reports
 
     return reports(progress_path(get_settings()), name)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sluice.cli.format import plain, table
 
 if TYPE_CHECKING:
-    from sluice.statistics.grouped.report import DecisionReport, GroupingReport
+    from sluice.speed.routed.report import DecisionReport, GroupingReport
 
 #: Workers whose loads are written out.
 _LOADS = 8

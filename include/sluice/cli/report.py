@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from sluice.cli.audit import hop_table, notes
-from sluice.cli.counted import Number, Value, counted, differences
 from sluice.cli.format import table
 from sluice.cli.grouping_text import decisions, hot_keys
 from sluice.quality.audit import Hops
+from sluice.results.counted import Number, Value, counted, differences
 from sluice.runtime.settings import Settings
-from sluice.statistics.grouped.report import GroupingReport
+from sluice.speed.routed.report import GroupingReport
 
 MIB = 1 << 20
 #: So many differing results are named; the number tells the rest.
@@ -123,7 +123,7 @@ def compare_task(settings: Settings, name: str, error: str | None = None) -> Tas
 
     `error`: why the task was set aside, if it was.
     """
-    from sluice.quality.agreement import how
+    from sluice.results.agreement import how
 
     online, offline = counted(settings, name, "online"), counted(settings, name, "offline")
     wrong = list(differences(online, offline))

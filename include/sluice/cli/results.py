@@ -73,7 +73,7 @@ def results(
       sluice results hits_by_status --format csv | awk -F, 'NR>1 {n[$2]+=$3} END {for (s in n) print s, n[s]}'
       sluice results bytes_by_path --layer offline --format json
     """
-    from sluice.cli.counted import counted
+    from sluice.results.counted import counted
     from sluice.runtime.settings import get_settings
 
     answer = counted(

@@ -1,7 +1,7 @@
 """Grouped lines to partial aggregates: the accumulators of a task over its series.
 
 The lines may be those of a batch that all tasks share (`partials`), or tuples of one task that were sent to
-a worker (`grouped`); the aggregates are the same.
+a worker (`speed.routed`); the aggregates are the same.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The same call serves both layers. What it computes depends on the lines and the plan alone, so any split of
 the lines into batches gives, once merged (`merge.py`), the same aggregates. Of tasks that are *routed* it
-stops short of accumulating: their lines come out as tuples, which workers aggregate (`grouped`).
+stops short of accumulating: their lines come out as tuples, which workers aggregate (`speed.routed`).
 """
 
 from __future__ import annotations

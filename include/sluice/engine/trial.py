@@ -1,6 +1,6 @@
 """A task tried on a few lines: what each part of it took from every line, and why a line is not counted.
 
-Made of the engine's own steps (`statistics.extract`, `statistics.parse`), so it shows what both layers do.
+Made of the engine's own steps (`engine.extract`, `engine.parse`), so it shows what both layers do.
 """
 
 from __future__ import annotations

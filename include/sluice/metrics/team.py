@@ -24,7 +24,7 @@ from sluice.runtime.settings import metrics_folder
 
 log = logging.getLogger(__name__)
 
-#: The folder inside the zip that executors get (`statistics.spark.package_zip`).
+#: The folder inside the zip that executors get (`spark.session.package_zip`).
 SHIPPED = "shipped"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _MEASURES = ("number", "text")

@@ -9,14 +9,14 @@ from datetime import date
 import pandas as pd
 import pyarrow as pa
 
-from sluice.quality.compare import COLUMNS, NAMED, Comparison, Difference, compare
+from sluice.batch.task_versions import task_versions
+from sluice.batch.uncounted import uncounted
 from sluice.quality.day_hops import Hop, day_hops
-from sluice.quality.offline_results import DayResults, of_days
-from sluice.quality.online_results import online_results
-from sluice.quality.periods import Period, Periods
+from sluice.results.compare import COLUMNS, NAMED, Comparison, Difference, compare
+from sluice.results.offline_results import DayResults, of_days
+from sluice.results.online_results import online_results
+from sluice.results.periods import Period, Periods
 from sluice.runtime.settings import Settings
-from sluice.statistics.task_versions import task_versions
-from sluice.statistics.uncounted import uncounted
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import HBase

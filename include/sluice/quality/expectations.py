@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 
 from sluice.engine.rowkey import BadRowKey, RowKey
-from sluice.quality.compare import iso
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
+from sluice.results.compare import iso
 from sluice.runtime.settings import Settings
 
 # Up to so many differing results are listed on the page; of more, only how many.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from sluice.quality.agreement import has_error
+from sluice.results.agreement import has_error
 from sluice.state.cells import value_cells
 from sluice.storage.hbase import FINAL, RESULTS, Cells, HBase
 

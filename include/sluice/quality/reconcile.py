@@ -28,8 +28,8 @@ from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine
 
 if TYPE_CHECKING:
-    from sluice.quality.compare import Difference
     from sluice.quality.day_comparison import DayComparison
+    from sluice.results.compare import Difference
 
 POLL_SECONDS = 1.0
 RECORD = """

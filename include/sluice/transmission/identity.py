@@ -51,9 +51,9 @@ def to_headers(host: str, src_file: str, src_offset: int) -> Headers:
 def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
     """The messages of one partition as a RECORDS batch, in their order.
 
-    Exactly what `statistics.lines.decode` makes of them online: a header that is missing or no decimal number
-    leaves a null (such a line has no identity, yet stays a line), of a doubled header the first value holds,
-    and a record without a value is an empty line.
+    Exactly what `transmission.lines.decode` makes of them online: a header that is missing or no decimal
+    number leaves a null (such a line has no identity, yet stays a line), of a doubled header the first value
+    holds, and a record without a value is an empty line.
     """
     found = _headers(messages)
     return pa.RecordBatch.from_arrays(

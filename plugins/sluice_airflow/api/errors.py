@@ -8,9 +8,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
+from sluice.speed.routed.report import NothingCounted
 from sqlalchemy.exc import OperationalError
 
-from sluice.statistics.grouped.report import NothingCounted
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import UnknownTask

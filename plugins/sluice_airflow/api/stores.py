@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from fastapi import Depends
 
 from sluice.runtime.settings import get_settings
-from sluice.statistics.progress import progress_path
+from sluice.speed.progress import progress_path
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore

@@ -1,0 +1,300 @@
+"""Filling a task backwards: the lines of some days that came before the task version's first commit.
+
+The version's *boundary* is where its first commit began, offsets by partition. The backfill owns the lines
+below it, the speed layer those from there on, and no line has both owners. A double has one too: the copy
+that came first is the one that counts, here (`day_job.unique`) as in the speed layer (its ledger).
+What lies below the boundary never changes, so a day filled twice is filled with the same. For each day
+
+1. the archive's records of that day below the boundary are counted by the engine, with this version alone,
+   into blocks of the day;
+2. the blocks are written to HBase's `state`, in rows and a column of their own, that nobody reads yet;
+3. in one PostgreSQL transaction they replace the day's blocks, if there were any (`Filling.replace`). The
+   speed layer adds them to whatever it projects from then on;
+4. the results of the day's series are projected from both states;
+5. in another transaction the day is noted as projected. From now on the batch layer counts it as well, and
+   if it had computed the day before, the day is marked;
+6. columns of the day that nothing points to are deleted, also those that a death between 2 and 3 left.
+
+Why a result is never wrong for good, with two processes that write it: say the pointers are replaced at T.
+The speed layer asks for them after each commit. A commit that it made after T is projected with them. One
+made before T may have been projected without; but then 4, which reads the newest commit after T, finds this
+one in the state. It writes a millisecond later than that commit (commits are two apart), so its cells lie
+above those of every commit that it has in it, and beneath those of every commit to come.
+
+Death before 3 changes nothing; after it the day lags, marked as not projected, and is not compared. A run
+that is repeated goes on with the days that its backfill has not finished: it projects what lags, and fills
+the rest.
+Two backfills of a version wait for each other, and one that lost its lock can replace nothing (`Filling`).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice.archive import index
+from sluice.batch import day_job
+from sluice.batch.backfill.backfill_lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.backfill_projection import Projection
+from sluice.batch.day_lines import DayOf
+from sluice.batch.task_versions import task_versions
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.runtime.crash_points import crash_point
+from sluice.runtime.settings import Settings
+from sluice.state.backfilled import portions
+from sluice.state.blocks import BlockId
+from sluice.state.state import BLOCKS_A_PUT
+from sluice.storage.backfills import (
+    Backfill,
+    BackfillPointer,
+    Backfills,
+    DaysDropped,
+    FilledDay,
+    Filling,
+)
+from sluice.storage.commits import CommitLog, column
+from sluice.storage.days import Days
+from sluice.storage.hbase import STATE, HBase
+from sluice.storage.postgres import engine
+from sluice.tasks.spec import ActiveTask
+from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+# A version that was just applied has its first commit with the next batch, or within seconds without one; an
+# archiver that is behind catches up.
+WAIT_SECONDS = 600.0
+POLL_SECONDS = 1.0
+# Periods of a day are dealt out to so many Python workers, one after the other on one machine: each holds the
+# series of its periods.
+PARTS = 16
+# What Spark says of an error in a Python worker; the traceback's last line has the class and the message.
+TRACEBACK = "Traceback (most recent call last)"
+RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+): (?P<said>.+)$", re.MULTILINE)
+JAVA = re.compile(r"\n\s+at ")
+
+
+class NotYet(RuntimeError):
+    """What a backfill needs did not come in time."""
+
+
+def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
+    """Carry a backfill out, or what is left of it; as the book has it then.
+
+    Raises UnknownBackfill, NotYet, DaysDropped, what the task raises on the lines, and what the stores raise
+    while a daemon is away.
+    """
+    book = Backfills(engine(settings))
+    backfill = book.get(number)
+    if backfill.state == "finished":
+        log.info("backfill %d of %s is finished already", number, backfill.label)
+        return backfill
+    book.set_running(number)
+    try:
+        with book.filling(backfill) as filling, HBase.of(settings) as hbase:
+            _Run.of(spark, settings, book, backfill, hbase).fill(filling)
+    except Exception as error:
+        book.set_failed(number, explained(error))
+        raise
+    book.set_finished(number)
+    return book.get(number)
+
+
+def explained(error: Exception) -> str:
+    """What to tell the person who asked for the backfill."""
+    text = str(error)
+    _, _, trace = text.partition(TRACEBACK)  # of a Python worker, with Java's own behind it
+    raised = list(RAISED.finditer(JAVA.split(trace)[0]))
+    if raised:
+        return f"{raised[-1]['kind']}: {raised[-1]['said']}"[:1000]
+    return f"{type(error).__name__}: {text}"[:1000]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the days of one backfill share."""
+
+    spark: SparkSession
+    settings: Settings
+    book: Backfills
+    backfill: Backfill
+    hbase: HBase
+    task: ActiveTask
+    topic_id: str
+    boundary: dict[int, int]
+    living: Plan  # the versions that decided which of these lines are dead letters
+    own: Plan
+
+    @classmethod
+    def of(
+        cls, spark: SparkSession, settings: Settings, book: Backfills, backfill: Backfill, hbase: HBase
+    ) -> _Run:
+        days = Days(book.engine, backfill.topic)
+        if dropped := [day for day in backfill.days if days.dropped(day)]:
+            raise DaysDropped(dropped)
+        task = TaskStore(book.engine).version(backfill.task_id, backfill.version)
+        boundary = wait_for(
+            lambda: book.boundary(backfill.task_id, backfill.version),
+            f"task {backfill.label} has counted nothing yet: the speed layer takes a task up with its next "
+            "batch; see whether it runs (`sluice status`), and the task is active (`sluice tasks list`)",
+        )
+        head = wait_for(CommitLog(book.engine, backfill.topic).head, f"{backfill.topic} has no commit")
+        below = {int(partition): offset for partition, offset in boundary.items()}
+        wait_for(
+            lambda: archived_to(index.positions(settings, backfill.topic, head.topic_id), below) or None,
+            f"the archive of {backfill.topic} has not reached the task's first commit: see the archiver "
+            "(`sluice status`)",
+        )
+        versions = task_versions(book.engine, backfill.topic)
+        spec = TopicStore(book.engine).get(backfill.topic)
+        return cls(
+            spark=spark,
+            settings=settings,
+            book=book,
+            backfill=backfill,
+            hbase=hbase,
+            task=task,
+            topic_id=head.topic_id,
+            boundary=below,
+            living=Plan.of(versions.tasks, settings.limits, spec, versions.ranges),
+            own=Plan.of([task], settings.limits, spec),
+        )
+
+    def fill(self, filling: Filling) -> None:
+        projection = Projection(self.book, self.hbase, self.backfill.topic, self.task)
+        done = [each.day for each in self._filled() if each.projected]
+        for day in self.backfill.days:
+            if day not in done:
+                self._fill(day, filling, projection)
+                done.append(day)
+            self.book.set_done_days(self.backfill.id, len(done))
+
+    def _filled(self) -> list[FilledDay]:
+        """The days that an earlier try of this backfill filled."""
+        number, version = self.backfill.id, (self.backfill.task_id, self.backfill.version)
+        return [
+            each
+            for each in self.book.filled(self.backfill.topic)
+            if each.backfill_id == number
+            and (each.task_id, each.version) == version
+            and each.day in self.backfill.days
+        ]
+
+    def _fill(self, day: date, filling: Filling, projection: Projection) -> None:
+        lines = 0
+        if not any(each.day == day for each in self._filled()):
+            pointers, lines = self._write(day)
+            crash_point("backfill_blocks")
+            filling.replace(day, pointers, lines)
+            crash_point("backfill_replaced")
+        pointers = self.book.pointers_of(self.backfill.task_id, self.backfill.version, day)
+        written = 0
+        for some in portions(pointers):
+            filling.hold()
+            written += projection.project(some)
+        filling.set_projected(day)
+        prune(self.hbase, self.backfill.label, day, pointers)
+        log.info(
+            "%s %s: %d lines, %d blocks, %d results", self.backfill.label, day, lines, len(pointers), written
+        )
+
+    def _write(self, day: date) -> tuple[list[BackfillPointer], int]:
+        """Count the day and write its blocks; what would point to them, and how many lines are in them."""
+        name = column(self.backfill.id, secrets.token_hex(8))
+        pointers: list[BackfillPointer] = []
+        cells: list[tuple[bytes, dict[bytes, bytes]]] = []
+        lines = 0
+        for row in self._blocks(day):
+            period = (self.task.task_id, self.task.version, row.period_start)
+            data = bytes(row.data)
+            pointers.append(point(BlockId.of(period, row.layout, row.bucket), day, name, len(data)))
+            cells.append((pointers[-1].row.encode(), {name: data}))
+            lines += row.lines
+            if len(cells) == BLOCKS_A_PUT:
+                self.hbase.put(STATE, cells)
+                cells = []
+        self.hbase.put(STATE, cells)
+        return pointers, lines
+
+    def _blocks(self, day: date) -> Iterator[_Block]:
+        """The day's blocks (BLOCKS), as Spark makes them."""
+        which = DayOf(self.backfill.topic, day)
+        files = index.files_for(self.settings, which.topic, day, self.boundary, self.topic_id)
+        if not files:
+            return iter(())
+        paths = [self.settings.hdfs.namenode + file.path for file in files]
+        lines = day_job.unique(day_job.archived(self.spark, paths, self.boundary), which, self.living)
+        partials = day_job.mapped(lines, partial(to_partials, living=self.living, own=self.own), PARTIALS)
+        blocks: DataFrame = day_job.mapped(
+            partials.repartition(PARTS, "period_start"),
+            partial(to_blocks, series=self.settings.limits.series),
+            BLOCKS,
+        )
+        rows: Iterator[_Block] = blocks.toLocalIterator()
+        return rows
+
+
+class _Block:
+    """A row of BLOCKS, as Spark's Row has its fields."""
+
+    period_start: int
+    layout: int
+    bucket: int
+    lines: int
+    data: bytes
+
+
+def point(block: BlockId, day: date, name: bytes, size: int) -> BackfillPointer:
+    """A pointer to a day's block, e.g. to row ``b3v2/2015-05-17/1431857100000/4/1``."""
+    return BackfillPointer(
+        row=f"{day_prefix(f'{block.task_id}v{block.version}', day)}{block.row.partition('/')[2]}",
+        task_id=block.task_id,
+        version=block.version,
+        day=day,
+        period_start=block.period_start,
+        layout=block.layout,
+        bucket=block.bucket,
+        column=name.decode(),
+        bytes=size,
+    )
+
+
+def day_prefix(label: str, day: date) -> str:
+    """What the rows in `state` of a version's filled day begin with; no row of the speed layer does."""
+    return f"b{label}/{day}/"
+
+
+def prune(hbase: HBase, label: str, day: date, pointers: Sequence[BackfillPointer]) -> int:
+    """Delete the day's columns that nothing points to; how many rows had some."""
+    kept = {(pointer.row.encode(), pointer.column.encode()) for pointer in pointers}
+    found = hbase.scan(STATE, prefix=day_prefix(label, day).encode(), row_filter="KeyOnlyFilter()")
+    stale = [(row, [name for name in cells if (row, name) not in kept]) for row, cells in found]
+    return hbase.delete(STATE, [(row, names) for row, names in stale if names])
+
+
+def archived_to(positions: dict[int, int], boundary: dict[int, int]) -> bool:
+    """Whether everything below the boundary is archived."""
+    return all(positions.get(partition, 0) >= offset for partition, offset in boundary.items())
+
+
+def wait_for(look: Callable[[], T | None], otherwise: str, seconds: float = WAIT_SECONDS) -> T:
+    """What `look` finds, once it finds something. Raises NotYet."""
+    deadline = time.monotonic() + seconds
+    while (found := look()) is None:
+        if time.monotonic() > deadline:
+            raise NotYet(otherwise)
+        time.sleep(POLL_SECONDS)
+    return found

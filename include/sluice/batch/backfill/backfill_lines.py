@@ -1,0 +1,73 @@
+"""What backfilled versions count of a day's lines, and its blocks; runs inside Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.batch.backfill.count_apart import count_apart
+from sluice.batch.day_lines import reasons
+from sluice.batch.day_results import merge_all
+from sluice.engine.plan import Plan
+from sluice.engine.schema import PARTIALS
+from sluice.engine.set_aside import TasksFailed
+from sluice.state.blocks import BlockId, merge_into_blocks, unpack
+from sluice.transmission.records import RECORDS
+
+#: A block of one day of one version, as an executor hands it to the driver.
+BLOCKS = pa.schema(
+    [
+        ("period_start", pa.int64()),
+        ("layout", pa.int32()),
+        ("bucket", pa.int32()),
+        ("lines", pa.int64()),  # that its series count
+        ("data", pa.binary()),
+    ]
+)
+#: Up to 256 KiB each: a batch of rows stays below 16 MiB.
+BLOCKS_A_BATCH = 32
+
+
+def to_partials(batches: Iterator[pa.RecordBatch], living: Plan, own: Plan) -> Iterator[pa.RecordBatch]:
+    """Unique DAY_LINES to the PARTIALS of `own`'s versions, merged as far as they are here together.
+
+    A line that was a dead letter when it came stays one: `living` are the versions that counted the topic
+    then, over their ranges. Raises TasksFailed.
+    """
+    yield from merge_all(_partials(batches, living, own)).to_batches()
+
+
+def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
+    """PARTIALS of one version, all of a period together, to BLOCKS, the same for the same lines.
+
+    Raises TasksFailed where a period has more than so many series.
+    """
+    merged = merge_all(pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches)
+    blocks = list(merge_into_blocks(merged, {}, lambda _: {}, series).blocks.items())
+    for begin in range(0, len(blocks), BLOCKS_A_BATCH):
+        some = blocks[begin : begin + BLOCKS_A_BATCH]
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array([block.period_start for block, _ in some], pa.int64()),
+                pa.array([block.layout for block, _ in some], pa.int32()),
+                pa.array([block.bucket for block, _ in some], pa.int32()),
+                pa.array([_lines(block, data) for block, data in some], pa.int64()),
+                pa.array([data for _, data in some], pa.binary()),
+            ],
+            schema=BLOCKS,
+        )
+
+
+def _partials(batches: Iterator[pa.RecordBatch], living: Plan, own: Plan) -> Iterator[pa.Table]:
+    for batch in batches:
+        alive = batch.filter(reasons(batch, living).is_null())
+        partials, failed = count_apart(alive.select(RECORDS.names), own)
+        if failed:
+            raise TasksFailed(failed)
+        yield partials
+
+
+def _lines(block: BlockId, data: bytes) -> int:
+    return int(pc.sum(unpack({block: data}).column("lines")).as_py() or 0)

@@ -1,0 +1,168 @@
+"""The two Spark jobs of a day: the archive's records to `logs`, and the day's `logs` to `task_results`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from sluice.archive.file import COLUMNS
+from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
+from sluice.batch.day_results import RESULTS, to_partials, to_results
+from sluice.engine.access_log import FIELDS
+from sluice.engine.plan import Plan
+from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
+from sluice.tasks.spec import ActiveTask
+from sluice.transmission.records import IDENTITY, RECORDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
+    """The archive's records below the cut, as RECORDS; the partition is in each file's path."""
+    from pyspark.sql import functions as F
+
+    if not paths:
+        return spark.createDataFrame([], _spark_schema(RECORDS))
+    number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
+    ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
+    read = spark.read.schema(_spark_schema(COLUMNS)).parquet(*paths)
+    return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
+
+
+def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
+    """The day's lines, each once: the copy that came first, and how many there were.
+
+    Within a partition that is the smallest offset. Copies are in several where partitions were added between
+    them, and Kafka's stamps say which the speed layer met first.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    lines = records.select(*RECORDS.names).mapInArrow(
+        partial(of_day, which=which, plan=plan), _spark_schema(DAY_LINES)
+    )
+    copies = Window.partitionBy(*IDENTITY)
+    return (
+        lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", "partition")))
+        .withColumn("copies", F.count(F.lit(1)).over(copies))
+        .where("rank = 1")
+        .select(*DAY_LINES.names, "copies")
+    )
+
+
+def write_logs(lines: DataFrame, plan: Plan, location: str) -> tuple[int, int]:
+    """Write the partition of `logs`; how many lines there were, and how many are in it."""
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    counts = Observation("lines")
+    (
+        lines.mapInArrow(partial(to_logs, plan=plan), _spark_schema(LOG_LINES))
+        .observe(
+            counts,
+            F.coalesce(F.sum("copies"), F.lit(0)).alias("raw"),
+            F.count_if(F.col("reason").isNull()).alias("kept"),
+        )
+        .where("reason IS NULL")
+        .select(
+            *IDENTITY,
+            F.col("partition").alias("kafka_partition"),
+            F.col("offset").alias("kafka_offset"),
+            F.timestamp_millis("arrival").alias("arrival"),
+            F.timestamp_millis("event_ms").alias("event_time"),
+            # As they are, UTF-8 or not: the line that is read back has the bytes that were logged.
+            F.col("line").cast("string"),
+            *(
+                F.col(field.name).cast("string") if pa.types.is_binary(field.type) else field.name
+                for field in FIELDS
+            ),
+        )
+        .write.parquet(location)
+    )
+    found = counts.get
+    return int(found["raw"]), int(found["kept"])
+
+
+def write_results(
+    spark: SparkSession,
+    plan: Plan,
+    tasks: Sequence[ActiveTask],
+    logs: str,
+    location: str,
+    *,
+    backwards: Plan | None = None,
+) -> Failures:
+    """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions.
+
+    A version that fails has no results there, whatever part of them could be computed: where one does, the
+    others are computed again. Returns why.
+    """
+
+    def attempt(left: Mapping[Version, ActiveTask]) -> None:
+        gone = [version for version in versions if version not in left]
+        filled = backwards.without(gone) if backwards is not None else None
+        failures = _write_results(
+            spark, plan.without(gone), list(left.values()), logs, location, backwards=filled
+        )
+        if failures:
+            raise TasksFailed(failures)
+
+    versions = {(task.task_id, task.version): task for task in tasks}
+    return leaving_out(attempt, versions)[2]
+
+
+def _write_results(
+    spark: SparkSession,
+    plan: Plan,
+    tasks: Sequence[ActiveTask],
+    logs: str,
+    location: str,
+    *,
+    backwards: Plan | None,
+) -> Failures:
+    from pyspark.sql import functions as F
+
+    failures = spark.sparkContext.accumulator({}, Noted())
+    lines = (
+        spark.read.schema("kafka_partition int, kafka_offset bigint, line string")
+        .parquet(logs)
+        .select(
+            F.col("kafka_partition").alias("partition"),
+            F.col("kafka_offset").alias("offset"),
+            F.col("line").cast("binary"),
+        )
+    )
+    (
+        lines.mapInArrow(
+            partial(to_partials, plan=plan, backwards=backwards, aside=failures.add), _spark_schema(PARTIALS)
+        )
+        .repartition(*KEYS)
+        .mapInArrow(
+            partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add),
+            _spark_schema(RESULTS),
+        )
+        .write.mode("overwrite")
+        .parquet(location)
+    )
+    return Failures(failures.value)
+
+
+def mapped(
+    frame: DataFrame,
+    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+) -> DataFrame:
+    """The rows, of that schema, which the function makes of the frame's in Python workers."""
+    return frame.mapInArrow(function, _spark_schema(schema))
+
+
+def _spark_schema(schema: pa.Schema) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)

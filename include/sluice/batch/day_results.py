@@ -1,0 +1,187 @@
+"""What the tasks count of one day's lines, as rows of `task_results`; runs inside Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.batch.backfill.count_apart import count_apart
+from sluice.engine.count import count
+from sluice.engine.extract import Bools
+from sluice.engine.groups import code
+from sluice.engine.merge import merge_guarded
+from sluice.engine.plan import Plan
+from sluice.engine.rowkey import split_keys, unescape_column
+from sluice.engine.schema import PARTIALS, of_version
+from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
+from sluice.metrics import COLUMNS, metric
+from sluice.tasks.spec import ActiveTask
+
+#: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.
+MERGE_ROWS = 500_000
+MERGE_BYTES = 64 << 20
+#: Series whose maps are made at a time: an Arrow array has at most 2 GiB.
+MAP_ROWS = 4_096
+ACCUMULATOR_BYTES = 8
+
+RESULTS = pa.schema(
+    [
+        ("task", pa.string()),
+        ("task_id", pa.int32()),
+        ("version", pa.int32()),
+        ("period_start", pa.timestamp("us", tz="UTC")),
+        ("series", pa.string()),
+        ("dims", pa.map_(pa.string(), pa.string())),
+        ("results", pa.map_(pa.string(), pa.float64())),
+        ("accumulators", pa.map_(pa.string(), pa.binary())),
+        ("texts", pa.map_(pa.string(), pa.string())),  # of metrics whose value is a list
+        ("errors", pa.map_(pa.string(), pa.float64())),  # of sketched metrics, where the value is not exact
+    ]
+)
+
+
+def to_partials(
+    batches: Iterator[pa.RecordBatch],
+    plan: Plan,
+    backwards: Plan | None = None,
+    aside: Aside = refuse,
+) -> Iterator[pa.RecordBatch]:
+    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together.
+
+    `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
+    that fail; what there is of them then must not be used.
+    """
+    counted = (table for batch in batches for table in _counted(batch, plan, backwards, aside))
+    yield from merge_all(counted, aside).to_batches()
+
+
+def _counted(batch: pa.RecordBatch, plan: Plan, backwards: Plan | None, aside: Aside) -> Iterator[pa.Table]:
+    counted = count(batch, plan)
+    if counted.failed:
+        aside(counted.failed)
+    yield counted.partials
+    if backwards is not None:
+        partials, failed = count_apart(batch, backwards)
+        if failed:
+            aside(failed)
+        yield partials
+
+
+def to_results(
+    batches: Iterator[pa.RecordBatch],
+    tasks: Sequence[ActiveTask],
+    series: int | None = None,
+    aside: Aside = refuse,
+) -> Iterator[pa.RecordBatch]:
+    """PARTIALS, all of a series and period together, to RESULTS.
+
+    `aside` is told of versions that fail, or have more than `series` series in a period here alone.
+    """
+    merged = merge_all((pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches), aside)
+    for task in tasks:
+        own = merged.filter(of_version(merged, task.task_id, task.version))
+        try:
+            yield from _task_rows(own, task, series)
+        except CAUGHT as error:
+            aside({(task.task_id, task.version): reason(error)})
+
+
+def _task_rows(rows: pa.Table, task: ActiveTask, series: int | None) -> Iterator[pa.RecordBatch]:
+    if series is not None and rows.num_rows > series:
+        periods, _ = code(rows.column("period_start").combine_chunks())
+        series_a_period(periods.codes, series)
+    for begin in range(0, rows.num_rows, MAP_ROWS):
+        yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
+
+
+def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
+    """PARTIALS merged to one row a series and period; holds so much more than that at a time (MERGE_...)."""
+
+    def merge(parts: list[pa.Table]) -> pa.Table:
+        merged, failures = merge_guarded(pa.concat_tables(parts))
+        if failures:
+            aside(failures)
+        return merged
+
+    kept, waiting, rows, size = PARTIALS.empty_table(), [], 0, 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        size += table.nbytes
+        if rows >= max(MERGE_ROWS, kept.num_rows) or size >= max(MERGE_BYTES, kept.nbytes):
+            kept, waiting, rows, size = merge([kept, *waiting]), [], 0, 0
+    return merge([kept, *waiting])
+
+
+def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
+    """Merged PARTIALS of one task version to RESULTS."""
+    table = merged.combine_chunks()
+    size = table.num_rows
+    if size == 0:
+        return RESULTS.empty_table()
+    columns = {name: table.column(name).chunk(0) for name in PARTIALS.names}
+    names = [dimension.name for dimension in task.spec.dimensions]
+    values = [unescape_column(part) for part in split_keys(columns["key"], len(names))]
+    found = {name: metric(name).results(columns) for name in task.spec.metrics}
+    results = {name: pa.array(each.values, mask=np.isnan(each.values)) for name, each in found.items()}
+    texts = {
+        name: _where(results[name], each.texts) for name, each in found.items() if each.texts is not None
+    }
+    errors = {
+        name: pa.array(each.errors, mask=~(each.errors > 0) | np.isnan(each.values))
+        for name, each in found.items()
+        if each.errors is not None
+    }
+    maps = {
+        "dims": dict(zip(names, values, strict=True)),
+        "results": results,
+        "accumulators": {name: _bytes(columns[name]) for name in COLUMNS},
+        "texts": texts,
+        "errors": errors,
+    }
+    return pa.table(
+        [
+            pa.array([task.spec.name] * size),
+            columns["task_id"],
+            columns["version"],
+            pc.multiply(columns["period_start"], 1000).cast(RESULTS.field("period_start").type),
+            columns["key"],
+            *(_maps(RESULTS.field(name).type, entries, size) for name, entries in maps.items()),
+        ],
+        schema=RESULTS,
+    )
+
+
+def _maps(kind: pa.MapType, columns: Mapping[str, pa.Array], size: int) -> pa.Array:
+    """One map a row: an entry for each column that is not null there, in the columns' order."""
+    valid = np.empty((size, len(columns)), bool)
+    for i, column in enumerate(columns.values()):
+        valid[:, i] = column.is_valid().to_numpy(zero_copy_only=False)
+    offsets = np.append(0, np.cumsum(valid.sum(axis=1))).astype(np.int32)
+    names = pa.array(list(columns), kind.key_type)
+    keys = names.take(pa.array(np.nonzero(valid)[1])) if len(columns) else pa.array([], kind.key_type)
+    items = pa.concat_arrays(list(columns.values())) if columns else pa.array([], kind.item_type)
+    row, column_number = np.nonzero(valid)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), keys, items.take(pa.array(column_number * size + row)).cast(kind.item_type)
+    ).cast(kind)
+
+
+def _where(there: pa.Array, texts: pa.Array) -> pa.Array:
+    return pc.if_else(there.is_valid(), texts, pa.scalar(None, texts.type))
+
+
+def _bytes(column: pa.Array) -> pa.Array:
+    """8-byte numbers as 8 bytes each, little-endian; bytes as they are; null stays null."""
+    if pa.types.is_binary(column.type):
+        return column
+    valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    little = "<i8" if pa.types.is_integer(column.type) else "<f8"
+    numbers = column.fill_null(0).to_numpy(zero_copy_only=False).astype(little)
+    packed = pa.Array.from_buffers(
+        pa.binary(ACCUMULATOR_BYTES), len(numbers), [None, pa.py_buffer(numbers.tobytes())]
+    ).cast(pa.binary())
+    return pc.if_else(pa.array(valid), packed, pa.scalar(None, pa.binary()))

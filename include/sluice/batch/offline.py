@@ -1,0 +1,148 @@
+"""The batch layer: one day of event time out of the archive into Hive's `logs` and `task_results`.
+
+1. The cut is fixed: the archive's positions now. Task versions are read after it.
+2. The files that hold lines of the day are read once; doubles go, the copy that came first stays;
+   what is left is written as the day's lines.
+3. Those lines, read back (of `logs` the tasks need three columns of eighteen), are counted by the same code
+   as in the speed layer, each task version over just the offsets it was valid for, and those that it was
+   filled backwards for.
+4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a
+   half, and a day without lines is an empty partition.
+5. The book of days gets the cut and the counts, in one statement. A run that dies before is simply repeated.
+
+Runs of different days share nothing; two of the same day wait for each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from sluice.archive import index
+from sluice.batch import day_job
+from sluice.batch.day_lines import DayOf
+from sluice.batch.task_versions import task_versions
+from sluice.batch.uncounted import tell
+from sluice.engine.plan import Plan
+from sluice.runtime.settings import Settings
+from sluice.storage.days import Day, Days
+from sluice.storage.hdfs import HdfsStore
+from sluice.storage.hive import Hive
+from sluice.storage.postgres import engine
+from sluice.tasks.topics import TopicStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
+
+# The newest and the one before it: a query that began before the swap can end.
+VERSIONS_KEPT = 2
+
+#: What a session for this needs beside the instance's own configuration. Partitions are written as plain
+#: directories and made known through the SQL endpoint: a catalogue of its own would cost 4 s a run.
+SPARK_CONFIG: Mapping[str, str] = {
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+
+
+def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date], run_id: str) -> list[Day]:
+    """Compute these days, one after the other; what the book says of them then."""
+    with Hive(settings) as hive:
+        batch = _Batch(spark, settings, hive, Days(engine(settings), topic), run_id)
+        return [batch.compute(DayOf(topic, day)) for day in days]
+
+
+def days_to_compute(
+    settings: Settings, topic: str, day: date, *, marked: bool, missed: bool = False
+) -> list[date]:
+    """The run's own day and, if wanted, those that were marked since they were computed, and those that no
+    night computed.
+    """
+    book = Days(engine(settings), topic)
+    others = [*(book.marked() if marked else ()), *(book.missed() if missed else ())]
+    return [day, *(other for other in others if other != day)]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What the days of one run share."""
+
+    spark: SparkSession
+    settings: Settings
+    hive: Hive
+    book: Days
+    run_id: str
+
+    def compute(self, which: DayOf) -> Day:
+        with self.book.locked(which.day):
+            return self._compute(which)
+
+    def _compute(self, which: DayOf) -> Day:
+        settings, topic, day = self.settings, which.topic, which.day
+        topic_id = index.newest_id(settings, topic)
+        cut = index.positions(settings, topic, topic_id) if topic_id else {}
+        files = index.files_for(settings, topic, day, cut, topic_id) if topic_id else []
+        versions = task_versions(self.book.engine, topic, day)
+        spec = TopicStore(self.book.engine).get(topic)
+        plan = Plan.of(versions.tasks, settings.limits, spec, versions.ranges)
+        filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
+        backwards = Plan.of(filled, settings.limits, spec, versions.filled) if filled else None
+
+        partitions = {name: Partition.new(settings, name, which) for name in ("logs", "task_results")}
+        logs, results = (partition.location for partition in partitions.values())
+        paths = [settings.hdfs.namenode + file.path for file in files]
+        lines = day_job.unique(day_job.archived(self.spark, paths, cut), which, plan)
+        raw_lines, kept = day_job.write_logs(lines, plan, logs)
+        if versions.dropped:
+            plan, backwards = plan.without(versions.ranges), None
+        failed = day_job.write_results(self.spark, plan, versions.tasks, logs, results, backwards=backwards)
+        tell(self.book.engine, topic, day, failed)
+
+        store = HdfsStore.of(settings)
+        for name, partition in partitions.items():
+            self.hive.set_partition(name, topic, day, partition.location)
+            partition.remove_older(store)
+        log.info("%s %s: %d lines, %d unique, from %d files", topic, day, raw_lines, kept, len(files))
+        return self.book.set_computed(
+            day,
+            cut={str(number): offset for number, offset in cut.items()},
+            run_id=self.run_id,
+            tasks_seq=versions.seq,
+            raw_lines=raw_lines,
+            lines=kept,
+            backfills=versions.backfills,
+        )
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The directories of one table's partition, one a run, named so that they sort by time."""
+
+    directory: str
+    name: str
+    namenode: str
+
+    @classmethod
+    def new(cls, settings: Settings, table: str, which: DayOf) -> Partition:
+        base = f"{settings.hdfs.warehouse}/{settings.hive.database}.db/{table}"
+        return cls(
+            directory=f"{base}/topic={which.topic}/day={which.day}",
+            name=f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}",
+            namenode=settings.hdfs.namenode,
+        )
+
+    @property
+    def location(self) -> str:
+        return f"{self.namenode}{self.directory}/{self.name}"
+
+    def remove_older(self, store: HdfsStore) -> None:
+        names = sorted(file.name for file in store.list(self.directory) if file.name <= self.name)
+        for name in names[:-VERSIONS_KEPT]:
+            store.delete(f"{self.directory}/{name}", recursive=True)

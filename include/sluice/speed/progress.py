@@ -1,0 +1,112 @@
+"""The speed layer's progress and heartbeat, as a file that supervision, `sluice status` and the demo read.
+
+``var/<instance>/run/speed_layer.progress.json`` is replaced whole, so a reader never sees half of it::
+
+    {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
+     "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
+                         "doubled": 0, "counted": 9999, "dead": 1, "lag": 0, "tasks": ["1v1", ...],
+                         "grouping": {"1v1": {"strategy": "combine", ...}, ...},
+                         "durations": {"pass": 180, "merge": 20, ...}, "batch_at": ..., "errors": [...]}}}
+
+`records` and the other counts are sums since the start; `durations` are those of the newest batch, in ms;
+`grouping` is `routed.report`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from sluice.runtime.settings import Settings
+
+State = Literal["starting", "running", "stopped", "fenced"]
+TopicState = Literal["starting", "counting", "failed", "stopped"]
+ERRORS_KEPT = 5
+
+
+def progress_path(settings: Settings) -> Path:
+    return settings.home / "run" / "speed_layer.progress.json"
+
+
+class Progress:
+    """What the running speed layer says of itself. Used by the threads of all topics.
+
+    Only one process at a time writes the file, the one that holds the lock beside it: a second speed layer,
+    which is fenced out, must not hide the first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._owner: IO[str] | None = None
+        self._lock = threading.Lock()
+        self._topics: dict[str, dict[str, Any]] = {}
+        self._whole: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started_at": _now()}
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def state(self, state: State) -> None:
+        with self._lock:
+            self._whole["state"] = state
+            self._write()
+
+    def beat(self) -> None:
+        """Say that the process lives, idle or not."""
+        with self._lock:
+            self._write()
+
+    def topic(self, topic: str, state: TopicState) -> None:
+        with self._lock:
+            self._of(topic)["state"] = state
+            self._write()
+
+    def forget(self, topic: str) -> None:
+        """Say nothing of a topic that is not counted any more."""
+        with self._lock:
+            self._topics.pop(topic, None)
+            self._write()
+
+    def error(self, topic: str, message: str) -> None:
+        with self._lock:
+            errors = self._of(topic)["errors"]
+            errors.append({"at": _now(), "message": message})
+            del errors[:-ERRORS_KEPT]
+            self._write()
+
+    def batch(self, topic: str, counts: dict[str, int], **shown: Any) -> None:
+        """A batch was committed and projected: add its counts, replace the rest."""
+        with self._lock:
+            mine = self._of(topic)
+            for name, count in counts.items():
+                mine[name] = mine.get(name, 0) + count
+            mine.update(shown, state="counting", batch_at=_now(), batches=mine.get("batches", 0) + 1)
+            self._write()
+
+    def _of(self, topic: str) -> dict[str, Any]:
+        return self._topics.setdefault(topic, {"state": "starting", "errors": []})
+
+    def _owned(self) -> bool:
+        if self._owner is None:
+            lock = self.path.with_suffix(".lock").open("a")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                return False
+            self._owner = lock
+        return True
+
+    def _write(self) -> None:
+        if not self._owned():
+            return
+        whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
+        partial = self.path.with_suffix(f".{os.getpid()}.part")
+        partial.write_text(json.dumps(whole, indent=1))
+        partial.replace(self.path)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,164 @@
+"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it anew.
+
+It is read on the driver after every batch, so it must cost next to nothing: as a rule a batch has one period
+of a task, its rows have a key each, and nothing has to be grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.engine.groups import code
+from sluice.engine.set_aside import Version
+from sluice.engine.spent import SPENT
+from sluice.grouping.auto import top_share
+from sluice.metrics import COLUMNS
+from sluice.metrics.typing import Floats, Ints
+from sluice.speed.partition_pass import HOLDERS, Gathered
+
+#: Of a state that is no bytes: a number.
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """One task's part of a batch.
+
+    partials: its merged partial aggregates, of each only its period, key, lines and bytes. spent: its rows of
+    SPENT. routers: those that came back, by source. held: keys and the workers that held them
+    (`partition_pass.HOLDERS`).
+    """
+
+    partials: pa.Table
+    spent: pa.Table
+    routers: Mapping[int, bytes]
+    held: pa.Table
+
+    @cached_property
+    def by_key(self) -> tuple[pa.Array, Ints]:
+        """Its keys, each once, and how many tuples each has."""
+        keys, lines = _whole(self.partials.column("key")), _column(self.partials, "lines")
+        periods = _column(self.partials, "period_start")
+        if (periods == periods[0]).all():
+            return keys, lines
+        coded, distinct = code(keys)
+        return distinct, np.bincount(coded.codes, lines, coded.size).astype(np.int64)
+
+    @property
+    def counts(self) -> Ints:
+        return self.by_key[1]
+
+    @property
+    def tuples(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def groups(self) -> int:
+        """Series by period."""
+        return int(self.partials.num_rows)
+
+    @property
+    def state(self) -> float:
+        """Bytes of a series' partial aggregate."""
+        return float(_column(self.partials, "bytes").mean())
+
+    @property
+    def top(self) -> float:
+        """The part of all tuples that the most frequent key has."""
+        return top_share(self.counts)
+
+    @property
+    def rows(self) -> int:
+        """Partial aggregates before they were merged."""
+        return int(_column(self.spent, "rows").sum())
+
+    @property
+    def cost(self) -> float:
+        """Seconds a tuple took to be aggregated."""
+        done = _column(self.spent, "rows") > 0
+        seconds, tuples = _column(self.spent, "seconds")[done], _column(self.spent, "tuples")[done]
+        return float(seconds.sum() / max(1, tuples.sum()))
+
+    @property
+    def widest(self) -> float:
+        """The part of all tuples that the largest source has."""
+        sources, tuples = _column(self.spent, "source"), _column(self.spent, "tuples")
+        own = sources >= 0
+        if not own.any():
+            return 1.0
+        return float(np.bincount(sources[own], tuples[own]).max() / max(1, tuples[own].sum()))
+
+    def by_worker(self, workers: int) -> tuple[Ints, Floats]:
+        """Tuples and seconds of each worker."""
+        numbers, tuples = _column(self.spent, "worker"), _column(self.spent, "tuples")
+        own = numbers >= 0
+        found = np.bincount(numbers[own], tuples[own], workers).astype(np.int64)
+        seconds = np.bincount(numbers[own], _column(self.spent, "seconds")[own], workers)
+        return found, np.asarray(seconds, np.float64)
+
+
+def by_task(found: Gathered) -> dict[Version, TaskBatch]:
+    """The tasks that counted a line in the batch."""
+    read = found.partials.select(["task_id", "version", "period_start", "key", "lines"])
+    read = read.append_column("bytes", pa.array(_state_bytes(found.partials)))
+    spent, routers, held = (_by_version(each) for each in (found.spent, found.routers, found.holders))
+    return {
+        version: TaskBatch(
+            partials=own,
+            spent=spent.get(version, SPENT.empty_table()),
+            routers={row["source"]: row["state"] for row in reversed(_rows(routers.get(version)))},
+            held=held.get(version, HOLDERS.empty_table()),
+        )
+        for version, own in _by_version(read).items()
+    }
+
+
+def _state_bytes(partials: pa.Table) -> Ints:
+    """Bytes of each row's states."""
+    total = np.zeros(partials.num_rows, np.int64)
+    for name in COLUMNS:
+        column = partials.column(name)
+        if column.null_count == len(column):
+            continue
+        if pa.types.is_binary(column.type):
+            total += np.asarray(pc.binary_length(column).fill_null(0), np.int64)
+        else:
+            total += _NUMBER_BYTES * np.asarray(column.is_valid(), np.int64)
+    return total
+
+
+def _by_version(table: pa.Table) -> dict[Version, pa.Table]:
+    """Each version's rows."""
+    if not table.num_rows:
+        return {}
+    ids, versions = _column(table, "task_id"), _column(table, "version")
+    order = np.lexsort([versions, ids])
+    ids, versions = ids[order], versions[order]
+    begins = np.flatnonzero(np.append(True, (np.diff(ids) != 0) | (np.diff(versions) != 0)))
+    if (np.diff(order) != 1).any():
+        table = table.take(pa.array(order))
+    ends = np.append(begins[1:], len(order))
+    return {
+        (int(ids[begin]), int(versions[begin])): table.slice(begin, end - begin)
+        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
+    }
+
+
+def _rows(table: pa.Table | None) -> list[dict[str, Any]]:
+    return [] if table is None else list(table.to_pylist())
+
+
+def _column(table: pa.Table, name: str) -> npt.NDArray[Any]:
+    return np.asarray(table.column(name))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

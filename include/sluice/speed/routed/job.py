@@ -1,0 +1,36 @@
+"""The two stages as one Spark job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sluice.engine.wire import SENT
+from sluice.speed.partition_pass import PartitionPass
+from sluice.speed.routed.worker import WorkerPass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def slots(lines: DataFrame) -> int:
+    """How many workers run side by side."""
+    return int(lines.sparkSession.sparkContext.defaultParallelism)
+
+
+def two_stages(lines: DataFrame, sources: PartitionPass, workers: int) -> pa.Table:
+    """The rows of SENT that the second stage yields, in which worker i is partition i.
+
+    `repartitionById` sends a row to exactly the partition that is named; a repartition by columns would hash
+    the number and let workers meet by chance.
+    """
+    second = WorkerPass(sources.plan)
+
+    def send(batches: Any) -> Any:
+        yield from sources(batches)
+
+    def work(batches: Any) -> Any:
+        yield from second(batches)
+
+    sent = lines.mapInArrow(send, SENT).repartitionById(workers, "worker")
+    return sent.mapInArrow(work, SENT).toArrow()

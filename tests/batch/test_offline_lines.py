@@ -1,0 +1,144 @@
+from datetime import date
+
+import pyarrow as pa
+
+from sluice.batch.day_lines import DayOf, of_day, reasons, to_logs
+from sluice.batch.day_results import RESULTS, to_partials, to_results
+from sluice.engine.count import count
+from sluice.engine.plan import Plan, Range
+from sluice.engine.schema import PARTIALS
+from sluice.runtime.settings import Limits
+from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
+from sluice.transmission.records import RECORDS
+
+DAY = DayOf("logs", date(2015, 5, 17))
+TASKS = [
+    ActiveTask(
+        task_id,
+        1,
+        TaskSpec.model_validate(
+            {
+                "name": f"bytes{task_id}",
+                "topic": "logs",
+                "period": "1h",
+                "dimensions": [{"name": "path", "extract": {"delimiter": " ", "index": 6}}],
+                "measure": {"delimiter": " ", "index": 9},
+                "metrics": ["count", "sum", "avg"],
+            }
+        ),
+    )
+    for task_id in (1, 2)
+]
+
+
+def line(path: str = "/", size: str = "100", stamp: str = "17/May/2015:10:05:03 +0000") -> bytes:
+    return f'h - - [{stamp}] "GET {path} HTTP/1.1" 200 {size}'.encode()
+
+
+def plan(limits: Limits | None = None) -> Plan:
+    ranges = {(1, 1): [Range.of({})], (2, 1): [Range.of({0: 2}, {0: 3})]}
+    return Plan.of(TASKS, limits or Limits(), TopicSpec(name="logs"), ranges)
+
+
+def records(*lines: bytes) -> pa.RecordBatch:
+    size = len(lines)
+    columns = [
+        pa.array([0] * size, pa.int32()),
+        pa.array(range(size), pa.int64()),
+        pa.array([0] * size, pa.int64()),
+        pa.array(["web1"] * size),
+        pa.array(["a.log"] * size),
+        pa.array(range(0, 1000 * size, 1000), pa.int64()),
+        pa.array(lines, pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
+
+
+def test_only_lines_of_the_day_by_their_own_time() -> None:
+    batch = records(
+        line(stamp="17/May/2015:00:00:00 +0000"),
+        line(stamp="17/May/2015:23:59:59 +0000"),
+        line(stamp="18/May/2015:00:00:00 +0000"),
+        line(stamp="18/May/2015:01:30:00 +0200"),  # still the 17th in UTC
+        b"no time",
+    )
+    (found,) = of_day(iter([batch]), DAY, plan())
+    assert found.column("offset").to_pylist() == [0, 1, 3]
+
+
+def test_a_line_without_an_identity_is_known_by_its_place_in_kafka() -> None:
+    batch = records(line())
+    lost = batch.set_column(3, RECORDS.field("host"), pa.array([None], pa.string()))
+    (found,) = of_day(iter([lost]), DAY, plan())
+    assert found.select(["host", "src_file", "src_offset"]).to_pylist() == [
+        {"host": "kafka", "src_file": "logs/0", "src_offset": 0}
+    ]
+
+
+def logs(*lines: bytes, limits: Limits | None = None) -> pa.RecordBatch:
+    (day,) = of_day(iter([records(*lines)]), DAY, plan(limits))
+    unique = pa.RecordBatch.from_arrays(
+        [*day.columns, pa.array([1] * len(day), pa.int64())], [*day.schema.names, "copies"]
+    )
+    (found,) = to_logs(iter([unique]), plan(limits))
+    return found
+
+
+def test_dead_letters_are_the_engines() -> None:
+    long, short = line("/" + "x" * 2000), line("/" + "x" * 700)
+    assert logs(long, short).column("reason").to_pylist() == ["dimension over 1024 bytes", None]
+    assert logs(short, limits=Limits(line_bytes=500)).column("reason").to_pylist() == ["line over 500 bytes"]
+
+
+def test_a_value_that_grows_when_it_is_shown_is_asked_of_the_engine() -> None:
+    topic = TopicSpec.model_validate(
+        {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "epoch_s"}}
+    )
+    spec = TaskSpec.model_validate(
+        {
+            "name": "by_field",
+            "topic": "shop",
+            "period": "1h",
+            "dimensions": [{"name": "a", "extract": {"field": "a"}}],
+            "metrics": ["count"],
+        }
+    )
+    of_json = Plan.of([ActiveTask(1, 1, spec)], Limits(), topic)
+    numbers = ",".join(["1e15"] * 60)  # serde shows each in 18 characters
+    batch = records(f'{{"at":1431857103,"a":[{numbers}]}}'.encode())
+    (online,) = count(batch, of_json).reason.to_pylist()
+    (day,) = of_day(iter([batch]), DayOf("shop", DAY.day), of_json)
+    assert (reasons(day, of_json).to_pylist(), online) == ([online], "dimension over 1024 bytes")
+
+
+def results(*lines: bytes) -> list[dict[str, object]]:
+    partials = list(to_partials(iter([logs(*lines)]), plan()))
+    found = pa.Table.from_batches(to_results(iter(partials), TASKS), schema=RESULTS)
+    return found.to_pylist()
+
+
+def test_results_and_accumulators_of_a_series() -> None:
+    (row,) = results(line("/a_b", "100"), line("/a_b", "-"))
+    assert (row["task"], row["series"]) == ("bytes1", "/a%5Fb")
+    assert row["dims"] == [("path", "/a_b")]
+    assert row["results"] == [("count", 2.0), ("sum", 100.0), ("avg", 100.0)]
+    accumulators = dict(row["accumulators"])
+    assert int.from_bytes(accumulators["lines"], "little") == 2
+    assert int.from_bytes(accumulators["isum"], "little") == 100
+    assert "fractions" not in accumulators
+
+
+def test_a_metric_without_a_value_is_left_out() -> None:
+    (row,) = results(line("/", "-"))
+    assert row["results"] == [("count", 1.0)]
+
+
+def test_a_version_counts_its_own_offsets() -> None:
+    rows = results(line(), line(), line(), line())
+    assert {row["task"]: dict(row["results"])["count"] for row in rows} == {"bytes1": 4.0, "bytes2": 1.0}
+
+
+def test_no_lines_make_no_rows() -> None:
+    assert list(to_partials(iter([]), plan())) == []
+    assert list(to_results(iter([]), TASKS)) == []
+    assert list(to_results(iter(PARTIALS.empty_table().to_batches()), TASKS)) == []

@@ -1,0 +1,98 @@
+"""What belongs to the days that are dropped, and nothing else."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice.batch.retention import Dropped, TopicRetention, gone, result_rows, stale_columns
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.engine.results import results
+from sluice.engine.schema import PARTIALS
+from sluice.storage.commits import Pointer, column
+from sluice.storage.retention import Floor, LastLine
+from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
+
+DAY = date(2015, 5, 17)
+MS = 86_400_000
+
+
+def at(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
+
+
+def test_a_period_goes_with_the_last_of_its_days() -> None:
+    start = at(DAY)
+    assert gone(start, start + MS, {DAY + timedelta(days=1)})
+    assert not gone(start, start + MS + 1, {DAY + timedelta(days=1)})
+    assert not gone(start, start + 31 * MS, {DAY + timedelta(days=30)})
+    assert gone(start, start + 31 * MS, {DAY + timedelta(days=31), DAY - timedelta(days=1)})
+
+
+class BatchMeanwhile:
+    """The book of a topic where a batch commits the first line of a new day while an old one is marked."""
+
+    def __init__(self) -> None:
+        self.lines = [LastLine(DAY, 0, 5)]
+        self.starts = [at(DAY)]
+
+    def last_lines(self) -> list[LastLine]:
+        return list(self.lines)
+
+    def dropped(self) -> set[date]:
+        return set()
+
+    def mark_dropped(self, days: list[date]) -> list[date]:
+        self.lines.append(LastLine(DAY + timedelta(days=9), 0, 99))
+        self.starts.append(at(DAY + timedelta(days=9)))
+        return days
+
+    def versions(self) -> list[tuple[int, int]]:
+        return [(1, 1)]
+
+    def periods(self, task_id: int, version: int) -> list[int]:
+        return self.starts
+
+
+def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Any = object.__new__(TopicRetention)
+    made._book, made._tasks = BatchMeanwhile(), SimpleNamespace(version=lambda *_: active(spec())[0])
+    made._days = SimpleNamespace(locked=lambda day: nullcontext())
+    dropped: list[int] = []
+    monkeypatch.setattr(made, "_drop_periods", lambda task, starts, _: dropped.extend(starts) or (0, 0))
+    monkeypatch.setattr(made, "_drop_partitions", lambda expired: 0)
+    assert made._drop_days(Floor(1, {"0": 6}))[0] == [DAY]
+    assert dropped == [at(DAY)]
+
+
+def test_the_rows_dropped_are_the_rows_that_were_written() -> None:
+    by_client = spec(
+        dimensions=[{"name": "client", "extract": {"delimiter": " ", "index": 0}}],
+        metrics=ALL_METRICS,
+        measure=BYTES,
+    )
+    text = [line(client=client, size=size) for client, size in (("a_b", "1"), ("c%", "2"), ("c%", "-"))]
+    (task,) = active(by_client)
+    series = merge(count(records(text), plan(by_client)).partials)
+    written = results(series, {(1, 1): task}).column("row").to_pylist()
+    assert sorted(result_rows(task, series)) == sorted(written)
+    assert list(result_rows(task, PARTIALS.empty_table())) == []
+
+
+def test_columns_that_were_never_committed_go_with_their_block_and_newer_ones_stay() -> None:
+    pointer = Pointer("1v1/0/1/0", 1, 1, 0, 1, 0, 5, "mine", 9)
+    before, own, after = column(5, "theirs"), pointer.column, column(6, "mine")
+    found = {pointer: {before: b"", own: b"", after: b""}}
+    assert stale_columns(found) == [(b"1v1/0/1/0", [before, own])]
+    assert stale_columns({pointer: {}}) == []
+
+
+def test_a_run_says_what_it_dropped() -> None:
+    some = Dropped("logs", [DAY, DAY + timedelta(days=3)], 10, 2, 1, 5, 0, 3)
+    assert str(some).startswith("logs: 2 days (2015-05-17 to 2015-05-20), 10 results, 2 blocks, 1 partitions")
+    assert str(Dropped("logs", [], 0, 0, 0, 0, 0, 0)).startswith("logs: 0 days, 0 results")

@@ -1,0 +1,79 @@
+"""A batch through one stage or two, without Spark: each source a slice, each worker what was sent to it."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+from sluice.speed.routed.groupings import Groupings
+from sluice.speed.routed.routes import Routes
+from sluice.speed.routed.worker import WorkerPass
+
+from sluice.engine.plan import Plan
+from sluice.engine.set_aside import Version
+from sluice.engine.wire import FOUND_ARROW, SENT_ARROW
+from sluice.grouping import STRATEGIES
+from sluice.speed.ledger import ByteLedger
+from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.tasks import ActiveTask
+from sluice.tasks.grouping import GroupingSpec
+
+#: Those that send tuples.
+ROUTED = [name for name in STRATEGIES if name != "combine"]
+
+
+def kafka(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:
+    """Records as Spark hands them over, without headers: each is its own identity."""
+    size = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([partition] * size, pa.int32()),
+            pa.array(range(first, first + size), pa.int64()),
+            pa.array([0] * size, pa.int64()),
+            pa.nulls(size, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            pa.array(lines, pa.binary()),
+        ],
+        names=["partition", "offset", "arrival", "headers", "line"],
+    )
+
+
+def one_stage(plan: Plan, slices: Sequence[Sequence[bytes]]) -> Gathered:
+    work = PartitionPass(plan, "logs", ByteLedger().to_table())
+    batches = [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
+    return Gathered.of(pa.Table.from_batches(batches, FOUND_ARROW))
+
+
+def sent(plan: Plan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
+    """What the sources send; slices are partitions 0, 1, 2 ..."""
+    shipped = pickle.loads(pickle.dumps(routes))  # noqa: S301 - as Spark does
+    work = PartitionPass(plan, "logs", ByteLedger().to_table(), shipped)
+    return [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
+
+
+def received(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
+    """The rows of each worker, one a batch."""
+    found: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for batch in batches:
+        for row, worker in enumerate(batch.column("worker").to_pylist()):
+            found[worker].append(batch.slice(row, 1))
+    return found
+
+
+def two_stages(plan: Plan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> Gathered:
+    work = WorkerPass(plan)
+    found = [batch for own in received(sent(plan, routes, slices)).values() for batch in work(iter(own))]
+    return Gathered.of(pa.Table.from_batches(found, SENT_ARROW))
+
+
+def by_version(tasks: Sequence[ActiveTask]) -> dict[Version, ActiveTask]:
+    return {(task.task_id, task.version): task for task in tasks}
+
+
+def routes_of(tasks: Mapping[Version, ActiveTask], grouping: str, *, workers: int, sources: int) -> Routes:
+    """All tasks grouped by one strategy, for the first time."""
+    default = GroupingSpec.model_validate(grouping)
+    found = Groupings(workers).routes(tasks, default, range(sources))
+    assert found is not None
+    return found

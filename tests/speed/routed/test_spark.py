@@ -1,0 +1,108 @@
+"""Both stages as Spark runs them: slices to tuples, a shuffle by worker, tuples to partial aggregates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from sluice.engine.plan import Plan
+from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
+from sluice.runtime.settings import Limits
+from sluice.speed.ledger import ByteLedger
+from sluice.speed.online import _run
+from sluice.speed.partition_pass import Gathered, PartitionPass
+from tests.bring_up import instance_settings
+from tests.engine.samples import BYTES, active, line, spec
+from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
+
+pytestmark = pytest.mark.slow  # Spark starts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
+TASKS = active(
+    spec(name="hits", dimensions=[CLIENT]),
+    spec(name="sizes", measure=BYTES, metrics=["sum", "unique", "p50"]),
+)
+PLAN = Plan.of(TASKS, Limits())
+SLICES = [[line(client=f"c{n % 37}", size=str(n)) for n in range(k, 3_000, 3)] for k in range(3)]
+WORKERS = 5
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of two slots that needs no other daemon."""
+    from sluice.spark.session import session
+
+    before = dict(os.environ)
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
+    home = tmp_path_factory.mktemp("home")
+    settings = instance_settings().model_copy(update={"home": home})
+    config = {"spark.master": "local[2]", "spark.sql.catalogImplementation": "in-memory"}
+    config["spark.driver.extraJavaOptions"] = " ".join(SPARK_OPTIONS)
+    made = session(settings, "two stages", config=config)
+    yield made
+    made.stop()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(scope="module")
+def lines(spark: SparkSession) -> DataFrame:
+    """The slices as partitions 0, 1, 2 of a DataFrame."""
+    table = pa.Table.from_batches([kafka(own, number) for number, own in enumerate(SLICES)])
+    schema = (
+        "partition int, offset bigint, arrival bigint, "
+        "headers array<struct<key: string, value: binary>>, line binary"
+    )
+    return spark.createDataFrame(table.to_pylist(), schema).repartitionById(len(SLICES), "partition")
+
+
+def rows(found: Gathered) -> list[str]:
+    return sorted(map(str, found.partials.drop_columns(["kll"]).to_pylist()))
+
+
+@pytest.mark.parametrize("strategy", ["key", "shuffle", "kg2", "planned"])
+def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
+    lines: DataFrame, strategy: str
+) -> None:
+    routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    found = _run(lines, work, work.known, False)
+    alone = two_stages(PLAN, routes, SLICES)
+    assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
+    assert found.counts == alone.counts
+    assert sorted(map(str, found.holders.to_pylist())) == sorted(map(str, alone.holders.to_pylist()))
+    by_worker = {row["worker"] for row in found.spent.to_pylist() if row["task_id"] == 1} - {-1}
+    assert by_worker == set(range(WORKERS))
+
+
+def test_lines_that_are_dealt_out_anew_are_routed_as_well(lines: DataFrame) -> None:
+    routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    assert rows(_run(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
+
+
+def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeated(lines: DataFrame) -> None:
+    """A shuffle gives its lines in any order; a strategy that takes turns goes by nothing else."""
+    size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
+    tasks = active(spec(name="each", dimensions=[size]))  # a line a key: who holds it is where the line went
+    routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
+    work = PartitionPass(Plan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
+    last_first = lines.sortWithinPartitions("offset", ascending=False)
+    first, again = (_run(each, work, work.known, True) for each in (lines, last_first))
+    held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
+    assert len(held[0]) == sum(map(len, SLICES))
+    assert held[0] == held[1]
+
+
+def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
+    found = _run(lines, work, work.known, False)
+    assert rows(found) == rows(one_stage(PLAN, SLICES))
+    assert found.holders.num_rows == 0

@@ -1,0 +1,147 @@
+"""The speed layer against the real stack: whatever dies, each line is counted once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.runtime.settings import Settings
+from sluice.storage import schema
+from sluice.storage.hbase import RESULTS, STATE
+from tests.speed.speed_driver import Source, SpeedTest, access_lines, until
+
+pytestmark = pytest.mark.stack
+
+FENCED = 3
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture
+def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
+    test = SpeedTest(stack, tmp_path)
+    yield test
+    test.close()
+
+
+def test_every_line_once_whatever_comes_twice_late_or_malformed(speed: SpeedTest) -> None:
+    lines = access_lines(3_000, seed=1)
+    begin = speed.append(lines)
+    with speed.running():
+        until(speed.caught_up)
+        speed.check()
+        # Flume reads a stretch of the file again, in one batch with new lines.
+        speed.source.send(lines[500:2_500], begin + sum(len(line) + 1 for line in lines[:500]))
+        speed.append(access_lines(500, seed=2))
+        until(speed.caught_up)
+        speed.check()
+        assert speed.total("doubled") == 2_000
+        # The same lines twice within a batch, by different partitions.
+        both = access_lines(300, seed=3)
+        at = speed.append(both)
+        for partition in (0, 3):
+            speed.source.send(both, at, partition)
+        # In the same batch one that has only a part of an identity.
+        (odd,) = access_lines(1, seed=16)
+        speed.expected.add([odd])
+        speed.producer.send(speed.topic, odd, headers=[("host", b"web1")])
+        speed.producer.flush()
+        until(speed.caught_up)
+        speed.check()
+        assert speed.total("doubled") == 2_600
+        # Malformed lines, lines of long ago, and a file of another host with the same name.
+        speed.append(
+            [b"", b"no time at all", b'1.2.3.4 - - [31/Feb/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1']
+        )
+        speed.append(access_lines(200, seed=4, start=datetime(1995, 7, 1, tzinfo=UTC)))
+        speed.source = Source(speed.producer, speed.topic, host="web2")
+        speed.append(access_lines(100, seed=5))
+        # Records without identity count by their place in Kafka: the same line twice is two lines.
+        alone = access_lines(200, seed=6) * 2
+        speed.expected.add(alone)
+        for line in alone:
+            speed.producer.send(speed.topic, line)
+        speed.producer.flush()
+        until(speed.caught_up)
+    speed.check()
+
+    t = schema.dead_letters.c
+    with speed.engine.connect() as connection:
+        dead = connection.execute(sa.select(t.line, t.reason, t.bytes).where(t.topic == speed.topic)).all()
+        assert sorted(bytes(row.line) for row in dead)[:2] == [
+            b"",
+            b'1.2.3.4 - - [31/Feb/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1',
+        ]
+        assert {row.reason for row in dead} == {"no event time"}
+        e = schema.event_days.c
+        days = connection.execute(
+            sa.select(e.day, sa.func.sum(e.lines)).where(e.topic == speed.topic).group_by(e.day)
+        ).all()
+        ledger = connection.execute(
+            sa.select(schema.ledger).where(schema.ledger.c.topic == speed.topic)
+        ).all()
+    assert sum(lines for _, lines in days) == speed.expected.counted
+    assert {str(day) for day, _ in days} == {"1995-07-01", "2026-03-01", "2026-03-02"}
+    intervals = {(row.host, len(row.starts) // 8) for row in ledger}
+    assert {each for each in intervals if each[0] != "kafka"} == {("web1", 1), ("web2", 1)}  # no hole
+    assert "kafka" in {host for host, _ in intervals}
+
+
+def test_killed_before_its_projection_and_then_outrun_it_counts_each_line_once(speed: SpeedTest) -> None:
+    """The other moments, and a second driver: tests/e2e/test_faults.py."""
+    speed.append(access_lines(2_000, seed=9))
+    first = speed.start(fault="after_commit:2")
+    until(lambda: speed.projected() == 1)
+    speed.append(access_lines(2_000, seed=10))
+    assert first.wait(90) == KILLED
+    assert len(speed.commits()) == 2
+    assert speed.projected() == 1
+
+    speed.append(access_lines(1_000, seed=11))
+    loser = speed.start()
+    until(speed.caught_up)
+    speed.check()
+    _nothing_committed_is_missing(speed)
+
+    newest = speed.commits()[-1]
+    with speed.engine.begin() as connection:  # another writer was faster, and counted nothing
+        row = dict(newest._mapping) | {"seq": newest.seq + 1, "token": "faster", "start": newest.end}
+        row |= {"counts": dict.fromkeys(newest.counts, 0), "blocks": []}
+        connection.execute(sa.insert(schema.commits).values(**row))
+    speed.append(access_lines(500, seed=15))
+    assert loser.wait(60) == FENCED
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()
+
+
+def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -> None:
+    name = f"hits_{speed.topic}"
+    speed.append(access_lines(1_000, seed=20))
+    with speed.running():
+        until(speed.caught_up)
+        speed.store.pause(name, "test")
+        until(lambda: len(speed.commits()[-1].tasks) == 1)
+        # As if its results had failed after the commit of its state: they are not there.
+        rows = [row for row, _ in speed.hbase.scan(RESULTS, prefix=f"{speed.hits}_".encode())]
+        speed.hbase.delete(RESULTS, ((row, [b"r"]) for row in rows))
+        assert speed.results(speed.hits) == {}
+        speed.store.resume(name, "test")
+        until(lambda: len(speed.commits()[-1].tasks) == 2 and speed.caught_up())
+    speed.check()
+
+
+def _nothing_committed_is_missing(speed: SpeedTest) -> None:
+    t = schema.state_blocks.c
+    with speed.engine.connect() as connection:
+        blocks = connection.execute(sa.select(t.row, t.seq, t.token).where(t.topic == speed.topic)).all()
+    assert blocks
+    cells = speed.hbase.get(STATE, [block.row.encode() for block in blocks])
+    # What was replaced is gone; a column that was never committed lies there until its block is read cold.
+    for block in blocks:
+        committed_column = f"s:{block.seq:020d}.{block.token}".encode()
+        assert committed_column in cells[block.row.encode()]
