@@ -62,10 +62,11 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
-lint: $(INSTALLED) ## ruff and mypy
+lint: $(INSTALLED) ## ruff, mypy, and the rows that imports must keep
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@rows=$$($(BIN)/lint-imports --no-logo --cache-dir .mypy_cache/imports) || { echo "$$rows"; exit 1; }
 
 format: $(INSTALLED) ## put every file into ruff's format
 	@$(BIN)/ruff check -q --fix-only .

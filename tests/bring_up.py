@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 
+from sluice.cli import instance
 from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, shutdown, supervisor
@@ -47,7 +48,7 @@ def bring_up(settings: Settings) -> None:
             shutil.rmtree(settings.home)
         _metrics(settings)
     if begin or any(entry.check(settings, daemon) for daemon in DAEMONS):
-        bringup.up(settings, say)
+        instance.up(settings, say)
 
 
 def take_down(settings: Settings) -> None:
@@ -55,7 +56,7 @@ def take_down(settings: Settings) -> None:
     if settings.instance == TEST_INSTANCE:
         shutdown.abandon(settings)
     else:
-        shutdown.down(settings, print)
+        instance.down(settings, print)
 
 
 def _metrics(settings: Settings) -> None:

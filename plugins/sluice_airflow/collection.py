@@ -57,7 +57,7 @@ class AgentsTrigger(BaseTrigger):
     """
 
     def __init__(self, inventory: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.inventory = inventory
 
     def serialize(self) -> tuple[str, dict[str, Any]]:

@@ -36,7 +36,7 @@ def _environment(found: dict[str, connections.Connection]) -> dict[str, str]:
 
 def _found() -> dict[str, connections.Connection]:
     """The connections that exist; the settings stand for the others."""
-    found = {}
+    found: dict[str, connections.Connection] = {}
     for name in connections.CONNECTIONS:
         with contextlib.suppress(AirflowNotFoundException):
             found[name] = BaseHook.get_connection(name)
@@ -44,7 +44,7 @@ def _found() -> dict[str, connections.Connection]:
 
 
 async def _afound() -> dict[str, connections.Connection]:
-    found = {}
+    found: dict[str, connections.Connection] = {}
     for name in connections.CONNECTIONS:
         with contextlib.suppress(AirflowNotFoundException):
             found[name] = await BaseHook.aget_connection(name)

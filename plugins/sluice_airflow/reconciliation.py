@@ -22,7 +22,7 @@ class SpeedPassedTrigger(BaseTrigger):
     """Fires once the speed layer has counted, and projected, all below the cut of one of these days."""
 
     def __init__(self, days: list[Day]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.days = days
 
     def serialize(self) -> tuple[str, dict[str, Any]]:

@@ -31,7 +31,7 @@ class JobTrigger(BaseTrigger):
     """
 
     def __init__(self, job: str, arguments: list[str], owner: str, stuck_after: float) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.job, self.arguments, self.owner, self.stuck_after = job, arguments, owner, stuck_after
         self._environment: dict[str, str] = {}
         self._alerts: dict[str, str] | None = None

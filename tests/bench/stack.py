@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sluice.cli import instance
 from sluice.runtime.settings import Settings, current_instance, get_settings
-from sluice.stack import bringup, entry, shutdown, supervisor
+from sluice.stack import entry, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment
 
@@ -32,14 +33,14 @@ def running() -> Iterator[Settings]:
     ours = not supervisor.running(settings)
     say(f"instance {name}" + (", brought up for this" if ours else ", which runs"))
     if ours or any(entry.check(settings, daemon) for daemon in DAEMONS):
-        bringup.up(settings, say)
+        instance.up(settings, say)
     get_settings.cache_clear()
     os.environ.update(environment(get_settings()))
     try:
         yield get_settings()
     finally:
         if ours:
-            shutdown.down(settings, say)
+            instance.down(settings, say)
         os.environ.clear()
         os.environ.update(before)
         get_settings.cache_clear()

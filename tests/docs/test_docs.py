@@ -97,12 +97,6 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def test_the_table_of_packages_is_the_folder() -> None:
-    listed = {row[0] for row in table_under(text_of("docs/architecture.md"), "package")}
-    there = {path.parent.name for path in (ROOT / "include" / "sluice").glob("*/__init__.py")}
-    assert listed == there
-
-
 def test_the_table_of_dags_is_the_folder() -> None:
     assert {row[0] for row in table_under(text_of("docs/architecture.md"), "DAG")} == dag_ids()
 

@@ -12,8 +12,9 @@ import psycopg2
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
+from sluice.cli import instance
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, initialise, processes, supervisor
+from sluice.stack import entry, initialise, processes, supervisor
 from sluice.stack.catalogue import DAEMONS
 from sluice.storage.hbase import HBase
 
@@ -62,7 +63,7 @@ def test_everything_survives_kill_9_of_everything(stack: Settings) -> None:
         process.kill()
     assert not supervisor.running(stack)
 
-    bringup.up(stack, print)
+    instance.up(stack, print)
 
     assert {name: entry.check(stack, name) for name in DAEMONS} == dict.fromkeys(DAEMONS)
     consumer = KafkaConsumer(

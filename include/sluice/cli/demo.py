@@ -174,10 +174,10 @@ def clear(settings: Settings, say: Say) -> None:
 
 def start(settings: Settings, say: Say) -> Settings:
     """Bring every daemon up; the settings with the secrets that this made."""
+    from sluice.cli import instance
     from sluice.runtime.settings import get_settings
-    from sluice.stack import bringup
 
-    bringup.up(settings, lambda text: say(text.strip()))
+    instance.up(settings, lambda text: say(text.strip()))
     (settings.root / "var" / "current").write_text(settings.instance)
     get_settings.cache_clear()
     say("all daemons are healthy")

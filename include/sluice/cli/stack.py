@@ -40,13 +40,14 @@ def up(
 
     Exit code 1 if a daemon does not become healthy; its last log lines are shown.
     """
-    from sluice.stack import bringup, catalogue
+    from sluice.cli import instance
+    from sluice.stack import catalogue
 
     if external:
         os.environ["SLUICE_EXTERNAL"] = json.dumps(sorted(catalogue.external(external)))
     settings = Settings()
     typer.echo(f"instance {settings.instance}: {settings.home}")
-    bringup.up(settings, typer.echo)
+    instance.up(settings, typer.echo)
     (settings.root / "var" / "current").write_text(settings.instance)
     typer.echo(
         f"\nAirflow  {settings.airflow.url}  user {settings.airflow.user}, "
@@ -56,10 +57,10 @@ def up(
 
 def down() -> None:
     """Stop the jobs and every daemon, in reverse order. The data stays; `sluice up` goes on where it was."""
-    from sluice.stack import shutdown
+    from sluice.cli import instance
 
     settings = Settings()
-    if not shutdown.down(settings, typer.echo):
+    if not instance.down(settings, typer.echo):
         typer.echo(f"nothing of instance {settings.instance} runs")
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 import psutil
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, initialise, jars, processes, secrets, supervisor
+from sluice.stack import catalogue, jars, processes, secrets, supervisor
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
+from sluice.stack.initialise import Step
 
 Say = Callable[[str], None]
 
@@ -39,7 +40,7 @@ class PortInUse(RuntimeError):
     """Another program listens where a daemon would."""
 
 
-def up(settings: Settings, say: Say) -> None:
+def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     """Start what does not run, wait until all is healthy and filled; ``say`` gets a line for each step."""
     if stale := jars.stale():
         say(f"resolving the jars of {', '.join(stale)}")
@@ -50,7 +51,7 @@ def up(settings: Settings, say: Say) -> None:
     with _alone(settings):
         clear_way(settings, daemons)
         supervisor.start(settings, daemons)
-    _BringUp(settings, daemons, say).run()
+    _BringUp(settings, daemons, steps, say).run()
 
 
 @contextlib.contextmanager
@@ -93,8 +94,10 @@ def log_file(settings: Settings, name: str) -> Path:
 class _BringUp:
     """One bring-up: who is healthy by now, who was asked, and what the others lack."""
 
-    def __init__(self, settings: Settings, daemons: Sequence[Daemon], say: Say) -> None:
-        self.settings, self.say = settings, say
+    def __init__(
+        self, settings: Settings, daemons: Sequence[Daemon], steps: Sequence[Step], say: Say
+    ) -> None:
+        self.settings, self.steps, self.say = settings, steps, say
         self.waited = [*daemons, *_outside(daemons)]
         self.healthy: set[str] = set()
         self.asked: dict[str, Future[str | None]] = {}
@@ -160,7 +163,7 @@ class _BringUp:
 
     def fill(self) -> None:
         """Each step as soon as the daemons that it talks to are healthy."""
-        for step, needs in initialise.STEPS:
+        for step, needs in self.steps:
             while not self.healthy.issuperset(needs):
                 if self.given_up.wait(POLL_SECONDS):
                     return

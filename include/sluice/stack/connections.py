@@ -25,13 +25,20 @@ class BadConnection(ValueError):
 class Connection(Protocol):
     """The part of Airflow's connection that is read here."""
 
-    conn_type: str
-    host: str | None
-    port: int | None
-    login: str | None
-    password: str | None
-    schema: str | None
-    extra: str | None
+    @property
+    def conn_type(self) -> str | None: ...
+    @property
+    def host(self) -> str | None: ...
+    @property
+    def port(self) -> int | None: ...
+    @property
+    def login(self) -> str | None: ...
+    @property
+    def password(self) -> str | None: ...
+    @property
+    def schema(self) -> str | None: ...
+    @property
+    def extra(self) -> str | None: ...
 
 
 def from_settings(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,6 @@ from sluice.runtime.settings import Settings
 from sluice.stack import processes, secrets
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
-from sluice.stack.initialise import STEPS
 from sluice.stack.jars import JarsMissing
 
 POLL_SECONDS = 0.5
@@ -90,7 +89,7 @@ class Log:
 
 
 def main(argv: list[str]) -> int:
-    """``run NAME``, ``health NAME``, ``initialise`` (fill the daemons) or ``jars``; the exit code."""
+    """``run NAME``, ``health NAME`` or ``jars``; the exit code."""
     try:
         return _main(argv)
     except (UnknownDaemon, JarsMissing) as error:
@@ -109,13 +108,6 @@ def _main(argv: list[str]) -> int:
             problem = check(Settings(), name)
             sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
             return 1 if problem else 0
-        case ["initialise"]:
-            settings = Settings()
-            for step, needs in STEPS:
-                for name in needs:
-                    wait(settings, name, Log("initialise"))
-                step(settings)
-            return 0
         case ["jars"]:
             from sluice.stack.jars import resolve
 
@@ -123,6 +115,6 @@ def _main(argv: list[str]) -> int:
             sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")
             return 0
         case _:
-            usage = "usage: python -m sluice.stack run|health NAME | initialise | jars"
+            usage = "usage: python -m sluice.stack run|health NAME | jars"
             sys.stderr.write(f"{usage}\nnames: {', '.join(DAEMONS)}\n")
             return 2

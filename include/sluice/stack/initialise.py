@@ -1,6 +1,6 @@
-"""What the daemons must hold before anything is counted: databases, topics, tables, directories, tasks.
+"""What the daemons must hold before anything is counted: databases, topics, tables, directories.
 
-Every step may be repeated; each finds what is there already and leaves it.
+Every step can be repeated: it leaves what is already there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from sluice.runtime.settings import Settings
 from sluice.stack import databases
 
-TASKS_FILE = "include/tasks.yaml"
+#: A step of filling, and the daemons that it talks to.
+Step = tuple[Callable[[Settings], None], tuple[str, ...]]
 
 
 def database(settings: Settings) -> None:
@@ -51,17 +52,6 @@ def hive_tables(settings: Settings) -> None:
         hive.ensure_tables()
 
 
-def tasks(settings: Settings) -> None:
-    """The tasks of include/tasks.yaml, into a store that never had any: later it is the user's."""
-    from sluice.storage.postgres import engine
-    from sluice.tasks import parse_tasks
-    from sluice.tasks.store import TaskStore
-
-    store = TaskStore(engine(settings))
-    if not store.list():
-        store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")
-
-
 def connections(settings: Settings) -> None:
     """The settings' connections, into an Airflow of our own."""
     from sluice.stack.airflow_api import Airflow
@@ -72,10 +62,9 @@ def connections(settings: Settings) -> None:
             give(settings, airflow)
 
 
-# Each with the daemons that it talks to, in the order in which these become healthy.
-STEPS: tuple[tuple[Callable[[Settings], None], tuple[str, ...]], ...] = (
+#: In the order in which the daemons become healthy.
+STEPS: tuple[Step, ...] = (
     (database, ("postgres",)),
-    (tasks, ("postgres",)),
     (topic, ("kafka",)),
     (directories, ("namenode",)),
     (hive_tables, ("sql",)),

@@ -13,18 +13,20 @@ from sluice.stack import catalogue, processes, supervisor
 from sluice.stack.daemon import Daemon
 
 Say = Callable[[str], None]
+#: Stops what works for the instance and must end in an order of its own: Flume's agents.
+StopAgents = Callable[[Settings, Say], None]
 
 JOB_GRACE_SECONDS = 15.0
 
 
-def down(settings: Settings, say: Say) -> bool:
+def down(settings: Settings, say: Say, stop_agents: StopAgents) -> bool:
     """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
     running = supervisor.running(settings)
     if running:
         supervisor.stop_program(settings, "watch")
         # Airflow first: it would start again what is stopped next.
         _stop_daemons(settings, _of_service("airflow"), say)
-    jobs = stop_jobs(settings, say)
+    jobs = stop_jobs(settings, say, stop_agents)
     if running:
         for level in reversed(levels()):
             _stop_daemons(settings, level, say)
@@ -49,14 +51,11 @@ def abandon(settings: Settings) -> None:
     processes.stop(postgres)  # its shared memory would outlive it
 
 
-def stop_jobs(settings: Settings, say: Say) -> list[str]:
+def stop_jobs(settings: Settings, say: Say, stop_agents: StopAgents) -> list[str]:
     """Stop the detached processes: Flume's agents, edges drained, then the archiver, the speed layer, ..."""
-    from sluice.collection import deploy
-
     run = settings.home / "run"
     living = [name for name in detached.names(run) if detached.alive(detached.read(name, run))]
-    if any(agent.process in living for agent in deploy.agents(settings)):
-        deploy.stop_all(settings, log=say)
+    stop_agents(settings, say)
     rest = [name for name in living if detached.alive(detached.read(name, run))]
     with ThreadPoolExecutor(max(len(rest), 1)) as pool:
         list(pool.map(lambda name: _stop_job(settings, name, say), rest))

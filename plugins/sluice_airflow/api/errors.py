@@ -8,9 +8,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
-from sluice.speed.routed.report import NothingCounted
 from sqlalchemy.exc import OperationalError
 
+from sluice.speed.routed.report import NothingCounted
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import UnknownTask
@@ -52,12 +52,14 @@ def below(refused: TasksRefused, prefix: str) -> TasksRefused:
     return TasksRefused(Problem(p.pointer.removeprefix(prefix), p.message) for p in refused.problems)
 
 
-async def _refused(request: Request, error: TasksRefused) -> JSONResponse:
+async def _refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, TasksRefused)  # noqa: S101 - what it is installed for
     return problems(error.problems)
 
 
-async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+async def _invalid(request: Request, error: Exception) -> JSONResponse:
     """FastAPI's findings; of those in the body, the place in it."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is installed for
     found = []
     for each in error.errors():
         if each["type"] == "json_invalid":

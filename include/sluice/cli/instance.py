@@ -1,0 +1,60 @@
+"""An instance, brought up and down: here the daemons meet the agents and the tasks that they know nothing of.
+
+``python -m sluice.cli.instance`` fills daemons that something else started, such as containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sluice.runtime.settings import Settings
+from sluice.stack import bringup, entry, shutdown
+from sluice.stack.initialise import STEPS, Step
+
+Say = Callable[[str], None]
+
+TASKS_FILE = "include/tasks.yaml"
+
+
+def up(settings: Settings, say: Say) -> None:
+    """Start the instance and wait until it is healthy and filled; ``say`` gets a line for each step."""
+    bringup.up(settings, say, ALL_STEPS)
+
+
+def down(settings: Settings, say: Say) -> bool:
+    """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
+    return shutdown.down(settings, say, stop_agents)
+
+
+def fill(settings: Settings, log: entry.Log) -> None:
+    """Run each step as soon as the daemons that it talks to are healthy."""
+    for step, needs in ALL_STEPS:
+        for name in needs:
+            entry.wait(settings, name, log)
+        step(settings)
+
+
+def stop_agents(settings: Settings, say: Say) -> None:
+    """Stop Flume's agents if one lives: edges, drained, then collectors."""
+    from sluice.collection import deploy, lifecycle
+
+    if any(lifecycle.alive(settings, agent) for agent in deploy.agents(settings)):
+        deploy.stop_all(settings, log=say)
+
+
+def tasks(settings: Settings) -> None:
+    """Put the tasks of include/tasks.yaml into a store that never had any; later the store is the user's."""
+    from sluice.storage.postgres import engine
+    from sluice.tasks import parse_tasks
+    from sluice.tasks.store import TaskStore
+
+    store = TaskStore(engine(settings))
+    if not store.list():
+        store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")
+
+
+ALL_STEPS: tuple[Step, ...] = (*STEPS, (tasks, ("postgres",)))
+
+
+if __name__ == "__main__":
+    fill(Settings(), entry.Log("initialise"))
