@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Body, HTTPException, Response, status
-from sluice.speed.routed.report import GroupingReport, HotKeyReport, NothingCounted, reports
 
 from sluice.engine.trial import failure, trial
 from sluice.runtime.settings import get_settings
+from sluice.speed.routed.report import GroupingReport, HotKeyReport, NothingCounted, reports
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample

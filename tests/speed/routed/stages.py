@@ -7,9 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
-from sluice.speed.routed.groupings import Groupings
-from sluice.speed.routed.routes import Routes
-from sluice.speed.routed.worker import WorkerPass
 
 from sluice.engine.plan import Plan
 from sluice.engine.set_aside import Version
@@ -17,6 +14,9 @@ from sluice.engine.wire import FOUND_ARROW, SENT_ARROW
 from sluice.grouping import STRATEGIES
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.routed.groupings import Groupings
+from sluice.speed.routed.routes import Routes
+from sluice.speed.routed.worker import WorkerPass
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 

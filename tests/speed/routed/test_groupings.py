@@ -12,10 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from sluice.speed.routed.batches import TaskBatch, by_task
-from sluice.speed.routed.groupings import Groupings
-from sluice.speed.routed.report import GroupingReport
-from sluice.speed.routed.routes import Routes
 
 from sluice.engine.plan import Plan
 from sluice.engine.schema import PARTIALS
@@ -27,6 +23,10 @@ from sluice.grouping.planned import PlannedRouter
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import HOLDERS, Gathered
 from sluice.speed.routed import task as task_module
+from sluice.speed.routed.batches import TaskBatch, by_task
+from sluice.speed.routed.groupings import Groupings
+from sluice.speed.routed.report import GroupingReport
+from sluice.speed.routed.routes import Routes
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec

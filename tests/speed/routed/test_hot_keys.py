@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.speed.routed.hot_keys import HALF_LIFE, HotKeys
 
 from sluice.speed.routed import hot_keys as module
+from sluice.speed.routed.hot_keys import HALF_LIFE, HotKeys
 
 batches = st.lists(st.dictionaries(st.sampled_from("abcdefghijkl"), st.integers(1, 50)), max_size=8)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from sluice.speed.routed.imbalances import HOUR, MINUTE, Imbalances
 
 

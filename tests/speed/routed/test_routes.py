@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from sluice.speed.routed.routes import ROUTERS, Route, Routes, Sender, pickled, resume
 
 from sluice.engine.tuples import Tuples, hash_keys, read
 from sluice.engine.wire import SENT_ARROW
@@ -19,6 +18,7 @@ from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts
 from sluice.spark.session import package_zip
 from sluice.speed.routed import routes as module
+from sluice.speed.routed.routes import ROUTERS, Route, Routes, Sender, pickled, resume
 from tests.speed.routed.stages import ROUTED
 
 CLUSTER = Cluster((1.0, 2.0, 1.0, 3.0))

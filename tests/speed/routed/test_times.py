@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from sluice.speed.routed.times import HALF_LIFE, RANGE, WorkerTimes
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.speed.routed.groupings import Groupings
 
 from sluice.engine.plan import Plan
 from sluice.engine.schema import KEYS
@@ -18,6 +17,7 @@ from sluice.metrics import COLUMNS, metric
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import worker as worker_module
+from sluice.speed.routed.groupings import Groupings
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, LIMITS, active, line, spec

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from sluice.speed.routed.worker import WorkerPass
 
 from sluice.engine.plan import Plan
 from sluice.engine.wire import SENT_ARROW
@@ -12,6 +11,7 @@ from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import routes as routes_module
 from sluice.speed.routed import worker as module
+from sluice.speed.routed.worker import WorkerPass
 from tests.engine.samples import active, line
 from tests.engine.test_set_aside import GOOD, MAXIMUM, RaisingMetric
 from tests.speed.routed.stages import by_version, one_stage, received, routes_of, sent, two_stages
