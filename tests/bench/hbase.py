@@ -19,8 +19,9 @@ from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.metrics import COLUMNS
 from sluice.runtime.settings import Limits
-from sluice.state.blocks import BlockId, Changes, Period, merge_into_blocks
+from sluice.state.blocks import BlockId, Changes, merge_into_blocks
 from sluice.state.state import BLOCKS_A_PUT
+from sluice.storage.commits import PeriodKey
 from sluice.storage.hbase import ONLINE, RESULT_FAMILY, STATE_FAMILY, HBase
 from sluice.tasks import ActiveTask, TaskSpec
 from tests.bench import stack, workload
@@ -134,7 +135,7 @@ class State:
         self._sizes: dict[BlockId, int] = {}
         self._read = 0.0
 
-    def batches(self, partials: Sequence[pa.Table], layouts: dict[Period, int]) -> list[Batch]:
+    def batches(self, partials: Sequence[pa.Table], layouts: dict[PeriodKey, int]) -> list[Batch]:
         """Each batch merged into the blocks of those before it."""
         found = []
         for table in partials:
@@ -180,7 +181,7 @@ def largest(batches: Sequence[Batch]) -> int:
     return max(size for batch in batches for size in batch.sizes)
 
 
-def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[Period, int]]:
+def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
     """Two batches that touch every bucket of every open period of so many tasks, and the layouts."""
     keys = [f"series-{n}" for n in range(BUCKETS * SERIES_A_BUCKET)]
     starts = [int(workload.START.timestamp() * 1000) + 60_000 * n for n in range(PERIODS)]
@@ -202,7 +203,7 @@ def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[Period, int]]:
     return [table, table], {(task, 1, start): BUCKETS for task in range(1, tasks + 1) for start in starts}
 
 
-def sketched_batches(series: int) -> tuple[list[pa.Table], dict[Period, int]]:
+def sketched_batches(series: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
     """Two batches, each with every one of so many series of a task with sketches, three lines a series."""
     spec = TaskSpec.model_validate(
         {

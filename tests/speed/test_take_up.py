@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from sluice.engine.schema import PARTIALS
-from sluice.engine.set_aside import TasksFailed, Version
-from sluice.engine.wire import FOUND_ARROW
-from sluice.speed.ledger import ByteLedger
-from sluice.speed.online import COMMITS_APART, MicroBatch
-from sluice.speed.partition_pass import Gathered
-from sluice.state.blocks import Changes
+from sluice.engine.plan import Plan
+from sluice.engine.set_aside import Failures, TasksFailed, Version
+from sluice.runtime.settings import Limits
+from sluice.speed.micro_batch import MicroBatch
+from sluice.speed.projector import Projector
+from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
 from sluice.storage.commits import Commit, Pointer
 from sluice.tasks.topic import TopicSpec
 from tests.engine.samples import active, spec
@@ -51,56 +50,70 @@ class Log:
 
 
 class Tasks:
-    def __init__(self) -> None:
-        self.tasks = active(spec())
-        self.failed: list[tuple[int, int, str]] = []
+    """What is counted of the topic, in memory."""
 
-    def active(self, topic: str) -> Any:
+    def __init__(self) -> None:
+        self.tasks = {(task.task_id, task.version): task for task in active(spec())}
+        self.failed: dict[Version, str] = {}
+
+    def look(self) -> Any:
         return self.tasks
 
-    def set_aside(self, task_id: int, version: int, message: str) -> bool:
-        self.failed.append((task_id, version, message))
-        return True
+    active = look
+
+    def format(self) -> TopicSpec:
+        return TopicSpec()
+
+    def default_grouping(self) -> None:
+        return None
+
+    def set_aside(self, failures: Failures) -> None:
+        self.failed |= failures
 
 
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
-    """A writer after commit 4, with no query around it."""
+    """A micro-batch after commit 4, with no query around it."""
+    log: Any = Log()
+    state: Any = SimpleNamespace(
+        write=lambda *_: [], built_on=lambda *_: [], committed=lambda *_: None, layouts=lambda _: {}
+    )
     made: Any = object.__new__(MicroBatch)
-    made.topic, made.token, made.failure = "logs", "token", None
+    made.topic, made.failure = "logs", None
     made._gate, made._closed = threading.Lock(), False
-    made._log, made._tasks = Log(), Tasks()
-    made._open, made._known = counted or set(), {}
-    made._seq, made._committed_at, made._topic_id = 4, LONG_AGO, "id"
-    made._position = {"0": 7}
-    made._show = lambda: lag
+    made._tasks = Tasks()
+    made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace())
+    made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
+    made._writer.versions, made._writer.show = counted or set(), lambda: lag
+    made._projector = Projector(log, state, SimpleNamespace(), SimpleNamespace(), made._tasks)
+    made.log = log
     return made
 
 
 def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     one = batch()
     one.take_up()
-    (commit,) = one._log.commits
+    (commit,) = one.log.commits
     assert (commit.seq, commit.start, commit.end) == (5, {"0": 7}, {"0": 7})
     assert (commit.opened, commit.closed, commit.tasks) == ([(1, 1)], [], [(1, 1)])
     assert commit.counts == {"records": 0, "doubled": 0, "counted": 0, "dead": 0}
     assert commit.committed_at == LONG_AGO + COMMITS_APART
-    assert one._log.projected == 5
+    assert one.log.projected == 5
     one.take_up()
-    assert len(one._log.commits) == 1
+    assert len(one.log.commits) == 1
 
 
 def test_a_task_that_is_gone_ends_there() -> None:
     one = batch(counted={(1, 1), (2, 1)})
     one.take_up()
-    assert one._log.commits[0].closed == [(2, 1)]
-    assert one._open == {(1, 1)}
+    assert one.log.commits[0].closed == [(2, 1)]
+    assert one._writer.versions == {(1, 1)}
 
 
 @pytest.mark.parametrize("lag", [1, None])
 def test_lines_to_come_bring_the_change_themselves(lag: int | None) -> None:
     one = batch(lag)
     one.take_up()
-    assert one._log.commits == []
+    assert one.log.commits == []
 
 
 def test_nothing_is_done_while_a_batch_runs_or_after_the_end() -> None:
@@ -109,37 +122,33 @@ def test_nothing_is_done_while_a_batch_runs_or_after_the_end() -> None:
         one.take_up()
     one._closed = True
     one.take_up()
-    assert one._log.commits == []
+    assert one.log.commits == []
 
 
 def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
     """The next batch would have its number, and take the answer for its own."""
     one = batch()
-    one._log.away = ConnectionError("in the middle of COMMIT")
+    one.log.away = ConnectionError("in the middle of COMMIT")
     with pytest.raises(ConnectionError):
         one.take_up()
-    assert one.failure is one._log.away
-    one._log.away = None
+    assert one.failure is one.log.away
+    one.log.away = None
     one.take_up()
-    assert one._log.commits == []
+    assert one.log.commits == []
 
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
-    one._format = None
-    one._topics = SimpleNamespace(get=lambda topic: TopicSpec(), settle=lambda topic: TopicSpec())
+    one._settings = SimpleNamespace(limits=Limits())
     one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
-    one._state = SimpleNamespace(write=lambda *_: [], built_on=lambda *_: [])
-    one._progress = SimpleNamespace(error=lambda *_: None)
-    empty = Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), Changes({}, [], PARTIALS.empty_table())
 
-    def attempt(lines: Any, clock: Any, routes: Any, tasks: Any) -> Any:
-        if tasks:
-            raise TasksFailed(dict.fromkeys(tasks, "boom"))
-        return empty
+    def count(plan: Plan, *_: Any) -> Counted:
+        if plan.tasks:
+            raise TasksFailed({(task.task_id, task.version): "boom" for task in plan.tasks})
+        return nothing()
 
-    one._attempt = attempt
-    one._log.away = RuntimeError("killed")  # before the commit: the next start must find the task failed
+    one._writer.count = count
+    one.log.away = RuntimeError("killed")  # before the commit: the next start must find the task failed
     with pytest.raises(RuntimeError, match="killed"):
         one._count(None, {"0": 9})
-    assert one._tasks.failed == [(1, 1, "boom")]
+    assert one._tasks.failed == {(1, 1): "boom"}

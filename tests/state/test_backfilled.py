@@ -29,11 +29,10 @@ from sluice.state.backfilled import (
     needed,
     onto,
     periods,
-    portions,
 )
 from sluice.state.blocks import BlockId, merge_into_blocks
 from sluice.storage.backfills import BackfillPointer, FilledDay
-from sluice.storage.commits import Period, column
+from sluice.storage.commits import PeriodKey, column
 from sluice.storage.hbase import STATE
 from tests.engine.samples import ALL_METRICS, BYTES, LIMITS, active, line, plan, records, spec
 from tests.examples import examples
@@ -69,7 +68,7 @@ class Book:
     def __init__(self) -> None:
         self.number = 0
         self.days: dict[date, list[BackfillPointer]] = {}
-        self.asked: list[set[Period]] = []
+        self.asked: list[set[PeriodKey]] = []
 
     def replace(self, day: date, pointers: list[BackfillPointer]) -> None:
         self.days[day] = pointers
@@ -81,7 +80,7 @@ class Book:
     def filled(self, topic: str, day: date | None = None) -> list[FilledDay]:
         return [FilledDay(1, 1, each, 1, self.number, 0, True) for each in self.days]
 
-    def pointers(self, wanted: set[Period]) -> list[BackfillPointer]:
+    def pointers(self, wanted: set[PeriodKey]) -> list[BackfillPointer]:
         self.asked.append(wanted)
         return [p for day in self.days.values() for p in day if p.period in wanted]
 
@@ -180,7 +179,7 @@ def test_blocks_replaced_between_pointer_and_read_are_looked_up_again() -> None:
     speed._blocks.clear()
     given_out = []
 
-    def pointers(wanted: set[Period]) -> list[BackfillPointer]:
+    def pointers(wanted: set[PeriodKey]) -> list[BackfillPointer]:
         """The first answer is that of a moment ago."""
         given_out.append(1)
         days = old if len(given_out) == 1 else book.days
@@ -259,14 +258,6 @@ def test_the_speed_layers_blocks_of_some_series() -> None:
     assert 1 <= len(ids) <= 3
     assert block_ids(table, {(1, 1, start): 1}) == [BlockId(1, 1, start, 1, 0)]
     assert block_ids(table, {}) == []
-
-
-@given(st.lists(st.integers(1, 10 << 20), max_size=30))
-def test_pointers_are_read_in_portions(sizes: list[int]) -> None:
-    pointers = [point(BlockId(1, 1, n, 1, 0), DAY, b"s:x", size) for n, size in enumerate(sizes)]
-    parts = portions(pointers)
-    assert [each for part in parts for each in part] == pointers
-    assert all(len(part) == 1 or sum(each.bytes for each in part) <= 8 << 20 for part in parts)
 
 
 def test_rows_of_filled_days_are_none_of_the_speed_layers() -> None:

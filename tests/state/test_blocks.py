@@ -17,12 +17,12 @@ from sluice.state.blocks import (
     BadBlock,
     BlockId,
     Changes,
-    Period,
     bucket_hash,
     merge_into_blocks,
     pack,
     unpack,
 )
+from sluice.storage.commits import PeriodKey
 from tests.engine.samples import ALL_METRICS, BYTES, line, plan, records, spec
 from tests.examples import examples
 
@@ -38,7 +38,7 @@ class Store:
 
     def __init__(self) -> None:
         self.blocks: dict[BlockId, bytes] = {}
-        self.layouts: dict[Period, int] = {}
+        self.layouts: dict[PeriodKey, int] = {}
         self.loads: list[list[BlockId]] = []
 
     def load(self, ids: Sequence[BlockId]) -> Mapping[BlockId, bytes]:

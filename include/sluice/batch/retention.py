@@ -33,9 +33,8 @@ import pyarrow as pa
 
 from sluice.engine.rowkey import encode_column
 from sluice.runtime.settings import Settings
-from sluice.state.backfilled import portions as backfill_portions
 from sluice.state.blocks import BlockId, unpack
-from sluice.state.state import portions
+from sluice.state.portions import read_portions
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog, Pointer, column_seq
 from sluice.storage.days import Days
@@ -144,14 +143,14 @@ class TopicRetention:
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
         old = [each for each in self._log.pointers(periods) if each.seq <= floor.seq]
-        for some in portions(old):
+        for some in read_portions(old):
             found = self._hbase.get(STATE, [each.row.encode() for each in some], [STATE_FAMILY])
             there = {each: found.get(each.row.encode(), {}) for each in some}
             data = {BlockId.parse(p.row): cells[p.column] for p, cells in there.items() if p.column in cells}
             results += self._drop_results(task, unpack(data))
             self._book.forget_blocks(some, [])
             blocks += self._hbase.delete(STATE, stale_columns(there))
-        for part in backfill_portions(self._backfills.pointers(periods)):
+        for part in read_portions(self._backfills.pointers(periods)):
             for rows in self._filled(part):
                 results += self._drop_results(task, rows)
             self._book.forget_blocks([], part)

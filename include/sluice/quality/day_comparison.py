@@ -15,7 +15,7 @@ from sluice.quality.day_hops import Hop, day_hops
 from sluice.results.compare import COLUMNS, NAMED, Comparison, Difference, compare
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
-from sluice.results.periods import Period, Periods
+from sluice.results.periods import Interval, Periods
 from sluice.runtime.settings import Settings
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
@@ -103,7 +103,7 @@ def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, period
     return compare(f"{task.spec.name} ({task.label})", online, offline)
 
 
-def _settled(book: Days, periods: Sequence[Period], own: date) -> tuple[Period, ...]:
+def _settled(book: Days, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
     """The periods of which every other day that has lines is computed, stands, and is counted online."""
     days = {day for period in periods for day in period.days} - {own}
     open_ = {day for day in days if not _stands(book, day)}

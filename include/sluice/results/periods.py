@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from sluice.tasks.period import Period as Span
+from sluice.tasks.period import Period
 
 DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
-class Period:
+class Interval:
     """One period, [start, end) in ms since the epoch."""
 
     start: int
@@ -29,14 +29,14 @@ class Periods:
     """The periods that touch a day: all that start within `inside` (ms) lie in it as a whole."""
 
     inside: range
-    crossing: tuple[Period, ...]
+    crossing: tuple[Interval, ...]
 
     @classmethod
-    def of(cls, day: date, span: Span) -> Periods:
+    def of(cls, day: date, span: Period) -> Periods:
         """`span`: how the task cuts time. Its periods may follow a zone in which the day begins elsewhere."""
         begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
         end = begin + DAY_MS
-        first, last = (Period(start, span.end(start)) for start in (span.start(begin), span.start(end - 1)))
+        first, last = (Interval(start, span.end(start)) for start in (span.start(begin), span.start(end - 1)))
         crossing = tuple(p for p in dict.fromkeys((first, last)) if p.start < begin or p.end > end)
         inside = range(
             first.end if first.start < begin else first.start, last.start + (1 if last.end <= end else 0)

@@ -14,14 +14,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
+from filelock import FileLock, Timeout
+
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 
 State = Literal["starting", "running", "stopped", "fenced"]
@@ -42,7 +44,7 @@ class Progress:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._owner: IO[str] | None = None
+        self._owner = FileLock(path.with_suffix(".lock"), thread_local=False)
         self._lock = threading.Lock()
         self._topics: dict[str, dict[str, Any]] = {}
         self._whole: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started_at": _now()}
@@ -89,23 +91,17 @@ class Progress:
         return self._topics.setdefault(topic, {"state": "starting", "errors": []})
 
     def _owned(self) -> bool:
-        if self._owner is None:
-            lock = self.path.with_suffix(".lock").open("a")
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                lock.close()
-                return False
-            self._owner = lock
+        """Whether this process holds the file, now or from now on."""
+        try:
+            self._owner.acquire(timeout=0)
+        except Timeout:
+            return False
         return True
 
     def _write(self) -> None:
-        if not self._owned():
-            return
-        whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
-        partial = self.path.with_suffix(f".{os.getpid()}.part")
-        partial.write_text(json.dumps(whole, indent=1))
-        partial.replace(self.path)
+        if self._owner.is_locked or self._owned():
+            whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
+            write_whole(self.path, json.dumps(whole, indent=1))
 
 
 def _now() -> str:

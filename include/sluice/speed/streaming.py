@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 from sluice.runtime.settings import Settings
-from sluice.speed.online import MicroBatch
+from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import Progress
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
@@ -144,7 +146,7 @@ def scratch(settings: Settings) -> Path:
     own = parent / str(os.getpid())
     own.mkdir(parents=True, exist_ok=True)
     for other in parent.iterdir():
-        if not Path("/proc", other.name).exists():
+        if not psutil.pid_exists(int(other.name)):
             shutil.rmtree(other, ignore_errors=True)
     return own
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 from sluice.engine.merge import merge_numbered
 from sluice.engine.set_aside import Failures, each_or_all
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
-from sluice.state.state import BYTES_A_GET
+from sluice.state.portions import read_portions
 from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
-from sluice.storage.commits import Period, Version
+from sluice.storage.commits import PeriodKey, Version
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 
 # Blocks never change: those of the periods that lines still arrive for, many times over.
@@ -48,7 +48,7 @@ class Backfilled:
         self._topic = topic
         self._revision = 0
         self._versions: set[Version] = set()
-        self._pointers: OrderedDict[Period, tuple[BackfillPointer, ...]] = OrderedDict()
+        self._pointers: OrderedDict[PeriodKey, tuple[BackfillPointer, ...]] = OrderedDict()
         self._blocks: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._bytes = 0
 
@@ -89,7 +89,7 @@ class Backfilled:
         """The pointers of the periods that are touched."""
         wanted = {period for period in periods(touched)[0] if period[:2] in self._versions}
         cold = wanted - self._pointers.keys()
-        found: defaultdict[Period, list[BackfillPointer]] = defaultdict(list)
+        found: defaultdict[PeriodKey, list[BackfillPointer]] = defaultdict(list)
         for pointer in self._book.pointers(cold) if cold else ():
             found[pointer.period].append(pointer)
         for period in cold:
@@ -122,7 +122,7 @@ class Backfilled:
 def read_blocks(hbase: HBase, pointers: Sequence[BackfillPointer]) -> dict[BackfillPointer, bytes]:
     """The blocks from HBase, a few at a time. Raises BackfillMissing."""
     found: dict[BackfillPointer, bytes] = {}
-    for some in portions(pointers):
+    for some in read_portions(pointers):
         rows = hbase.get(STATE, [pointer.row.encode() for pointer in some], [STATE_FAMILY])
         for pointer in some:
             data = rows.get(pointer.row.encode(), {}).get(pointer.column.encode())
@@ -132,22 +132,9 @@ def read_blocks(hbase: HBase, pointers: Sequence[BackfillPointer]) -> dict[Backf
     return found
 
 
-def portions(pointers: Iterable[BackfillPointer]) -> list[list[BackfillPointer]]:
-    """The pointers in their order, parted so that no part's blocks have more than BYTES_A_GET; one may."""
-    parts: list[list[BackfillPointer]] = []
-    size = 0
-    for pointer in pointers:
-        if not parts or size + pointer.bytes > BYTES_A_GET:
-            parts.append([])
-            size = 0
-        parts[-1].append(pointer)
-        size += pointer.bytes
-    return parts
-
-
 def needed(touched: pa.Table, pointers: Iterable[BackfillPointer]) -> list[BackfillPointer]:
     """Those of the blocks that can hold a series of `touched` (PARTIALS), by the hash of its key."""
-    by_period: defaultdict[Period, list[BackfillPointer]] = defaultdict(list)
+    by_period: defaultdict[PeriodKey, list[BackfillPointer]] = defaultdict(list)
     for pointer in pointers:
         by_period[pointer.period].append(pointer)
     names, numbers = periods(touched)

@@ -30,6 +30,8 @@ from sluice.engine.set_aside import (
     versions_of,
 )
 from sluice.metrics import COLUMNS
+from sluice.state.portions import portions
+from sluice.storage.commits import PeriodKey
 
 #: A block is read and written whole for each batch that touches it: small enough for that to take about a
 #: millisecond, large enough for thousands of series to be one HBase cell.
@@ -41,9 +43,6 @@ BYTES_A_MERGE = 64 << 20
 MOST_BYTES = 512 << 20
 #: Rows above which lz4 pays: 3,000 series of paths take 78 KB instead of 252 KB for 0.1 ms more.
 _COMPRESS = 64
-
-#: A task version's period: (task id, version, start in ms).
-Period = tuple[int, int, int]
 
 
 class BadBlock(ValueError):
@@ -75,11 +74,11 @@ class BlockId(NamedTuple):
         return f"{self.task_id}v{self.version}/{self.period_start}/{self.layout}/{self.bucket}"
 
     @property
-    def period(self) -> Period:
+    def period(self) -> PeriodKey:
         return self.task_id, self.version, self.period_start
 
     @classmethod
-    def of(cls, period: Period, layout: int, bucket: int) -> BlockId:
+    def of(cls, period: PeriodKey, layout: int, bucket: int) -> BlockId:
         task_id, version, period_start = period
         return cls(task_id, version, period_start, layout, bucket)
 
@@ -108,7 +107,7 @@ Load = Callable[[Sequence[BlockId]], Mapping[BlockId, bytes]]
 
 
 def merge_into_blocks(
-    partials: pa.Table, layouts: Mapping[Period, int], load: Load, series: int | None = None
+    partials: pa.Table, layouts: Mapping[PeriodKey, int], load: Load, series: int | None = None
 ) -> Changes:
     """Merge a batch's PARTIALS (merged or not) into the blocks of state. Pure but for `load`.
 
@@ -127,7 +126,7 @@ def merge_into_blocks(
         sizes[block.period[:2]] += len(data)
     failures: Failures = {v: reason(StateTooLarge(size)) for v, size in sizes.items() if size > MOST_BYTES}
     parts: list[Changes] = []
-    for versions in _portions(partials, sizes):
+    for versions in _together(partials, sizes):
         own = partials if versions is None else _only(partials, versions)
         some = [block for block in ids if versions is None or block.period[:2] in versions]
         try:
@@ -160,20 +159,17 @@ class _Loading:
         return {block: self._loaded[block] for block in ids if block in self._loaded}
 
 
-def _portions(partials: pa.Table, sizes: Mapping[Version, int]) -> Iterator[set[Version] | None]:
-    """The versions in parts whose blocks have about BYTES_A_MERGE together; None: all at once."""
+def _together(partials: pa.Table, sizes: Mapping[Version, int]) -> Iterator[set[Version] | None]:
+    """The versions whose blocks and new rows have about BYTES_A_MERGE together; None: all at once."""
     if sum(sizes.values()) + partials.nbytes <= BYTES_A_MERGE:
         yield None
         return
-    portion: set[Version] = set()
-    size = 0
-    for version, own in versions_of(partials.select(["task_id", "version"])):
-        if portion and size + sizes.get(version, 0) > BYTES_A_MERGE:
-            yield portion
-            portion, size = set(), 0
-        portion.add(version)
-        size += sizes.get(version, 0) + partials.nbytes * own.num_rows // partials.num_rows
-    yield portion
+    rows = versions_of(partials.select(["task_id", "version"]))
+    each_row = partials.nbytes / partials.num_rows
+    for some in portions(
+        rows, lambda own: sizes.get(own[0], 0) + int(each_row * own[1].num_rows), BYTES_A_MERGE
+    ):
+        yield {version for version, _ in some}
 
 
 def _only(table: pa.Table, versions: set[Version]) -> pa.Table:
@@ -185,7 +181,7 @@ def _only(table: pa.Table, versions: set[Version]) -> pa.Table:
 def _merge_into(
     partials: pa.Table,
     ids: Sequence[BlockId],
-    layouts: Mapping[Period, int],
+    layouts: Mapping[PeriodKey, int],
     load: _Loading,
     series: int | None,
 ) -> Changes:
@@ -276,9 +272,9 @@ def _name(blocks: list[tuple[BlockId, pa.Table]]) -> pa.Table:
     return pa.table(columns, schema=PARTIALS)
 
 
-def _outgrown(blocks: Mapping[BlockId, bytes]) -> dict[Period, int]:
+def _outgrown(blocks: Mapping[BlockId, bytes]) -> dict[PeriodKey, int]:
     """The periods with a block over the limit that can be split, and the layout that they need."""
-    layouts: dict[Period, int] = {}
+    layouts: dict[PeriodKey, int] = {}
     for block, data in blocks.items():
         divisible = block.layout < _MAX_LAYOUT and len(data) > LIMIT
         if divisible and unpack({block: data}).num_rows > 1:
@@ -294,7 +290,7 @@ def bucket_hash(keys: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return np.frombuffer(b"".join(hashes), np.dtype("<u8"))
 
 
-def _assign(table: pa.Table, layouts: Mapping[Period, int]) -> tuple[Ints, list[BlockId]]:
+def _assign(table: pa.Table, layouts: Mapping[PeriodKey, int]) -> tuple[Ints, list[BlockId]]:
     """Each row's block as a number, and the blocks."""
     names, own = periods(table)
     layout = np.array([layouts.get(name, 1) for name in names], np.int64)
@@ -309,7 +305,7 @@ def _assign(table: pa.Table, layouts: Mapping[Period, int]) -> tuple[Ints, list[
     return first, blocks
 
 
-def periods(table: pa.Table) -> tuple[list[Period], Ints]:
+def periods(table: pa.Table) -> tuple[list[PeriodKey], Ints]:
     """The periods that the rows of PARTIALS are in, and which of them each row is in."""
     if not table.num_rows:
         return [], np.empty(0, np.int64)
@@ -320,7 +316,7 @@ def periods(table: pa.Table) -> tuple[list[Period], Ints]:
     return list(zip(*values, strict=True)), groups.numbers
 
 
-def _pack_all(table: pa.Table, layouts: Mapping[Period, int]) -> dict[BlockId, bytes]:
+def _pack_all(table: pa.Table, layouts: Mapping[PeriodKey, int]) -> dict[BlockId, bytes]:
     numbers, ids = _assign(table, layouts)
     ordered = table.take(pa.array(np.argsort(numbers, kind="stable"))).combine_chunks()
     ends = np.bincount(numbers, minlength=len(ids)).cumsum().tolist()

@@ -9,11 +9,12 @@ the first time, and deleted then, as are those that a commit superseded.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sluice.runtime.crash_points import crash_point
 from sluice.state.blocks import BlockId
-from sluice.storage.commits import CommitLog, Period, Pointer, column, column_seq
+from sluice.state.portions import read_portions
+from sluice.storage.commits import CommitLog, PeriodKey, Pointer, column, column_seq
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 
 # Of committed blocks kept in memory: the periods that lines arrive for, many times over.
@@ -21,8 +22,6 @@ CACHE_BYTES = 256 << 20
 CACHE_PERIODS = 20_000
 # Up to 256 KiB a block: frames of Thrift stay below 16 MiB.
 BLOCKS_A_PUT = 64
-# Of blocks asked for at once, as their pointers have it; a row also holds columns not deleted yet.
-BYTES_A_GET = 8 << 20
 
 
 class BlockMissing(RuntimeError):
@@ -41,12 +40,12 @@ class State:
     def __init__(self, log: CommitLog, hbase: HBase) -> None:
         self._log = log
         self._hbase = hbase
-        self._pointers: OrderedDict[Period, dict[str, Pointer]] = OrderedDict()
+        self._pointers: OrderedDict[PeriodKey, dict[str, Pointer]] = OrderedDict()
         self._blocks: OrderedDict[str, bytes] = OrderedDict()
         self._bytes = 0
         self._superseded: defaultdict[str, set[bytes]] = defaultdict(set)
 
-    def layouts(self, periods: Iterable[Period]) -> dict[Period, int]:
+    def layouts(self, periods: Iterable[PeriodKey]) -> dict[PeriodKey, int]:
         """How many buckets each period's committed blocks are laid out for; new periods are left out."""
         wanted = set(periods)
         cold = wanted - self._pointers.keys()
@@ -115,7 +114,7 @@ class State:
         return self._hbase.delete(STATE, [(row.encode(), sorted(names)) for row, names in some.items()])
 
     def _read(self, pointers: Sequence[Pointer]) -> None:
-        for some in portions(pointers):
+        for some in read_portions(pointers):
             self._read_portion(some)
 
     def _read_portion(self, pointers: Sequence[Pointer]) -> None:
@@ -146,18 +145,6 @@ class State:
             _, old = self._pointers.popitem(last=False)
             for row in old:
                 self._forget(row)
-
-
-def portions(pointers: Sequence[Pointer]) -> Iterator[Sequence[Pointer]]:
-    """The pointers in their order, parted so that no part's blocks have more than BYTES_A_GET; one may."""
-    begin = size = 0
-    for at, pointer in enumerate(pointers):
-        if at > begin and size + pointer.bytes > BYTES_A_GET:
-            yield pointers[begin:at]
-            begin, size = at, 0
-        size += pointer.bytes
-    if begin < len(pointers):
-        yield pointers[begin:]
 
 
 def _pointer(block: BlockId, seq: int, token: str, size: int) -> Pointer:

@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.storage import schema
-from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Period, Version
+from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, PeriodKey, Version
 from sluice.storage.postgres import patiently
 
 State = Literal["requested", "running", "finished", "failed"]
@@ -89,7 +89,7 @@ class BackfillPointer:
     bytes: int
 
     @property
-    def period(self) -> Period:
+    def period(self) -> PeriodKey:
         return self.task_id, self.version, self.period_start
 
 
@@ -188,7 +188,7 @@ class Backfills:
             query = query.where(t.c.day == day)
         return [FilledDay(**row._mapping) for row in self._rows(query.order_by(t.c.task_id, t.c.version))]
 
-    def pointers(self, periods: Iterable[Period]) -> list[BackfillPointer]:
+    def pointers(self, periods: Iterable[PeriodKey]) -> list[BackfillPointer]:
         """Every block of these periods, of all their days."""
         t = schema.backfill_blocks.c
         key = sa.tuple_(t.task_id, t.version, t.period_start)

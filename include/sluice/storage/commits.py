@@ -24,7 +24,7 @@ from sluice.storage.postgres import patiently
 
 Offsets = Mapping[str, int]
 Version = tuple[int, int]  # task id, version
-Period = tuple[int, int, int]  # task id, version, period start (ms)
+PeriodKey = tuple[int, int, int]  # task id, version, period start (ms)
 
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
@@ -79,7 +79,7 @@ class Pointer:
     bytes: int
 
     @property
-    def period(self) -> Period:
+    def period(self) -> PeriodKey:
         return self.task_id, self.version, self.period_start
 
     @property
@@ -191,7 +191,7 @@ class CommitLog:
         query = sa.select(t.task_id, t.version).where(t.topic == self.topic, t.end.is_(None))
         return {(row.task_id, row.version) for row in self._rows(query)}
 
-    def pointers(self, periods: Iterable[Period]) -> list[Pointer]:
+    def pointers(self, periods: Iterable[PeriodKey]) -> list[Pointer]:
         """Every committed block of these periods."""
         t = schema.state_blocks.c
         key = sa.tuple_(t.task_id, t.version, t.period_start)

@@ -27,7 +27,7 @@ from sluice.engine.rowkey import RowKey
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.online import COMMITS_APART
+from sluice.speed.writer import COMMITS_APART
 from sluice.stack.environment import own_environment
 from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import merge_into_blocks, periods

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sluice.engine.merge import merge
 from sluice.engine.schema import PARTIALS
-from sluice.speed.online import COMMITS_APART
+from sluice.speed.writer import COMMITS_APART
 from sluice.state.backfilled import Backfilled, keys_of, onto
 from tests.examples import examples
 from tests.state.test_backfilled import DAY, Book, Cells, counted, fill, lines

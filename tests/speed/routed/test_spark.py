@@ -13,8 +13,8 @@ from sluice.engine.plan import Plan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
 from sluice.runtime.settings import Limits
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.online import _run
 from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.spark_pass import run_pass
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
 from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
@@ -73,7 +73,7 @@ def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
-    found = _run(lines, work, work.known, False)
+    found = run_pass(lines, work, work.known, False)
     alone = two_stages(PLAN, routes, SLICES)
     assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
     assert found.counts == alone.counts
@@ -85,7 +85,7 @@ def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
 def test_lines_that_are_dealt_out_anew_are_routed_as_well(lines: DataFrame) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
-    assert rows(_run(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
+    assert rows(run_pass(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
 
 
 def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeated(lines: DataFrame) -> None:
@@ -95,7 +95,7 @@ def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeat
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(Plan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
-    first, again = (_run(each, work, work.known, True) for each in (lines, last_first))
+    first, again = (run_pass(each, work, work.known, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
     assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
@@ -103,6 +103,6 @@ def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeat
 
 def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
-    found = _run(lines, work, work.known, False)
+    found = run_pass(lines, work, work.known, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0

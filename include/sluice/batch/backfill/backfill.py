@@ -49,8 +49,8 @@ from sluice.engine.plan import Plan
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.state.backfilled import portions
 from sluice.state.blocks import BlockId
+from sluice.state.portions import read_portions
 from sluice.state.state import BLOCKS_A_PUT
 from sluice.storage.backfills import (
     Backfill,
@@ -202,7 +202,7 @@ class _Run:
             crash_point("backfill_replaced")
         pointers = self.book.pointers_of(self.backfill.task_id, self.backfill.version, day)
         written = 0
-        for some in portions(pointers):
+        for some in read_portions(pointers):
             filling.hold()
             written += projection.project(some)
         filling.set_projected(day)

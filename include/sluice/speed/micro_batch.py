@@ -1,0 +1,217 @@
+"""The speed layer's micro-batch: from lines to committed state to online results, each line exactly once.
+
+A batch is an offset range of each partition, beginning where the newest commit ended. It
+
+1. takes the active tasks and how their tuples are routed: a changed task counts from this batch on;
+2. counts the lines (`Writer.count`): one pass in the executors takes out the doubles and makes partial
+   aggregates of the rest; the driver checks the new byte intervals against the whole ledger, repeats the pass
+   if a double slipped through, and merges the aggregates into the committed blocks of state. A task that
+   fails here is set aside, and the batch is counted again without it;
+3. writes the new blocks to HBase, as columns that nobody reads yet;
+4. commits in PostgreSQL: the row (topic, seq) with everything that is true because of it, in one
+   transaction. A second writer collides here, and stops;
+5. projects (`Projector`): writes the results of the series touched, and notes that it did;
+6. deletes the columns replaced, learns how to route the next batch, and shows the offsets to Kafka and the
+   progress to whoever looks.
+
+Death before 4 leaves columns that were never committed, and the next start counts the same lines again.
+Death after it leaves results that lag behind the state, and the next start projects the commits that are not
+yet projected.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.engine.plan import Plan
+from sluice.engine.set_aside import Version, leaving_out
+from sluice.runtime.crash_points import crash_point
+from sluice.runtime.settings import Settings
+from sluice.speed.checkpoint import end_offsets
+from sluice.speed.laps import Laps
+from sluice.speed.offsets import TopicOffsets
+from sluice.speed.progress import Progress
+from sluice.speed.projector import Projector
+from sluice.speed.routed.groupings import Groupings
+from sluice.speed.routed.job import slots
+from sluice.speed.routed.routes import Routes
+from sluice.speed.spark_pass import run_pass
+from sluice.speed.topic_tasks import TopicTasks
+from sluice.speed.writer import Counted, Writer, nothing
+from sluice.state.backfilled import Backfilled
+from sluice.state.state import State
+from sluice.storage.backfills import Backfills
+from sluice.storage.commits import CommitLog, TopicClaim
+from sluice.storage.hbase import HBase
+from sluice.storage.postgres import engine
+from sluice.tasks.spec import ActiveTask
+from sluice.tasks.topic import TopicSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+Tasks = Mapping[Version, ActiveTask]
+
+
+class Closed(RuntimeError):
+    """The speed layer is stopping: this batch is left to its successor."""
+
+
+class MicroBatch:
+    """The function that Spark calls for each micro-batch of one topic.
+
+    It lives from one start of the query to the next. Whatever fails leaves it in doubt, so a failure ends
+    it: the next start reads the state afresh.
+    """
+
+    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: Progress) -> None:
+        self.topic = topic
+        self.failure: Exception | None = None
+        self._settings = settings
+        self._checkpoint = checkpoint
+        self._progress = progress
+        self._gate = threading.Lock()
+        self._closed = False
+        database = engine(settings)
+        commits = CommitLog(database, topic)
+        self._hbase = HBase.of(settings)
+        state = State(commits, self._hbase)
+        offsets = TopicOffsets(settings, topic)
+        self._tasks = TopicTasks(database, topic, commits.patience, progress)
+        self._writer = Writer(commits, TopicClaim(database, topic), state, offsets)
+        backfilled = Backfilled(Backfills(database), self._hbase, topic)
+        self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
+        self._groupings: Groupings | None = None
+
+    def open(self) -> dict[str, int]:
+        """Read the committed state and finish what was cut short; the offsets to start from.
+
+        Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
+        """
+        for lost in self._writer.open():
+            log.error("topic %s: %s", self.topic, lost)
+            self._progress.error(self.topic, str(lost))
+        self._projector.catch_up(self._writer.seq, self._writer.committed_at)
+        self._writer.show()
+        log.info(
+            "topic %s: writer %s goes on after commit %d", self.topic, self._writer.token, self._writer.seq
+        )
+        return dict(self._writer.position)
+
+    def close(self, seconds: float) -> None:
+        """Let the batch under way finish, for so many seconds, then let go of all; no other batch begins."""
+        finished = self._gate.acquire(timeout=seconds) if seconds else self._gate.acquire(blocking=False)
+        already, self._closed = self._closed, True
+        if finished:
+            self._gate.release()
+        if not already:
+            self._writer.close()
+            self._hbase.close()
+
+    def __call__(self, lines: DataFrame, batch_id: int) -> None:
+        with self._gate:
+            if self._closed or self.failure is not None:
+                raise Closed(self.topic)
+            try:
+                self._count(lines, end_offsets(self._checkpoint, self.topic, batch_id))
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def take_up(self) -> None:
+        """Commit a change of the tasks while no line comes: a version is valid, or over, from here on.
+
+        Without it a task on a topic that rests would have no first commit, and no backfill could know which
+        lines are its own. Nothing is done while a batch runs or has lines to count: it brings the change.
+        """
+        if not self._gate.acquire(blocking=False):
+            return
+        try:
+            if self._closed or self.failure is not None or not self._writer.position:
+                return
+            tasks = self._tasks.look()
+            if tasks.keys() == self._writer.versions or self._writer.show() != 0:
+                return
+            try:
+                rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
+                self._projector.project(rests)
+            except Exception as error:  # made or not: the next start will know
+                self.failure = error
+                raise
+        finally:
+            self._gate.release()
+
+    def _count(self, lines: DataFrame, end: dict[str, int]) -> None:
+        """The batch, step by step, as the module says."""
+        laps = Laps()
+        tasks: Tasks = self._tasks.active()
+        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(lines, end), laps)
+        laps.lap("tasks")
+        counted, tasks, failed = leaving_out(attempt, tasks)
+        # Before the commit without them: death between the two must not leave them active with a gap.
+        self._tasks.set_aside(failed)
+        blocks = self._writer.write_blocks(counted.changes)
+        laps.lap("blocks")
+        commit = self._writer.commit(end, tasks, counted, blocks)
+        laps.lap("commit")
+        crash_point("after_commit")
+        written = self._projector.project(commit, counted.changes.touched)
+        laps.lap("project")
+        self._writer.prune()
+        laps.lap("prune")
+        self._routing(lines).counted(counted.found)
+        laps.lap("grouping")
+        lag = self._writer.show()
+        laps.lap("show")
+        self._progress.batch(
+            self.topic,
+            dict(counted.found.counts),
+            seq=commit.seq,
+            token=commit.token,
+            end=end,
+            lag=lag,
+            tasks=[task.label for task in tasks.values()],
+            blocks=len(blocks),
+            results=written,
+            committed_at=commit.committed_at.isoformat(),
+            grouping=self._routing(lines).shown(self.topic, tasks),
+            durations=laps.durations,
+        )
+
+    def _attempt(
+        self,
+        lines: DataFrame,
+        line_format: TopicSpec,
+        routes: Callable[[Tasks], Routes | None],
+        laps: Laps,
+        tasks: Tasks,
+    ) -> Counted:
+        """The batch counted for these tasks; TasksFailed names those that it must be done without.
+
+        It is done again as a whole: a line may be a dead letter because of a task that is set aside, and a
+        line to count for every other task.
+        """
+        plan = Plan.of(tasks.values(), self._settings.limits, line_format)
+        return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
+
+    def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
+        """How tasks' tuples are routed in the batch that ends there."""
+        position = self._writer.position
+        return partial(
+            self._routing(lines).routes,
+            default=self._tasks.default_grouping(),
+            sources=sorted(map(int, end)),
+            lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
+        )
+
+    def _routing(self, lines: DataFrame) -> Groupings:
+        if self._groupings is None:
+            self._groupings = Groupings(self._settings.speed.workers or slots(lines))
+        return self._groupings

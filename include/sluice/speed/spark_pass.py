@@ -1,0 +1,44 @@
+"""One pass over a micro-batch's lines on Spark's executors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sluice.engine.wire import FOUND
+from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.routed.job import two_stages
+from sluice.transmission.records import IDENTITY
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def run_pass(lines: DataFrame, work: PartitionPass, known: pa.Table, dealt: bool) -> Gathered:
+    """What the lines hold. `known` and `dealt` are what `doubles.Pass` says."""
+    work = replace(work, known=known)
+    if dealt:
+        lines = by_identity(lines)
+    if work.routes is not None:
+        if dealt:
+            # A router goes by the order of its tuples, and a shuffle gives none. If Spark repeats a lost task
+            # of the first stage, each tuple must go where it went before, or a worker that is done lacks it.
+            lines = lines.sortWithinPartitions("partition", "offset")
+        return Gathered.of(two_stages(lines, work, work.routes.workers))
+
+    def function(batches: Any) -> Any:
+        yield from work(batches)
+
+    return Gathered.of(lines.mapInArrow(function, FOUND).toArrow())
+
+
+def by_identity(lines: DataFrame) -> DataFrame:
+    """The same lines, distributed so that lines of one identity meet."""
+    from pyspark.sql import functions as F
+
+    values = [  # `get` is null where a record lacks the header; `[0]` would be an error
+        F.expr(f"get(filter(headers, h -> h.key = '{name}'), 0).value") for name in IDENTITY
+    ]
+    return lines.repartition(*values)
