@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sluice.grouping import strategy
-from sluice.grouping.base import Cluster, Floats, Strategy
-from sluice.grouping.hashing import Hashes
+from sluice.grouping.base import Cluster, Strategy
 from sluice.grouping.measures import imbalance
 from sluice.lab.simulate import Simulation
 from sluice.lab.streams import Stream
+from sluice.runtime.arrays import Floats, Hashes
 from tests.bench.contenders import Disagree
 from tests.bench.grouping_job import run
 from tests.bench.grouping_measures import Loads, Ran

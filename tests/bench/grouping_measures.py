@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.grouping.auto import Figures, rows_if_combined, top_share
-from sluice.grouping.base import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 from tests.bench.grouping_states import States
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.grouping.base import Cluster, Strategy
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes
 from tests.bench.grouping_states import States, aggregate, payloads
 
 #: What a source sends to workers, and what workers (or sources that combine) send to the driver, for Spark.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes
 
 States = npt.NDArray[np.void]
 

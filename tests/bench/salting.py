@@ -12,13 +12,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Ints, Router, Strategy, Targets
+from sluice.grouping.base import Cluster, Router, Strategy, Targets
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.load import own_counts
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import only
+from sluice.runtime.arrays import Ints
 
 _APART = np.uint64(0xD1B54A32D192ED03)  # odd: no two salts of a key are alike
 

@@ -11,12 +11,12 @@ import pytest
 
 from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
-from sluice.engine.groups import Ints
 from sluice.engine.merge import merge, merge_guarded
 from sluice.engine.plan import Plan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
+from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Limits
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.grouping.base import Targets
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes
 
 
 def skewed(tuples: int, seed: int, keys: int = 60, z: float = 1.2) -> Hashes:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, ParameterOutOfBounds, Targets
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import imbalance, loads, replicas
 from sluice.grouping.routing import LoopRouter
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
 from sluice.grouping.dkg import DKG
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.key import Key
 from sluice.grouping.measures import imbalance, loads, replicas
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of

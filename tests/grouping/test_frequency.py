@@ -15,8 +15,8 @@ from sluice.grouping.compiled import kernel
 from sluice.grouping.frequency import exact, lossy_counting, space_saving
 from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.routing import memory
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Targets
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import imbalance, loads, replicas
+from sluice.runtime.arrays import Hashes
 from tests.grouping import plain
 
 KEYS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, plain.ALL_BITS)), max_size=200)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Targets
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping.plain_planned import PlainPlanned
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.grouping.base import Cluster, Counts, Floats
-from sluice.grouping.hashing import Hashes
+from sluice.grouping.base import Cluster, Counts
 from sluice.grouping.packing import OVERFILL, pack_keys, pack_whole
 from sluice.grouping.plan import NONE, SPLIT, Plan, ends, guide, listing
 from sluice.grouping.planner import plan
 from sluice.grouping.summary import Summary, buckets_of, hash_of
+from sluice.runtime.arrays import Floats, Hashes
 from tests.examples import examples
 
 BUCKETS = 64

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sluice.grouping import STRATEGIES, UnknownStrategy, strategy
 from sluice.grouping.base import Cluster, Counts, Router, Targets
 from sluice.grouping.compiled import step
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 
 every = pytest.mark.parametrize("name", STRATEGIES)

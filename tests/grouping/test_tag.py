@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds, Router
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import makespan
 from sluice.grouping.pkg import PartialKey
 from sluice.grouping.tag import TAG, Rows
+from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping import plain_seeds as plain
 from tests.grouping.seed_streams import cold_with, skewed, workers_of

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from sluice import grouping
 from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.measures import replicas
 from sluice.lab import named, streams
 from sluice.lab.simulate import Simulation, simulate
 from sluice.lab.state import Pairs
 from sluice.lab.trials import Setting, rows, run, waits
+from sluice.runtime.arrays import Hashes
 
 
 class Remembering(Router):

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from sluice.engine.access_log import FIELDS, fields
 from sluice.engine.count import count
-from sluice.engine.extract import Bools
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import Plan
+from sluice.runtime.arrays import Bools
 from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
 

@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from sluice.batch.backfill.count_apart import count_apart
 from sluice.engine.count import count
-from sluice.engine.extract import Bools
 from sluice.engine.groups import code
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import Plan
@@ -18,6 +17,7 @@ from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.engine.schema import PARTIALS, of_version
 from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
 from sluice.metrics import COLUMNS, metric
+from sluice.runtime.arrays import Bools
 from sluice.tasks.spec import ActiveTask
 
 #: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.

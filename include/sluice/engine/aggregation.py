@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.groups import Groups, Ints
+from sluice.engine.groups import Groups
 from sluice.engine.plan import TaskPlan
 from sluice.engine.schema import PARTIALS
 from sluice.metrics import Batch
+from sluice.runtime.arrays import Ints
 
 
 @dataclass(frozen=True)

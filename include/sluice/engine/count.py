@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import COMPILED_LINES
-from sluice.engine.extract import Bools, Lines, numbers, passing
-from sluice.engine.groups import Coded, Groups, Ints, code, group
+from sluice.engine.extract import Lines, numbers, passing
+from sluice.engine.groups import Coded, Groups, code, group
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import Plan, Range, Selection, TaskPlan
 from sluice.engine.rowkey import escape_column
@@ -31,6 +31,7 @@ from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.tuples import Tuples
 from sluice.metrics import Batch, Numbers, Texts
+from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
 

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.groups import Ints
-
-Bytes = npt.NDArray[np.uint8]
+from sluice.runtime.arrays import Bytes, Ints
 
 #: From so many lines on the kernels are worth loading numba for.
 COMPILED_LINES = 8_192

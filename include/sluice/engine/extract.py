@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.cut import Fields, cut, encode, raw
 from sluice.engine.fields import NamedFields, resolved
-from sluice.engine.groups import Ints
+from sluice.runtime.arrays import Bools, Floats, Ints
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.topic import TopicSpec
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 _ASCII = 0x80
 #: A measure's largest magnitude: sums of measures and of their squares never overflow, in whatever order.

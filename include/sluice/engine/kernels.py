@@ -9,14 +9,9 @@ Import this module inside the function that needs it.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.metrics.kernels.compiled import compiled
-
-Ints = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
-Bools = npt.NDArray[np.bool_]
+from sluice.runtime.arrays import Bools, Bytes, Int32s, Ints
 
 _ZERO, _NINE = 48, 57
 _STAMP = 26  # the characters of 17/May/2015:10:05:03 +0000

@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.groups import Groups, Ints, code, group
+from sluice.engine.groups import Groups, code, group
 from sluice.engine.schema import KEYS, PARTIALS
 from sluice.engine.set_aside import Failures, each_or_all
 from sluice.metrics import ACCUMULATORS, Accumulator
+from sluice.runtime.arrays import Ints
 
 
 def merge(table: pa.Table) -> pa.Table:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.cut import COMPILED_LINES, raw
-from sluice.engine.extract import Bools, Lines, text
-from sluice.engine.groups import Ints
+from sluice.engine.extract import Lines, text
 from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
+from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
-
-Bytes = npt.NDArray[np.uint8]
 
 NO_EVENT_TIME = "no event time"
 

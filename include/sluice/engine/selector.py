@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sluice.engine.extract import Bools, Values
-from sluice.engine.groups import LIMIT, Coded, Groups, Ints, decode, dense
+from sluice.engine.extract import Values
+from sluice.engine.groups import LIMIT, Coded, Groups, decode, dense
+from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.extract import Extract
 
 #: A table of this many times the lines is faster than a hash.

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.exceptions import PanicException
 
-from sluice.engine.groups import Ints, code, group
+from sluice.engine.groups import code, group
 from sluice.engine.schema import of_version
+from sluice.runtime.arrays import Ints
 
 Done = TypeVar("Done")
 Task = TypeVar("Task")

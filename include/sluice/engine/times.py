@@ -10,16 +10,13 @@ import functools
 import re
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from sluice.engine.groups import Ints
+from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.period import UTC
 from sluice.tasks.topic import TimeSpec
 from sluice.tasks.zones import instants as instants_of
-
-Bools = npt.NDArray[np.bool_]
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 FIRST_YEAR, LAST_YEAR = 1970, 9998

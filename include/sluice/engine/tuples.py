@@ -20,7 +20,7 @@ from sluice.engine.plan import TaskPlan
 from sluice.engine.set_aside import Version
 from sluice.engine.wire import to_ipc
 from sluice.metrics.packed import buffers
-from sluice.metrics.typing import Hashes
+from sluice.runtime.arrays import Hashes, Int32s
 
 TUPLES = pa.schema(
     [
@@ -33,8 +33,6 @@ TUPLES = pa.schema(
 PAYLOAD_BYTES = 8 << 20
 #: Of a tuple, beside its texts: a time and two offsets.
 _FIXED_BYTES = 16
-
-Int32s = npt.NDArray[np.int32]
 
 
 def hash_keys(keys: pa.Array) -> Hashes:

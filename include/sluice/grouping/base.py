@@ -19,12 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: A worker for each tuple.
 Targets = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 MOST_WORKERS = 1 << 16
 

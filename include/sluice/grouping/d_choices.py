@@ -23,7 +23,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Ints, Router, Targets
+from sluice.grouping.base import Cluster, Router, Targets
 from sluice.grouping.candidates import hashed
 from sluice.grouping.compiled import step
 from sluice.grouping.head import Head, HeadStrategy, in_head
@@ -31,6 +31,7 @@ from sluice.grouping.load import own_counts
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import EVERY, least_loaded
+from sluice.runtime.arrays import Ints
 
 
 class Choices(NamedTuple):

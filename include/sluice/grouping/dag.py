@@ -37,17 +37,17 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.base import Cluster, Ints, Router, Targets
+from sluice.grouping.base import Cluster, Router, Targets
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.space_saving import SpaceSaving, estimate, observe
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.hot_keys import HotKeys
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, memory, router_loop
 from sluice.grouping.selection import EVERY
+from sluice.runtime.arrays import Hashes, Ints
 
 _WORD = 64
 

@@ -35,18 +35,19 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Counts, Ints, Router, Targets
+from sluice.grouping.base import Cluster, Counts, Router, Targets
 from sluice.grouping.candidates import Hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe, space_saving
 from sluice.grouping.frequency.table import NOWHERE, Table, find
-from sluice.grouping.hashing import Hashes, mix, worker_of
+from sluice.grouping.hashing import mix, worker_of
 from sluice.grouping.hot_keys import HotKeys, numbered
 from sluice.grouping.load import Load, own_counts
 from sluice.grouping.packing import pack_whole
 from sluice.grouping.parameters import within
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import only
+from sluice.runtime.arrays import Hashes, Ints
 
 
 class Mapping(NamedTuple):

@@ -16,8 +16,8 @@ from sluice.grouping.compiled import kernel
 from sluice.grouping.frequency.decay import FOREVER
 from sluice.grouping.frequency.space_saving import SpaceSaving, space_saving
 from sluice.grouping.frequency.table import Table, find, put, table
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.parameters import within
+from sluice.runtime.arrays import Hashes
 
 #: Space-Saving adds up to 1/counters of a fair share to what a key has: this times less than theta, or keys
 #: that are rare would be taken for hot.

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Floats, Ints
+from sluice.grouping.base import Cluster
 from sluice.grouping.compiled import step
+from sluice.runtime.arrays import Floats, Ints
 
 
 class Load(NamedTuple):

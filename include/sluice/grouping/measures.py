@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Floats, Targets
-from sluice.grouping.hashing import Hashes
+from sluice.grouping.base import Cluster, Targets
+from sluice.runtime.arrays import Floats, Hashes
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import heapq
 
 import numpy as np
 
-from sluice.grouping.base import Floats, Ints
 from sluice.grouping.compiled import kernel, step
+from sluice.runtime.arrays import Floats, Ints
 
 #: Of a worker's share: by how much a key may overfill its worker before it is split. A split costs a replica,
 #: and this much is less than chance adds to any worker of fewer than 10,000 tuples.

@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.base import Floats, Ints, Targets
+from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.table import Places
-from sluice.grouping.hashing import Hashes, worker_of
+from sluice.grouping.hashing import worker_of
 from sluice.grouping.summary import hash_of
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: Instead of a number of a listed key, or of a worker: there is none; there are several.
 NONE, SPLIT = -1, -2

@@ -18,13 +18,13 @@ import numpy as np
 from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
 from sluice.grouping.frequency.space_saving import space_saving
 from sluice.grouping.frequency.table import NOWHERE, table
-from sluice.grouping.hashing import Hashes
 from sluice.grouping.parameters import within
 from sluice.grouping.plan import GOLDEN, NONE, Plan
 from sluice.grouping.planned_loop import Source, route_planned
 from sluice.grouping.planner import plan
 from sluice.grouping.routing import memory
 from sluice.grouping.summary import Summary
+from sluice.runtime.arrays import Hashes
 
 _APART = 0xB504F333F9DE6485  # 2**64 / sqrt(2): how far apart the sources begin in a key's sequence
 _WORD = (1 << 64) - 1

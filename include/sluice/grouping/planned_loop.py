@@ -24,12 +24,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Floats, Ints, Targets
+from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, observe
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put
-from sluice.grouping.hashing import Hashes, mix, worker_of
+from sluice.grouping.hashing import mix, worker_of
 from sluice.grouping.plan import NONE, SPLIT, Plan, following, part_at, unit_of
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: Workers tried at a time: the best of 16 has, on average, 1.8 standard deviations less than its share.
 TRIED = 16

@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.base import Cluster, Floats, Ints
-from sluice.grouping.hashing import Hashes
+from sluice.grouping.base import Cluster
 from sluice.grouping.packing import pack_keys, pack_whole
 from sluice.grouping.plan import SPLIT, Plan, ends, guide, listing
 from sluice.grouping.summary import Summary, buckets_of
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: How much of a worker is loose, in standard deviations, sqrt(tuples). The plan's counts have one and the
 #: batch's own another, together sqrt(2); beyond three of those are one or two workers of a thousand.

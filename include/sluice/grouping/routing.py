@@ -12,9 +12,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from sluice.grouping.base import Ints, Router, Targets
+from sluice.grouping.base import Router, Targets
 from sluice.grouping.compiled import kernel
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes, Ints
 
 
 class Sent(Protocol):

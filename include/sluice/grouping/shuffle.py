@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from sluice.grouping.base import Cluster, Router, Strategy, Targets
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes
 
 
 class _Rounds(Router):

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.grouping.base import Counts, Floats, Ints
+from sluice.grouping.base import Counts
 from sluice.grouping.compiled import kernel, step
-from sluice.grouping.hashing import Hashes, mix, worker_of
+from sluice.grouping.hashing import mix, worker_of
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 _SUMMARY = np.uint64(0x62)  # which of a key's hashes
 

@@ -32,16 +32,17 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Floats, Ints, Router, Targets
+from sluice.grouping.base import Cluster, Router, Targets
 from sluice.grouping.candidates import Hashed, hashed
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, clear, frequent, observe
 from sluice.grouping.frequency.table import NOWHERE, Table, find
-from sluice.grouping.hashing import Hashes, mix
+from sluice.grouping.hashing import mix
 from sluice.grouping.hot_keys import HotKeys, numbered
 from sluice.grouping.load import Load, completion_times, retime
 from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import least_loaded
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 CHOICES = 2
 

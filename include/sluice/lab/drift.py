@@ -11,9 +11,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sluice.grouping.base import Floats
-from sluice.grouping.hashing import Hashes
 from sluice.lab.streams import Independent, NoSuchStream, Stream, keys_of
+from sluice.runtime.arrays import Floats, Hashes
 
 Kind = Literal["appear", "fade", "swap", "move"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sluice import grouping
-from sluice.grouping.hashing import Hashes
 from sluice.lab import named, seeds
 from sluice.lab.drift import Drift, Kind
 from sluice.lab.simulate import simulate
 from sluice.lab.streams import edu_stream, isp_stream, zipf_stream
 from sluice.lab.trials import Row, Setting, rows, run, waits
+from sluice.runtime.arrays import Hashes
 from sluice.runtime.settings import ROOT
 from sluice.traffic import edu
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.engine.extract import Lines
-from sluice.grouping.hashing import Hashes
 from sluice.lab.streams import NoSuchStream, Stream
 from sluice.metrics.kernels.hashing import hash_all
+from sluice.runtime.arrays import Hashes
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TopicSpec
 from sluice.traffic.replay import read_lines

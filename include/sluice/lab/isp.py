@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import functools
 
+from sluice.runtime.arrays import Floats
 from sluice.traffic import edu
-from sluice.traffic.marginals import Floats, Marginals
+from sluice.traffic.marginals import Marginals
 
 VISITS = 25_000_000
 KEYS = 15_104

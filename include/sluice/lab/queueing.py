@@ -12,9 +12,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from sluice.grouping.base import Cluster, Floats, Targets
+from sluice.grouping.base import Cluster, Targets
 from sluice.grouping.compiled import kernel
 from sluice.grouping.measures import loads
+from sluice.runtime.arrays import Floats
 
 Arrivals = Literal["poisson", "even"]
 ARRIVALS: tuple[Arrivals, ...] = get_args(Arrivals)

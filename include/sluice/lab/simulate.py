@@ -15,10 +15,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sluice.grouping.base import Cluster, Counts, Floats, Ints, Strategy, Targets
-from sluice.grouping.hashing import Hashes
+from sluice.grouping.base import Cluster, Counts, Strategy, Targets
 from sluice.grouping.measures import Imbalance, imbalance, loads, makespan
 from sluice.lab.state import Pairs
+from sluice.runtime.arrays import Floats, Hashes, Ints
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Ints, Targets
+from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel
-from sluice.grouping.hashing import Hashes, mix
+from sluice.grouping.hashing import mix
+from sluice.runtime.arrays import Hashes, Ints
 
 _SMALLEST = 1 << 12
 _GROWTH = 4

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.grouping.base import Floats, Ints, Targets
+from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel
-from sluice.grouping.hashing import Hashes, mix
+from sluice.grouping.hashing import mix
 from sluice.lab import isp as isp_data_set
+from sluice.runtime.arrays import Floats, Hashes, Ints
 from sluice.traffic import edu as edu_data_set
 
 MOST_KEYS = 10_000_000

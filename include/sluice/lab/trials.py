@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from sluice.grouping.base import Cluster
-from sluice.grouping.hashing import Hashes
 from sluice.lab import named
 from sluice.lab.queueing import Arrivals, latency
 from sluice.lab.simulate import A_KEY, Run, simulate
 from sluice.lab.streams import Stream
+from sluice.runtime.arrays import Hashes
 
 #: A row of figures, by name: those of a setting and of a batch (`simulate.Batch`) or a latency.
 Row = dict[str, str | int | float]

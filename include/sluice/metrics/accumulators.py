@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Results
 from sluice.metrics.packed import Damaged, binary, words
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 
 #: An integer sum that reaches this moves to the digits of the fractions, so that int64 can never overflow.
 SPILL = 1 << 62

@@ -17,16 +17,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.metrics.texts import Texts
-from sluice.metrics.typing import Bools, Floats, Ints, Scalar
+from sluice.runtime.arrays import Bools, Floats, Ints
 
 Columns = Mapping[str, pa.Array]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 #: Integral measures up to this size are summed exactly. 2^43 leaves room for 2^19 lines of the largest in one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sluice.metrics.typing import Bools, Bytes, Ints
+from sluice.runtime.arrays import Bools, Bytes, Ints
 
 #: Offsets of Arrow's binary type are 32 bits.
 MAX_BYTES = (1 << 31) - 1

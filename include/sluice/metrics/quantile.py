@@ -10,7 +10,7 @@ import pyarrow as pa
 from sluice.metrics.accumulators import whole_numbers
 from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results
 from sluice.metrics.packed import Damaged, binary, words
-from sluice.metrics.typing import Ints
+from sluice.runtime.arrays import Ints
 
 #: Between 0 and 100, with up to 3 decimals and no superfluous zeros: each quantile has one name.
 NAME = re.compile(r"p((?:0|[1-9]\d?)(?:\.\d{0,2}[1-9])?)")

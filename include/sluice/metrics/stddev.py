@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 
 
 class Moments(Accumulator):

@@ -7,7 +7,7 @@ import numpy as np
 from sluice.metrics.accumulators import MEASURED, SUM
 from sluice.metrics.base import Columns, Metric, Results
 from sluice.metrics.packed import Damaged, words
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 
 
 def total(columns: Columns) -> Floats:

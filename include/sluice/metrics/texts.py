@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics.packed import buffers
-from sluice.metrics.typing import Bools, Hashes, Ints
+from sluice.runtime.arrays import Bools, Hashes, Ints
 
 #: Texts that say there is no measure: Apache writes "-".
 ABSENT = ("", "-")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results
 from sluice.metrics.packed import Damaged, binary, buffers
-from sluice.metrics.typing import Bytes, Ints
+from sluice.runtime.arrays import Bytes, Ints
 
 NAME = re.compile(r"top([1-9]\d?|100)")
 #: What JSON does not take as it is.

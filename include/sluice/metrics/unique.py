@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results
 from sluice.metrics.packed import Damaged, binary, buffers
-from sluice.metrics.typing import Ints
+from sluice.runtime.arrays import Ints
 
 #: 1.04 / sqrt(4096 registers).
 STANDARD_ERROR = 1.04 / 64

@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Metric, Results, first_line
-from sluice.metrics.typing import Ints
+from sluice.runtime.arrays import Ints
 
 State = TypeVar("State")
 #: A series' state is read and written whole for every batch that touches it.

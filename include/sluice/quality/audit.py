@@ -23,13 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 
+from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
 
-Ints = npt.NDArray[np.int64]
 NOTHING: Ints = np.empty(0, np.int64)
 CHUNK_BYTES = 32 << 20
 NEWLINE = 10

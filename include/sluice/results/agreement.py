@@ -27,12 +27,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from sluice.metrics import UnknownMetric, metric
+from sluice.runtime.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
 #: A top-k result: values with their counts, the largest first.
 Ranking = list[tuple[str, float]]
 

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.engine.groups import Ints, code, group
+from sluice.engine.groups import code, group
+from sluice.runtime.arrays import Bools, Ints
 
-Bools = npt.NDArray[np.bool_]
 File = tuple[str, str]  # host, src_file
 
 _LITTLE = np.dtype("<i8")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.groups import Ints, code, group
+from sluice.engine.groups import code, group
 from sluice.engine.merge import merge_numbered
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import (
@@ -30,6 +30,7 @@ from sluice.engine.set_aside import (
     versions_of,
 )
 from sluice.metrics import COLUMNS
+from sluice.runtime.arrays import Ints
 from sluice.state.portions import portions
 from sluice.storage.commits import PeriodKey
 

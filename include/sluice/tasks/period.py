@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sluice.runtime.arrays import Ints
 from sluice.tasks.zones import Offsets, check_zone
-
-Ints = npt.NDArray[np.int64]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _PERIOD = re.compile(r"([0-9]{1,7})([smhd])")

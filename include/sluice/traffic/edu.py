@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import functools
 
-from sluice.traffic.marginals import Floats, Marginals
+from sluice.runtime.arrays import Floats
+from sluice.traffic.marginals import Marginals
 
 VISITS = 32_000_000
 KEYS = 12_078

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_BISECTIONS = 60
+from sluice.runtime.arrays import Floats
 
-Floats = NDArray[np.float64]
+_BISECTIONS = 60
 
 
 @dataclass(frozen=True)

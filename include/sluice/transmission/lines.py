@@ -8,18 +8,16 @@ host ``kafka``, file ``<topic>/<partition>``, offset the Kafka offset. So it is 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.runtime.arrays import Ints
 from sluice.transmission.identity import header_number, header_text
 from sluice.transmission.records import HOST, IDENTITY, RECORDS, SRC_FILE, SRC_OFFSET
 
 #: What the speed layer selects from Spark's Kafka source (`includeHeaders`).
 KAFKA_COLUMNS = ("partition", "offset", "arrival", "headers", "line")
 KAFKA_HOST = "kafka"
-
-Int64s = npt.NDArray[np.int64]
 
 
 def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -37,7 +35,7 @@ def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
 
 
-def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Int64s]:
+def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Ints]:
     """The records with an identity each, and where each ends in its file (exclusive).
 
     A collected line ends at src_offset + its bytes + its newline; one known by its Kafka offset spans one.

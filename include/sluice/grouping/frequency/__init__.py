@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sluice.grouping.base import Ints
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes, Ints
 
 
 class Frequent(NamedTuple):

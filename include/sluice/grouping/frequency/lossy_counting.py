@@ -18,12 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sluice.grouping.base import Ints
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency import Frequent
 from sluice.grouping.frequency.decay import FOREVER, due, halved_down, halved_up
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put, remove, table
-from sluice.grouping.hashing import Hashes
+from sluice.runtime.arrays import Hashes, Ints
 
 LEAST_EPSILON = 1e-6
 

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.grouping.compiled import step
-from sluice.grouping.hashing import Hashes, mix
+from sluice.grouping.hashing import mix
+from sluice.runtime.arrays import Hashes
 
 #: Numbers of entries and slots.
 Places = npt.NDArray[np.int32]

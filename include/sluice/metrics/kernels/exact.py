@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from sluice.metrics.kernels.compiled import compiled
-from sluice.metrics.typing import Bools, Floats, Ints
+from sluice.runtime.arrays import Bools, Floats, Ints
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.metrics.kernels.compiled import compiled
-from sluice.metrics.typing import Bytes, Hashes, Ints
+from sluice.runtime.arrays import Bytes, Hashes, Ints
 
 #: Several times what top-k shows, for its error to be small. With `TEXT_BYTES` at most 36 KiB a series.
 CAPACITY = 512

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.metrics.kernels.compiled import compiled
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 
 Levels = npt.NDArray[np.float64]  # level, position
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.metrics.kernels.compiled import compiled
-from sluice.metrics.typing import Bytes, Floats, Ints
+from sluice.runtime.arrays import Bytes, Floats, Ints
 
 #: Below this many cells a line, a table of all (group, text) is faster than a hash table.
 _CELLS = 8

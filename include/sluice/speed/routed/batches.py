@@ -21,7 +21,7 @@ from sluice.engine.set_aside import Version
 from sluice.engine.spent import SPENT
 from sluice.grouping.auto import top_share
 from sluice.metrics import COLUMNS
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 from sluice.speed.partition_pass import HOLDERS, Gathered
 
 #: Of a state that is no bytes: a number.

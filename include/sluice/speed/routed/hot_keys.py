@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.engine.groups import code
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 
 #: Keys that are remembered of a task.
 ROOM = 1_024

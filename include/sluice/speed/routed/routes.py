@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason
-from sluice.engine.tuples import Int32s, Tuples, payloads
+from sluice.engine.tuples import Tuples, payloads
 from sluice.engine.wire import SENT_ARROW, TUPLES
-from sluice.metrics.typing import Hashes
+from sluice.runtime.arrays import Hashes, Int32s
 
 if TYPE_CHECKING:  # numba comes with it, for which an executor need not wait while nothing is routed
     from sluice.grouping.base import Cluster, Router, Strategy

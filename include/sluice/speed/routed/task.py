@@ -15,7 +15,7 @@ from sluice.engine.rowkey import series_values
 from sluice.engine.tuples import hash_keys
 from sluice.grouping import strategy
 from sluice.grouping.auto import COMBINE, LEAST_TUPLES, Auto, Figures, rows_if_combined
-from sluice.metrics.typing import Floats, Ints
+from sluice.runtime.arrays import Floats, Ints
 from sluice.speed.routed.batches import TaskBatch
 from sluice.speed.routed.hot_keys import HotKeys
 from sluice.speed.routed.imbalances import Imbalances
