@@ -39,6 +39,6 @@ with DAG(
         conn_id="spark_default",
         job="nightly",
         asset=RESULTS,
-        settle=timedelta(minutes=30),
+        wait=timedelta(minutes=30),
     )
     batch >> PythonOperator(task_id="every_topic", python_callable=every_topic)

@@ -16,7 +16,7 @@ import threading
 
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
-from sluice.speed.progress import Progress, progress_path
+from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.speed.streaming import run
 from sluice.storage.commits import FencedOut
 
@@ -38,7 +38,7 @@ def main() -> int:
         signal.signal(number, lambda *_: stopping.set())
 
     settings = get_settings()
-    progress = Progress(progress_path(settings))
+    progress = SpeedProgress(progress_path(settings))
     spark = session(settings, "sluice speed layer", kafka=True)
     try:
         run(spark, settings, progress, topics, stopping)

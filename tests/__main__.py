@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.stack import supervisor
+from sluice.stack import supervisord
 from tests.bring_up import instance_settings, take_down
 
 ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
@@ -33,7 +33,7 @@ KILLING = ("-v", "--durations=15", "-m", "e2e")
 
 def main() -> int:
     settings = instance_settings()
-    ours = not supervisor.running(settings)
+    ours = not supervisord.running(settings)
     try:
         with subprocess.Popen(LINT) as lint:
             up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)

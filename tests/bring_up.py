@@ -13,7 +13,7 @@ import sys
 from sluice.cli import instance
 from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, shutdown, supervisor
+from sluice.stack import bringup, entry, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
 
 TEST_INSTANCE = "test"
@@ -41,7 +41,7 @@ def bring_up(settings: Settings) -> None:
     def say(text: str) -> None:
         print(text, flush=True)
 
-    begin = not supervisor.running(settings)
+    begin = not supervisord.running(settings)
     if begin:
         take_down(settings)  # what a run that was killed left behind
         if settings.instance == TEST_INSTANCE and settings.home.exists():

@@ -13,7 +13,7 @@ import pytest
 
 import tests.examples  # noqa: F401 (loads the profile)
 from sluice.runtime.settings import ROOT, Settings, get_settings
-from sluice.stack import supervisor
+from sluice.stack import supervisord
 from sluice.stack.environment import environment
 from tests.bring_up import instance_settings, take_down, variables
 
@@ -44,7 +44,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     """The settings of a running instance, brought up if it does not run (and then stopped at the end)."""
     before = dict(os.environ)
     say = announcer(request.config)
-    ours = not supervisor.running(instance_settings())
+    ours = not supervisord.running(instance_settings())
     bring_up(say)
     os.environ.update(variables(instance_settings()))
     get_settings.cache_clear()

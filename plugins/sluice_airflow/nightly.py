@@ -22,7 +22,7 @@ FAILURE = "failure"
 class NightlyBatch(SparkJob):
     """Compute the day on which the run's data interval starts, for each topic that has lines of it.
 
-    A scheduled run first waits ``settle`` after the day's end, in the triggerer, for the last lines to be
+    A scheduled run first waits ``wait`` after the day's end, in the triggerer, for the last lines to be
     archived. All runs but those of a backfill also compute the marked days again, and scheduled ones the days
     of the last month that no night computed: their lines came too late for it, or the platform was down. A
     topic with none of these costs no Spark job; a run without any such topic is skipped. A run by hand
@@ -34,13 +34,13 @@ class NightlyBatch(SparkJob):
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """
 
-    def __init__(self, *, asset: Asset, settle: timedelta, **kwargs: Any) -> None:
+    def __init__(self, *, asset: Asset, wait: timedelta, **kwargs: Any) -> None:
         super().__init__(outlets=[asset], **kwargs)
-        self.asset, self.settle = asset, settle
+        self.asset, self.wait = asset, wait
 
     def execute(self, context: Any) -> None:
         if context["dag_run"].run_type == DagRunType.SCHEDULED:
-            due = context["data_interval_end"] + self.settle
+            due = context["data_interval_end"] + self.wait
             if due > datetime.now(UTC):
                 self.defer(trigger=DateTimeTrigger(due), method_name="compute")
         self.compute(context)

@@ -73,7 +73,7 @@ class Reconcile(BaseOperator):
             days = unpublished(now, named)
         else:
             if context["ti"].try_number == 1:  # cleared, a run compares its days once more
-                days = [day for day in days if not settled(now, day)]
+                days = [day for day in days if not is_final(now, day)]
             days = newest([*waiting(now), *days])
         if not days:
             self.log.info("nothing to reconcile: no such day is computed and waits to be published")
@@ -156,13 +156,13 @@ def not_passed(settings: Any, days: list[Day]) -> list[Day]:
     return [day for day in days if not speed_passed(settings, day["topic"], day["cut"])]
 
 
-def settled(settings: Any, day: Day) -> bool:
+def is_final(settings: Any, day: Day) -> bool:
     """Whether the day is published as it was computed last, up to this very cut."""
     from sluice.storage.days import Days
     from sluice.storage.postgres import engine
 
     found = Days(engine(settings), day["topic"]).get(date.fromisoformat(day["day"]))
-    return found is not None and found.cut == day["cut"] and found.settled
+    return found is not None and found.cut == day["cut"] and found.is_final
 
 
 def waiting(settings: Any) -> list[Day]:

@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from sluice.archive.archiver import Archiver
-from sluice.archive.progress import Heartbeat
+from sluice.archive.heartbeat import Heartbeat
 from sluice.runtime.settings import Archive, Settings
 from sluice.storage.hdfs import HdfsStore
 from tests.archive.archive_trial import Here, Trial

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from sluice.archive import index
-from sluice.stack import supervisor
+from sluice.stack import supervisord
 from tests.archive.archive_trial import Trial, until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
@@ -17,11 +17,11 @@ pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
 def kill_and_wait(trial: Trial, name: str) -> None:
     """kill -9 of one daemon; returns when its supervisor has started another."""
-    before = supervisor.programs(trial.settings)[name].pid
+    before = supervisord.programs(trial.settings)[name].pid
     os.kill(before, signal.SIGKILL)
 
     def again() -> bool:
-        now = supervisor.programs(trial.settings)[name]
+        now = supervisord.programs(trial.settings)[name]
         return now.state == "RUNNING" and now.pid not in {0, before}
 
     until(f"{name} runs again", again)

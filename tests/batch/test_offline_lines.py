@@ -5,7 +5,7 @@ import pyarrow as pa
 from sluice.batch.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.count import count
-from sluice.engine.plan import Plan, Range
+from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
@@ -35,9 +35,9 @@ def line(path: str = "/", size: str = "100", stamp: str = "17/May/2015:10:05:03 
     return f'h - - [{stamp}] "GET {path} HTTP/1.1" 200 {size}'.encode()
 
 
-def plan(limits: Limits | None = None) -> Plan:
+def plan(limits: Limits | None = None) -> EnginePlan:
     ranges = {(1, 1): [Range.of({})], (2, 1): [Range.of({0: 2}, {0: 3})]}
-    return Plan.of(TASKS, limits or Limits(), TopicSpec(name="logs"), ranges)
+    return EnginePlan.of(TASKS, limits or Limits(), TopicSpec(name="logs"), ranges)
 
 
 def records(*lines: bytes) -> pa.RecordBatch:
@@ -103,7 +103,7 @@ def test_a_value_that_grows_when_it_is_shown_is_asked_of_the_engine() -> None:
             "metrics": ["count"],
         }
     )
-    of_json = Plan.of([ActiveTask(1, 1, spec)], Limits(), topic)
+    of_json = EnginePlan.of([ActiveTask(1, 1, spec)], Limits(), topic)
     numbers = ",".join(["1e15"] * 60)  # serde shows each in 18 characters
     batch = records(f'{{"at":1431857103,"a":[{numbers}]}}'.encode())
     (online,) = count(batch, of_json).reason.to_pylist()

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
@@ -37,7 +37,7 @@ ROWS = ("task", "start", "key", *NUMBERS)
 class EnginePass:
     """What the speed layer does with a partition's lines, less the recognition of doubles."""
 
-    plan: Plan
+    plan: EnginePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)
@@ -50,7 +50,7 @@ class EnginePass:
 
 def engine(lines: DataFrame, specs: Sequence[TaskSpec]) -> pa.Table:
     """Partial aggregates a partition in the executors, merged in the driver, as in the speed layer."""
-    work = EnginePass(Plan.of(active(specs), Limits()))
+    work = EnginePass(EnginePlan.of(active(specs), Limits()))
 
     def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from work(batches)

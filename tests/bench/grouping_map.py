@@ -48,7 +48,7 @@ NEAR, ENOUGH, WORST = 1.10, 16, 1.5
 WHAT = f"""\
 The map of {len(COSTS) * len(RATIOS) * len(SIZES)} points has {SLOTS} slots and {SOURCES} sources as well, and
 as many tuples a batch as its table says: fewer where all keys' states would be more than
-{MOST_STATE // 10**6} MB. {EDU.top:.2%} of them have one key. Where `auto` settles on another strategy than
+{MOST_STATE // 10**6} MB. {EDU.top:.2%} of them have one key. Where `auto` chooses another strategy than
 the one whose median is the best, the two are measured again, {DUEL_ROUNDS} times in turn, and by these
 rounds it is judged."""
 
@@ -88,7 +88,7 @@ def stream(tuples: int, ratio: float) -> Independent:
 
 @dataclass(frozen=True)
 class Rated:
-    """A point, the median seconds of each contender, what `auto` settled on, and its time over the best."""
+    """A point, the median seconds of each contender, what `auto` chose, and its time over the best."""
 
     point: Point
     tuples: int
@@ -101,7 +101,7 @@ class Rated:
         return min(self.seconds, key=lambda name: self.seconds[name])
 
 
-def settle(measured: Measured, costs: Costs) -> Decision:
+def chosen(measured: Measured, costs: Costs) -> Decision:
     """What `auto` has decided on after some batches."""
     auto = Auto(costs)
     for turn in range(TURNS):
@@ -143,7 +143,7 @@ def costs_here(session: SparkSession, rounds: int) -> Costs:
 def rate(session: SparkSession, point: Point, tuples: int, rounds: int, costs: Costs) -> Rated:
     measured = measure(session, point, tuples, rounds, CONTENDERS)
     times = seconds(measured)
-    return Rated(point, tuples, {name: median(times, name) for name in times}, settle(measured, costs))
+    return Rated(point, tuples, {name: median(times, name) for name in times}, chosen(measured, costs))
 
 
 def duel(session: SparkSession, rated: Rated, rounds: int) -> Rated:

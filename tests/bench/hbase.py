@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.metrics import COLUMNS
@@ -93,7 +93,7 @@ def run(quick: bool = False) -> Outcome:
 def project(store: HBase, lines: int, rounds: int) -> tuple[int, list[float]]:
     """How many results were written each round, and the seconds that it took."""
     tasks = workload.active(workload.tasks(16))
-    merged = merge(count(batch_of(workload.lines(lines, 600)), Plan.of(tasks, Limits())).partials)
+    merged = merge(count(batch_of(workload.lines(lines, 600)), EnginePlan.of(tasks, Limits())).partials)
     by_version = {(task.task_id, task.version): task for task in tasks}
     seconds, written = [], 0
     for number in range(rounds):
@@ -215,7 +215,7 @@ def sketched_batches(series: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]
             "metrics": ["count", "unique", "p99"],
         }
     )
-    plan = Plan.of([ActiveTask(TASKS + 1, 1, spec)], Limits())
+    plan = EnginePlan.of([ActiveTask(TASKS + 1, 1, spec)], Limits())
     rng = np.random.default_rng(2)
     batches = []
     for _ in range(2):

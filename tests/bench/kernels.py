@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.count import count
 from sluice.engine.parse import event_time
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec, TopicSpec
@@ -79,7 +79,7 @@ def outcome(measured: Mapping[int, Times], lines: int, quick: bool) -> Outcome:
 
 
 def sluice(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
-    plan = Plan.of(workload.active(specs), Limits())
+    plan = EnginePlan.of(workload.active(specs), Limits())
     return contenders.engine_rows(count(batch, plan).partials)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.batch import day_job
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from tests.bench import contenders, spark, workload
 from tests.bench.outcome import FOLDER, Bar, Cell, Outcome, Table
@@ -71,7 +71,7 @@ class Job:
         specs = workload.tasks(TASKS)
         if self._way == "sluice":
             tasks = workload.active(specs)
-            plan = Plan.of(tasks, Limits())
+            plan = EnginePlan.of(tasks, Limits())
             day_job.write_results(self._session, plan, tasks, str(self._log), str(self.location))
             return
         lines = self._session.read.schema("line string").parquet(str(self._log))

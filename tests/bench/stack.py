@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from sluice.cli import instance
 from sluice.runtime.settings import Settings, current_instance, get_settings
-from sluice.stack import entry, supervisor
+from sluice.stack import entry, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment
 
@@ -26,11 +26,11 @@ def running() -> Iterator[Settings]:
     before = dict(os.environ)
     named = os.environ.get("SLUICE_INSTANCE")
     name = named or current_instance()
-    if not named and not supervisor.running(Settings(instance=name)):
+    if not named and not supervisord.running(Settings(instance=name)):
         name = INSTANCE
     os.environ["SLUICE_INSTANCE"] = name
     settings = Settings()
-    ours = not supervisor.running(settings)
+    ours = not supervisord.running(settings)
     say(f"instance {name}" + (", brought up for this" if ours else ", which runs"))
     if ours or any(entry.check(settings, daemon) for daemon in DAEMONS):
         instance.up(settings, say)

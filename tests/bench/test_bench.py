@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluice.engine.count import count
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import ROOT, Limits, Settings
 from sluice.state.blocks import merge_into_blocks
 from tests.bench import contenders, end_to_end, hbase, kernels, page, pressure, tasks, workload
@@ -80,7 +80,7 @@ def test_the_engine_counts_the_made_lines_as_plain_python_does() -> None:
     lines = workload.lines(500, seconds=120)
     specs = workload.tasks(8)
     batch = records(lines.to_pylist())
-    plan = Plan.of(workload.active(specs), Limits())
+    plan = EnginePlan.of(workload.active(specs), Limits())
     rows = contenders.engine_rows(count(batch, plan).partials).to_pylist()
     found: dict[int, dict[tuple[int, str], tuple[float, ...]]] = {n: {} for n in range(8)}
     for row in rows:
@@ -240,7 +240,7 @@ def test_the_writer_keeps_a_rate_in_whole_lines(tmp_path: Path, monkeypatch: pyt
     lines = b"".join(path.read_bytes() for path in tmp_path.rglob("*.log")).splitlines()
     assert len(lines) == writer.written
     assert 300 < writer.written < 2_000
-    counted = count(records(lines), Plan.of(workload.active(workload.tasks(1)), Limits()))
+    counted = count(records(lines), EnginePlan.of(workload.active(workload.tasks(1)), Limits()))
     assert counted.reason.null_count == len(lines)  # every line has its time
 
 

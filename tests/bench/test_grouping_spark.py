@@ -241,11 +241,11 @@ def test_a_points_batch_fits_into_the_driver() -> None:
     assert all(p.tuples(400_000) * p.ratio * p.size <= grouping_map.MOST_STATE for p in POINTS)
 
 
-def test_auto_settles_on_what_its_own_figures_say() -> None:
+def test_auto_chooses_what_its_own_figures_say() -> None:
     for cost, wanted in ((0.0, "combine"), (50e-6, "planned")):
         runs = {name: [ran(cost=cost)] for name in grouping_map.CONTENDERS}
-        assert grouping_map.settle(runs, Costs()).strategy == wanted
-        assert grouping_map.settle(runs, Costs(stage=60.0)).strategy == "combine"
+        assert grouping_map.chosen(runs, Costs()).strategy == wanted
+        assert grouping_map.chosen(runs, Costs(stage=60.0)).strategy == "combine"
 
 
 def rated(loss: float) -> Rated:

@@ -7,7 +7,7 @@ import pytest
 
 from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, groupings, stretches, usable
 from sluice.runtime.settings import ROOT
-from sluice.speed.progress import Progress, progress_path
+from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.storage import postgres
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
@@ -66,7 +66,7 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
     settings: Any = SimpleNamespace(home=tmp_path)
     assert groupings(settings) == []
-    progress = Progress(progress_path(settings))
+    progress = SpeedProgress(progress_path(settings))
     progress.topic("logs", "starting")
     assert groupings(settings) == []
     progress.batch("logs", {}, grouping={"4v1": ROUTED})

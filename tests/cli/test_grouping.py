@@ -17,7 +17,7 @@ from sluice.cli.main import app
 from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, Figures
 from sluice.runtime.settings import get_settings
-from sluice.speed.progress import Progress, progress_path
+from sluice.speed.progress import SpeedProgress, progress_path
 
 FIGURES = Figures(
     tuples=200_000, groups=5_000, rows=18_000, cost=2e-6, state=24, top=0.3, widest=0.5, workers=2
@@ -71,7 +71,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def counted(home: Path) -> None:
-    progress = Progress(progress_path(get_settings()))
+    progress = SpeedProgress(progress_path(get_settings()))
     progress.batch("logs", {}, grouping={"3v2": document("combined"), "4v1": ROUTED})
     progress.batch("shop", {}, grouping={})
     progress.topic("new", "starting")  # has counted nothing yet

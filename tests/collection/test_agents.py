@@ -104,7 +104,7 @@ class Collected:
 
     def doubles(self) -> int:
         """Waits until all is in Kafka, and proves that it is just what was written; how much came twice."""
-        deploy.wait_settled(self.settings, 180)
+        deploy.wait_drained(self.settings, 180)
         arrived = self.arrived()
         assert {identity: line for identity, line, _ in arrived} == self.written()
         return len(arrived) - len(self.written())

@@ -11,7 +11,7 @@ import pytest
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import entry, supervisor
+from sluice.stack import entry, supervisord
 from sluice.stack.airflow_api import Airflow
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
@@ -67,13 +67,13 @@ def test_killed_job_is_replaced_within_ten_seconds(stack: Settings, airflow: Air
 
 def test_jobs_survive_the_deaths_of_airflow_and_are_watched_again(stack: Settings, airflow: Airflow) -> None:
     before = {job: pid(stack, job) for job in JOBS}
-    components = {name: each.pid for name, each in supervisor.programs(stack).items() if "airflow" in name}
+    components = {name: each.pid for name, each in supervisord.programs(stack).items() if "airflow" in name}
     assert len(components) == 4
     for number in components.values():
         os.kill(number, signal.SIGKILL)
 
     def back(name: str) -> bool:
-        return supervisor.programs(stack)[name].pid not in (0, components[name]) and not entry.check(
+        return supervisord.programs(stack)[name].pid not in (0, components[name]) and not entry.check(
             stack, name
         )
 

@@ -22,5 +22,5 @@ def platform(stack: Settings) -> Platform:
         "Airflow did not start all of " + ", ".join(JOBS),
     )
     ready = Platform(stack, stack.home / "faults")
-    ready.settle()
+    ready.drain()
     return ready

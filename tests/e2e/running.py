@@ -22,13 +22,13 @@ from sluice.quality.audit import Hops, audit
 from sluice.results.counted import Counted, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import supervisor
+from sluice.stack import supervisord
 
 TOPIC = "logs"
 #: The days that the faults happen on, and that the nights afterwards compute.
 DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
-SETTLE_SECONDS = 240.0
+DRAIN_SECONDS = 240.0
 POLL_SECONDS = 1.0
 COMMAND_SECONDS = 600.0
 
@@ -112,7 +112,7 @@ class Platform:
             command, input=text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
         )
 
-    def settle(self, timeout: float = SETTLE_SECONDS, topic: str = TOPIC) -> Hops:
+    def drain(self, timeout: float = DRAIN_SECONDS, topic: str = TOPIC) -> Hops:
         """Wait until nothing of the topic is on its way any more; the hops then."""
         deadline = time.monotonic() + timeout
         why = "nothing was looked at"
@@ -127,7 +127,7 @@ class Platform:
                     return hops
                 why = f"in flight {moving}, disagreements {hops.disagreements}, lost {hops.lost}"
             time.sleep(POLL_SECONDS)
-        raise AssertionError(f"not settled after {timeout:.0f} s: {why}")
+        raise AssertionError(f"not drained after {timeout:.0f} s: {why}")
 
     def assert_online_is_exact(self, day: dt.date) -> None:
         """Every online result of the day is what plain Python counts, no more and no less."""
@@ -162,7 +162,7 @@ class Platform:
 
     def kill_daemon(self, name: str) -> None:
         """kill -9 a daemon under supervisord."""
-        os.kill(supervisor.programs(self.settings)[name].pid, signal.SIGKILL)
+        os.kill(supervisord.programs(self.settings)[name].pid, signal.SIGKILL)
 
     def arm(self, point: str) -> Path:
         """Let the next process that reaches this point die there; the file is gone once it did."""

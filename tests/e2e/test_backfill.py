@@ -36,7 +36,7 @@ def statuses(platform: Platform) -> None:
 
 def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform) -> None:
     platform.write(DAY, access_lines(DAY, 800))
-    platform.settle()
+    platform.drain()
     statuses(platform)
     store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
     task = store.get(TASK)
@@ -51,7 +51,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
 
     # Lines of the same minutes, by another front-end: they join what was filled.
     platform.write(DAY, access_lines(DAY, 200, seed=1), host="web2")
-    platform.settle()
+    platform.drain()
     whole = expected(platform.written[DAY])["hits_by_status"]
     assert platform.counted(TASK, DAY, "online").values == whole
 
@@ -86,4 +86,4 @@ def test_retention_leaves_what_is_young_alone(platform: Platform) -> None:
         assert f"dropped of {TOPIC}: 0 days, 0 results" in airflow.task_log("retention", run, "drop")
     assert platform.counted(TASK, DAY, "online").values == before
     TaskStore(engine(platform.settings)).delete(TASK, "test")
-    platform.settle()
+    platform.drain()

@@ -27,7 +27,7 @@ def day(number: int) -> dt.date:
 
 def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
     before, today = DAYS[0], DAYS[2]
-    dead = platform.settle().dead_lettered
+    dead = platform.drain().dead_lettered
     platform.write(today, access_lines(today, 400))
     platform.append(today, b"this is no log line\n\n\xff\xfe not even text\n")
     late = access_lines(before, 1)
@@ -38,7 +38,7 @@ def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
     for path in ("/a_b", "/a%5Fb", "/<script>", "/';+DROP+TABLE+tasks+--", "/\u00fc_\u2603"):
         odd = access_line(when, client="10.9.9.9", path=path, status="200", size="7")
         platform.write(today, [odd], host="web2")
-    hops = platform.settle()
+    hops = platform.drain()
     assert hops.dead_lettered == dead + 3
     platform.assert_online_is_exact(today)
     platform.assert_online_is_exact(before)
@@ -47,7 +47,7 @@ def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
 def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
     today = day(1)
     platform.write(today, access_lines(today, 500), host="web2")
-    before = platform.settle()
+    before = platform.drain()
     edge = platform.kill_job("flume-web2")
     position = platform.settings.home / "flume" / "web2" / "position.json"
     entries = json.loads(position.read_text())
@@ -55,7 +55,7 @@ def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
         entry["pos"] = 0
     position.write_text(json.dumps(entries))
     platform.wait_restarted(edge)
-    wait_until(lambda: platform.settle().doubled >= before.doubled + 500, 60, "nothing came twice")
+    wait_until(lambda: platform.drain().doubled >= before.doubled + 500, 60, "nothing came twice")
     platform.assert_online_is_exact(today)
 
 
@@ -67,7 +67,7 @@ def test_kill_of_a_collector(platform: Platform) -> None:
     killed = platform.kill_job("flume-collector1")
     platform.write(today, lines[1500:])
     platform.wait_restarted(killed)
-    platform.settle()
+    platform.drain()
     platform.assert_online_is_exact(today)
 
 
@@ -76,13 +76,13 @@ def test_the_speed_layer_dies_inside_a_batch(platform: Platform, point: str) -> 
     today = day(4 if point == "after_blocks" else 5)
     lines = access_lines(today, 800)
     platform.write(today, lines[:400])
-    platform.settle()
+    platform.drain()
     running = platform.job("speed_layer")
     armed = platform.arm(point)
     platform.write(today, lines[400:])
     platform.wait_fired(armed)
     platform.wait_restarted(running)
-    platform.settle()
+    platform.drain()
     platform.assert_online_is_exact(today)
 
 
@@ -97,7 +97,7 @@ def test_a_second_speed_layer_is_fenced(platform: Platform) -> None:
     assert second.returncode == FENCED, second.stderr[-2000:]
     assert "another" in second.stderr
     assert detached.alive(platform.job("speed_layer"))
-    platform.settle()
+    platform.drain()
     platform.assert_online_is_exact(today)
 
 
@@ -109,7 +109,7 @@ def test_the_archiver_dies_around_its_claim(platform: Platform, point: str) -> N
     platform.write(today, access_lines(today, 500))
     platform.wait_fired(armed)
     platform.wait_restarted(running)
-    hops = platform.settle()
+    hops = platform.drain()
     assert hops.archived == hops.kafka
 
 
@@ -130,7 +130,7 @@ def test_the_archive_group_is_rebalanced_while_it_writes(platform: Platform) -> 
     finally:
         second.send_signal(signal.SIGKILL)  # its partitions go back without its having left the group
         second.wait()
-    hops = platform.settle()
+    hops = platform.drain()
     assert hops.archived == hops.kafka
 
 
@@ -143,6 +143,6 @@ def test_kill_of_a_daemon_underneath(platform: Platform, daemon: str) -> None:
     platform.write(today, lines[500:1000])
     time.sleep(3)
     platform.write(today, lines[1000:])
-    hops = platform.settle()
+    hops = platform.drain()
     assert hops.archived == hops.kafka
     platform.assert_online_is_exact(today)

@@ -177,7 +177,7 @@ def batches_late(platform: Platform, name: str, changed: list[dt.datetime]) -> l
 
 
 def test_tasks_change_under_load(platform: Platform) -> None:
-    before = platform.settle().doubled
+    before = platform.drain().doubled
     changed = []
 
     def change(*arguments: str, text: str | None = None) -> None:
@@ -199,7 +199,7 @@ def test_tasks_change_under_load(platform: Platform) -> None:
         wait_until(lambda: not _closed(platform, "hot"), 60, "hot was not resumed")
         change("tasks", "delete", "hot", "--yes")
         wait_until(lambda: _closed(platform, "hot"), 60, "hot was not deleted")
-    assert platform.settle().doubled == before  # or what Kafka has would not be what counts
+    assert platform.drain().doubled == before  # or what Kafka has would not be what counts
     platform.assert_online_is_exact(DAY)
 
     # The batch under way may end without the change; the next one has it.
@@ -249,8 +249,8 @@ def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
     newest = json.loads(tried)[0]["lines"]
     assert len({each["line"] for each in newest}) == 50
     assert all(each["counted"] == ('"customer"' in each["line"]) for each in newest)
-    platform.settle()
-    platform.settle(topic=SHOP)
+    platform.drain()
+    platform.drain(topic=SHOP)
     platform.assert_online_is_exact(DAY)
     producer.close()
 

@@ -34,7 +34,7 @@ def planted(platform: Platform) -> Planted:
     for day, host in zip(DAYS, ("web1", "web2", "web1"), strict=True):
         platform.write(day, access_lines(day, 200, seed=2), host)  # for a run without the faults
     platform.write(DIFFERENT, access_lines(DIFFERENT, 300))
-    platform.settle()
+    platform.drain()
     store = HBase.of(platform.settings)
     task = platform.counted("hits_by_status", DIFFERENT, "online").task
     row, cells = next(
@@ -100,7 +100,7 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
     )  # fmt: skip
     platform.written[FIRST].append(late)
     platform.append(DAYS[-1] + dt.timedelta(days=7), (late + "\n").encode())
-    platform.settle()
+    platform.drain()
     book = Days(engine(platform.settings), TOPIC)
     assert FIRST in book.marked()
     with Airflow(platform.settings) as airflow:

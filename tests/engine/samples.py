@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
 from sluice.transmission.records import RECORDS
@@ -71,8 +71,8 @@ def active(*specs: TaskSpec) -> list[ActiveTask]:
     return [ActiveTask(number, 1, each) for number, each in enumerate(specs, 1)]
 
 
-def plan(*specs: TaskSpec, limits: Limits = LIMITS) -> Plan:
-    return Plan.of(active(*specs), limits)
+def plan(*specs: TaskSpec, limits: Limits = LIMITS) -> EnginePlan:
+    return EnginePlan.of(active(*specs), limits)
 
 
 def by_hand(lines: Sequence[bytes], task: TaskSpec) -> dict[tuple[int, tuple[str, ...]], dict[str, float]]:

@@ -18,7 +18,7 @@ from sluice.engine import extract
 from sluice.engine.count import count
 from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan, Range
+from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
 from sluice.engine.rowkey import series_values
 from sluice.engine.schema import PARTIALS
@@ -162,7 +162,7 @@ def test_a_version_counts_its_offsets_alone() -> None:
         (1, 1): [Range.of({"0": 2}, {"0": 5}), Range.of({"0": 8})],  # paused between 5 and 8
         (2, 1): [Range.of({}, {})],
     }
-    made = Plan.of(tasks, Limits(), ranges=ranges)
+    made = EnginePlan.of(tasks, Limits(), ranges=ranges)
     table = count(records([line()] * 10), made).partials
     assert {(r["task_id"], r["lines"]) for r in table.to_pylist()} == {(1, 5)}
     # A partition that came later is counted from its beginning, while the version is active.
@@ -174,7 +174,7 @@ def test_only_active_versions_judge_a_line() -> None:
     tasks = active(spec(), spec(name="paths", dimensions=[PATH]))
     ranges = {(1, 1): [Range.of({0: 0})], (2, 1): [Range.of({0: 1})]}
     long = line(path="/" + "x" * 2000)
-    counted = count(records([long, long]), Plan.of(tasks, Limits(), ranges=ranges))
+    counted = count(records([long, long]), EnginePlan.of(tasks, Limits(), ranges=ranges))
     assert counted.reason.to_pylist() == [None, "dimension over 1024 bytes"]
 
 

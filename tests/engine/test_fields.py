@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sluice.engine.count import count
 from sluice.engine.extract import Lines
 from sluice.engine.fields import NoSuchField
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.tasks import TopicSpec
 from sluice.tasks.extract import Extract
@@ -71,7 +71,7 @@ def test_columns_of_a_delimited_topic_are_their_index() -> None:
     assert cut(DELIMITED, lines, field="client") == ["c1", "c2", None, ""]
     assert cut(DELIMITED, lines, field="amount") == ["5", None, None, ""]
     by_name, by_index = (
-        Plan.of(active(spec(dimensions=[{"name": "c", "extract": extract}])), Limits(), DELIMITED)
+        EnginePlan.of(active(spec(dimensions=[{"name": "c", "extract": extract}])), Limits(), DELIMITED)
         for extract in ({"field": "client"}, {"delimiter": ";", "index": 1})
     )
     assert by_name == by_index
@@ -152,7 +152,7 @@ def test_a_task_whose_field_cannot_be_named_is_set_aside() -> None:
         spec(name=name, dimensions=[{"name": "d", "extract": {"field": name}}])
         for name in ("colour", "status")
     )
-    counted = count(records([line()]), Plan.of(active(wrong, right), Limits()))
+    counted = count(records([line()]), EnginePlan.of(active(wrong, right), Limits()))
     assert counted.partials.column("key").to_pylist() == ["200"]
     assert list(counted.failed) == [(1, 1)]
     assert "no field 'colour'" in counted.failed[1, 1]
@@ -170,7 +170,9 @@ def test_tasks_on_each_format_count_the_same() -> None:
         measure={"field": "amount"},
         metrics=["count", "sum", "max"],
     )
-    one, other = (count(records(lines), Plan.of(active(task), Limits(), topic)) for topic, lines in shop)
+    one, other = (
+        count(records(lines), EnginePlan.of(active(task), Limits(), topic)) for topic, lines in shop
+    )
     assert one.partials.equals(other.partials)
     assert one.partials.column("isum").to_pylist() == [63, 70, 57]
     assert one.reason.null_count == len(rows)

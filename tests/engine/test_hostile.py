@@ -11,7 +11,7 @@ import pytest
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey, series_values
 from sluice.runtime.settings import Limits
@@ -26,7 +26,7 @@ PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
 
 def series(lines: list[bytes], task: TaskSpec, topic: TopicSpec | None = None) -> dict[tuple[str, ...], int]:
     """Counted lines by dimension values."""
-    counted = count(records(lines), Plan.of(active(task), LIMITS, topic))
+    counted = count(records(lines), EnginePlan.of(active(task), LIMITS, topic))
     assert not counted.failed
     found: dict[tuple[str, ...], int] = {}
     for row in merge(counted.partials).to_pylist():

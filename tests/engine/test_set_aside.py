@@ -12,7 +12,7 @@ import pytest
 from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.merge import merge, merge_guarded
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
@@ -67,7 +67,7 @@ def kafka(*lines: bytes, partition: int = 0) -> pa.RecordBatch:
     )
 
 
-def passed(made: Plan, *batches: pa.RecordBatch) -> pa.Table:
+def passed(made: EnginePlan, *batches: pa.RecordBatch) -> pa.Table:
     work = PartitionPass(made, "logs", ByteLedger().to_table())
     return pa.concat_tables([pa.Table.from_batches(list(work([batch]))) for batch in batches])
 
@@ -122,7 +122,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
     calls: list[Failures] = []
 
     def attempt(tasks: Mapping[Version, Any]) -> Gathered:
-        found = Gathered.of(passed(Plan.of(tasks.values(), Limits()), kafka(*lines)))
+        found = Gathered.of(passed(EnginePlan.of(tasks.values(), Limits()), kafka(*lines)))
         calls.append(dict(found.failed))
         if found.failed:
             raise TasksFailed(found.failed)
@@ -130,7 +130,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
 
     tasks = {(task.task_id, task.version): task for task in active(MAXIMUM, GOOD)}
     found, left, aside = leaving_out(attempt, tasks)
-    paused = Gathered.of(passed(Plan.of([tasks[2, 1]], Limits()), kafka(*lines)))
+    paused = Gathered.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), kafka(*lines)))
     assert found.partials.equals(paused.partials)
     assert found.counts == paused.counts == {"records": 3, "doubled": 0, "counted": 3, "dead": 0}
     assert (set(left), set(aside), len(calls)) == ({(2, 1)}, {(1, 1)}, 2)

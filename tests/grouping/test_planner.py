@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts
 from sluice.grouping.packing import OVERFILL, pack_keys, pack_whole
-from sluice.grouping.plan import NONE, SPLIT, Plan, ends, guide, listing
+from sluice.grouping.plan import NONE, SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.planner import plan
 from sluice.grouping.summary import Summary, buckets_of, hash_of
 from sluice.runtime.arrays import Floats, Hashes
@@ -30,12 +30,12 @@ def summary(
     return past
 
 
-def planned(keys: Hashes, workers: int = 8, grain: float = 1 / 16, buckets: int = 1024) -> Plan:
+def planned(keys: Hashes, workers: int = 8, grain: float = 1 / 16, buckets: int = 1024) -> RoutingPlan:
     past = Summary.empty(seed=0, room=4096, buckets=buckets)
     return plan(past.then(Counts.of(keys), 0.5), Cluster.alike(workers), grain)
 
 
-def expected_loads(made: Plan) -> Floats:
+def expected_loads(made: RoutingPlan) -> Floats:
     """Of the listed keys, by worker."""
     sizes = np.diff(made.upto.astype(np.float64), prepend=0.0)
     sizes[made.first[:-1]] = made.upto[made.first[:-1]]

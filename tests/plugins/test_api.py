@@ -295,7 +295,7 @@ def test_a_trial_on_given_lines(client: TestClient, login: Login) -> None:
 
 
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
-    from sluice.speed.progress import Progress
+    from sluice.speed.progress import SpeedProgress
     from sluice_airflow.api import stores
 
     path = tmp_path / "progress.json"
@@ -316,7 +316,7 @@ def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_p
     hot = {"key": ["<script>", "\u0000"], "share": 0.5, "error": 0.0, "workers": [1]}
     shown = document("hits", label=f"{made['id']}v1", hot=[hot])
     older = document("hits", label=f"{made['id']}v0")
-    Progress(path).batch("logs", {}, grouping={"old": older, "new": shown})
+    SpeedProgress(path).batch("logs", {}, grouping={"old": older, "new": shown})
     answer = client.get(f"{API}/tasks/hits/grouping")
     assert answer.headers["content-type"] == "application/json"
     assert (answer.json()["strategy"], answer.json()["decision"]["figures"]["tuples"]) == ("combine", 200_000)

@@ -31,7 +31,7 @@ def batch(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     from sluice_airflow.defaults import RESULTS
 
     made = nightly.NightlyBatch(
-        task_id="batch", job="nightly", asset=RESULTS, settle=timedelta(0), retries=RETRIES
+        task_id="batch", job="nightly", asset=RESULTS, wait=timedelta(0), retries=RETRIES
     )
     made.submitted, made.computed, made.failure = [], ["logs", "-x"], None
 

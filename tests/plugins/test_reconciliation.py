@@ -23,7 +23,7 @@ def module(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch):
     )
     monkeypatch.setattr(reconciliation, "waiting", lambda settings: reconciliation.left_behind)
     reconciliation.alerts_seen = alerts
-    monkeypatch.setattr(reconciliation, "settled", lambda settings, day: day in reconciliation.published)
+    monkeypatch.setattr(reconciliation, "is_final", lambda settings, day: day in reconciliation.published)
     reconciliation.left_behind, reconciliation.published = [], []
     return reconciliation
 

@@ -155,7 +155,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     published = topic.book.get(DAY)
     assert published is not None
     assert published.published_cut == published.cut
-    assert published.settled
+    assert published.is_final
     assert topic.book.marked() == []
 
     late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
@@ -164,7 +164,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert topic.reconcile().outcome == "superseded"
     topic.archive(late, 1)
     days = topic.nightly(date(2015, 5, 18), marked=True)
-    assert [(day.day, day.lines, day.settled) for day in days] == [
+    assert [(day.day, day.lines, day.is_final) for day in days] == [
         (DAY, 204, False),
         (date(2015, 5, 18), 1, False),
     ]

@@ -14,7 +14,7 @@ import pytest
 from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan, Range
+from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.quality import day_comparison
@@ -59,7 +59,7 @@ def lines() -> pa.RecordBatch:
 def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
     """Counted in batches of all sizes, out of order, each merged into what was there."""
     chance = np.random.default_rng(1)
-    plan = Plan.of(TASKS, Limits())
+    plan = EnginePlan.of(TASKS, Limits())
     edges = [0, *sorted(chance.choice(LINES, 12, replace=False).tolist()), LINES]
     parts = [lines.slice(a, b - a) for a, b in itertools.pairwise(edges)]
     state = PARTIALS.empty_table()
@@ -73,7 +73,7 @@ def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
 @pytest.fixture(scope="module")
 def offline(lines: pa.RecordBatch) -> StoredHive:
     """Counted day by day, each in two partitions whose partial aggregates meet."""
-    plan = Plan.of(TASKS, Limits(), ranges={(task.task_id, 1): [Range.of({})] for task in TASKS})
+    plan = EnginePlan.of(TASKS, Limits(), ranges={(task.task_id, 1): [Range.of({})] for task in TASKS})
     ms = count(lines, plan).event_ms
     days: dict[str, list[dict[str, Any]]] = {}
     for number in range(DAYS):
@@ -129,7 +129,7 @@ def test_a_line_counted_twice_is_found_in_every_task(
     lines: pa.RecordBatch, online: dict[bytes, Cells], offline: StoredHive
 ) -> None:
     """Not by each metric: a double changes no set, and within its error no quantile."""
-    doubled = count(pa.concat_batches([lines, lines]), Plan.of(TASKS, Limits()))
+    doubled = count(pa.concat_batches([lines, lines]), EnginePlan.of(TASKS, Limits()))
     cells = dict(online_cells(results(merge(doubled.partials), {(t.task_id, 1): t for t in TASKS})))
     for task in TASKS:
         found = compared(task, cells, offline)

@@ -16,7 +16,7 @@ from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_records
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.settings import Settings
@@ -96,7 +96,7 @@ class TwoLayers:
         )
         unique = found.filter(pa.array(fresh))
         active = self.tasks.active(self.topic)
-        counted = count(unique, Plan.of(active, self.settings.limits, TopicSpec(name=self.topic)))
+        counted = count(unique, EnginePlan.of(active, self.settings.limits, TopicSpec(name=self.topic)))
         self._partials = merge(pa.concat_tables([self._partials, counted.partials]))
         tasks = {(task.task_id, task.version): task for task in active}
         open_ = self.log.open_versions()

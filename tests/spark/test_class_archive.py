@@ -9,7 +9,7 @@ import pytest
 from sluice.runtime.jvm import SPARK_CLASSES
 from sluice.runtime.settings import Settings
 from sluice.spark import class_archive
-from sluice.stack import processes
+from sluice.stack import process_groups
 
 
 @pytest.mark.slow
@@ -32,5 +32,5 @@ def test_it_is_stale_once_a_jar_or_the_jvm_changes(tmp_path: Path, monkeypatch: 
 @pytest.mark.stack
 def test_the_sql_endpoint_maps_it(stack: Settings) -> None:
     """A JVM whose class path or version does not fit goes on without it and says nothing."""
-    maps = [Path(f"/proc/{each.pid}/maps").read_text() for each in processes.of_daemon(stack, "sql")]
+    maps = [Path(f"/proc/{each.pid}/maps").read_text() for each in process_groups.of_daemon(stack, "sql")]
     assert any(str(SPARK_CLASSES) in each for each in maps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
@@ -26,7 +26,7 @@ class Batch:
 
     def run(self, known: pa.Table, dealt: bool) -> Gathered:
         self.passes += 1
-        work = PartitionPass(Plan.of([], Limits()), "logs", known)
+        work = PartitionPass(EnginePlan.of([], Limits()), "logs", known)
         slices: dict[int, list[Record]] = {}
         for record in self.records:
             slices.setdefault(0 if dealt else record[0], []).append(record)

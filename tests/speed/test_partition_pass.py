@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.speed import partition_pass
 from sluice.speed.ledger import ByteLedger
@@ -22,7 +22,7 @@ def test_of_many_dead_letters_less_is_kept_and_each_is_counted(monkeypatch: pyte
         ],
         names=["partition", "offset", "arrival", "headers", "line"],
     )
-    work = PartitionPass(Plan.of([], Limits()), "logs", ByteLedger().to_table())
+    work = PartitionPass(EnginePlan.of([], Limits()), "logs", ByteLedger().to_table())
     letters = Gathered.of(pa.Table.from_batches(list(work([records])))).dead_letters
     assert letters.num_rows == 100
     assert {len(line) for line in letters.column("line").to_pylist()} == {10}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
 from sluice.runtime.settings import Limits
 from sluice.speed.micro_batch import MicroBatch
@@ -142,7 +142,7 @@ def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one._settings = SimpleNamespace(limits=Limits())
     one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
 
-    def count(plan: Plan, *_: Any) -> Counted:
+    def count(plan: EnginePlan, *_: Any) -> Counted:
         if plan.tasks:
             raise TasksFailed({(task.task_id, task.version): "boom" for task in plan.tasks})
         return nothing()

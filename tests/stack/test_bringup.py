@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, catalogue, entry, jars, supervisor
+from sluice.stack import bringup, catalogue, entry, jars, supervisord
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def test_a_taken_port_is_named_with_who_has_it_and_the_remedy(settings: Settings
 
 
 def test_a_stopped_instance_says_how_to_start_it(settings: Settings) -> None:
-    assert not supervisor.running(settings)
-    with pytest.raises(supervisor.SupervisorDown, match="`sluice up`"):
-        supervisor.programs(settings)
+    assert not supervisord.running(settings)
+    with pytest.raises(supervisord.SupervisorDown, match="`sluice up`"):
+        supervisord.programs(settings)
 
 
 def test_the_tail_of_a_log_is_its_last_lines(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import secrets, supervisor, templating
+from sluice.stack import secrets, supervisord, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka
 from sluice.stack.environment import environment
@@ -77,7 +77,7 @@ def test_a_rendered_file_is_for_its_owner_only(settings: Settings) -> None:
 
 
 def test_the_supervisor_runs_every_daemon_by_the_entry_point(settings: Settings) -> None:
-    text = supervisor.configure(settings, list(DAEMONS.values())).read_text()
+    text = supervisord.configure(settings, list(DAEMONS.values())).read_text()
     for name in DAEMONS:
         assert f"-m sluice.stack run {name}\n" in text
     assert "inet_http_server" not in text
@@ -86,8 +86,8 @@ def test_the_supervisor_runs_every_daemon_by_the_entry_point(settings: Settings)
 def test_a_long_path_does_not_break_the_supervisor_s_socket(tmp_path: Path) -> None:
     deep = Settings(instance="test", home=tmp_path / ("x" * 120))
     other = Settings(instance="test", home=tmp_path / ("y" * 120))
-    assert len(str(supervisor.socket_path(deep))) <= supervisor.LONGEST_SOCKET
-    assert supervisor.socket_path(deep) != supervisor.socket_path(other)
+    assert len(str(supervisord.socket_path(deep))) <= supervisord.LONGEST_SOCKET
+    assert supervisord.socket_path(deep) != supervisord.socket_path(other)
 
 
 def test_an_unknown_value_in_a_template_is_an_error(settings: Settings) -> None:
@@ -110,7 +110,7 @@ def test_only_overridden_settings_are_handed_on(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SLUICE_KAFKA__BOOTSTRAP", "kafka1:9092")
     monkeypatch.setenv("SLUICE_EXTERNAL", '["kafka"]')
     monkeypatch.setenv("SLUICE_INSTANCE", "test")
-    given = supervisor.given()
+    given = supervisord.given()
     assert given["SLUICE_KAFKA__BOOTSTRAP"] == "kafka1:9092"
     assert given["SLUICE_EXTERNAL"] == '["kafka"]'
     assert "SLUICE_INSTANCE" not in given

@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import supervisor
+from sluice.stack import supervisord
 
 pytestmark = pytest.mark.stack
 
@@ -56,7 +56,7 @@ def test_only_what_is_its_own_is_started(stack: Settings, environment: dict[str,
     assert done.returncode == 0, done.stdout + done.stderr
     assert "kafka                  reached (external)" in done.stdout
     own = Settings(instance=NAME, home=stack.root / "var" / NAME, port_base=stack.port_base + 500)
-    assert set(supervisor.programs(own)) == {"postgres", "watch"}
+    assert set(supervisord.programs(own)) == {"postgres", "watch"}
 
     import psycopg2
 

@@ -13,7 +13,7 @@ import psycopg2
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import entry, status, supervisor
+from sluice.stack import entry, status, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.memory import Family
 
@@ -63,7 +63,7 @@ def test_every_daemon_listens_on_the_ports_of_the_settings(stack: Settings) -> N
 
 
 def test_secrets_and_the_supervisor_s_socket_are_the_owner_s_alone(stack: Settings) -> None:
-    files = [*(stack.home / "secrets").iterdir(), supervisor.socket_path(stack)]
+    files = [*(stack.home / "secrets").iterdir(), supervisord.socket_path(stack)]
     assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in files} == {
         path.name: oct(0o600) for path in files
     }
@@ -76,7 +76,7 @@ def test_postgresql_wants_the_password(stack: Settings) -> None:
 
 
 def test_postgresql_does_not_run_as_root(stack: Settings) -> None:
-    assert psutil.Process(supervisor.programs(stack)["postgres"].pid).uids().effective != 0
+    assert psutil.Process(supervisord.programs(stack)["postgres"].pid).uids().effective != 0
 
 
 def test_the_topic_stamps_arrival_and_takes_long_lines(stack: Settings) -> None:
@@ -94,15 +94,15 @@ def test_the_topic_stamps_arrival_and_takes_long_lines(stack: Settings) -> None:
 @pytest.mark.e2e
 def test_a_killed_daemon_comes_back(stack: Settings) -> None:
     name = "hbase-thrift"
-    before = supervisor.programs(stack)[name].pid
+    before = supervisord.programs(stack)[name].pid
     psutil.Process(before).send_signal(signal.SIGKILL)
     wait_until(
-        lambda: supervisor.programs(stack)[name].pid not in (0, before), 30, f"{name} was not restarted"
+        lambda: supervisord.programs(stack)[name].pid not in (0, before), 30, f"{name} was not restarted"
     )
     wait_until(lambda: entry.check(stack, name) is None, BACK_SECONDS, f"{name} did not become healthy")
 
 
 def test_other_settings_need_the_instance_stopped(stack: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_KAFKA__BOOTSTRAP", "elsewhere:9092")
-    with pytest.raises(supervisor.SettingsChanged, match=r"SLUICE_KAFKA__BOOTSTRAP: .*sluice down"):
-        supervisor.start(stack, list(DAEMONS.values()))
+    with pytest.raises(supervisord.SettingsChanged, match=r"SLUICE_KAFKA__BOOTSTRAP: .*sluice down"):
+        supervisord.start(stack, list(DAEMONS.values()))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import processes, shutdown
+from sluice.stack import process_groups, shutdown
 from sluice.stack.environment import DAEMON
 
 DEAF = [
@@ -21,7 +21,7 @@ DEAF = [
 def test_an_abandoned_instance_leaves_no_process(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
     job = detached.start("speed_layer", DEAF, run=tmp_path / "run", log=tmp_path / "log")
-    mark = {DAEMON: processes.mark(settings, "kafka")}
+    mark = {DAEMON: process_groups.mark(settings, "kafka")}
     with subprocess.Popen(DEAF, env=mark, stdout=subprocess.PIPE) as daemon:
         assert daemon.stdout is not None
         daemon.stdout.readline()
@@ -29,4 +29,4 @@ def test_an_abandoned_instance_leaves_no_process(tmp_path: Path) -> None:
         daemon.wait(5)
     assert not detached.alive(job)
     assert detached.names(tmp_path / "run") == []
-    assert processes.of_daemon(settings) == []
+    assert process_groups.of_daemon(settings) == []

@@ -14,7 +14,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from sluice.cli import instance
 from sluice.runtime.settings import Settings
-from sluice.stack import entry, initialise, processes, supervisor
+from sluice.stack import entry, initialise, process_groups, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.storage.hbase import HBase
 
@@ -59,9 +59,9 @@ def webhdfs(stack: Settings, operation: str, data: bytes | None = None) -> bytes
 def test_everything_survives_kill_9_of_everything(stack: Settings) -> None:
     supervisord = int((stack.home / "run" / "supervisord.pid").read_text())
     os.kill(supervisord, signal.SIGKILL)
-    for process in processes.of_daemon(stack):
+    for process in process_groups.of_daemon(stack):
         process.kill()
-    assert not supervisor.running(stack)
+    assert not supervisord.running(stack)
 
     instance.up(stack, print)
 
@@ -88,10 +88,10 @@ def test_everything_survives_kill_9_of_everything(stack: Settings) -> None:
 
 
 def test_no_process_of_a_killed_supervisor_is_left_beside_the_new_ones(stack: Settings) -> None:
-    programs = {program.pid for program in supervisor.programs(stack).values()}
+    programs = {program.pid for program in supervisord.programs(stack).values()}
     strays = [
         (process.pid, process.name())
-        for process in processes.of_daemon(stack)
+        for process in process_groups.of_daemon(stack)
         if not programs & {process.pid, *(parent.pid for parent in process.parents())}
     ]
     assert strays == []

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack import entry, supervisor, watch
+from sluice.stack import entry, supervisord, watch
 from sluice.stack.watch import Watch
 from tests.e2e.running import wait_until
 
@@ -37,7 +37,7 @@ class Stack:
 @pytest.fixture
 def stack_of_four(monkeypatch: pytest.MonkeyPatch) -> Stack:
     double = Stack()
-    monkeypatch.setattr(supervisor, "programs", double.programs)
+    monkeypatch.setattr(supervisord, "programs", double.programs)
     monkeypatch.setattr(watch, "check", double.check)
     return double
 
@@ -98,7 +98,7 @@ def test_a_daemon_that_hangs_is_started_anew(stack: Settings) -> None:
         return name in watching.seen and watching.seen[name].was_healthy
 
     wait_until(known, 30, f"{name} was not healthy")
-    hanging = supervisor.programs(stack)[name].pid
+    hanging = supervisord.programs(stack)[name].pid
     psutil.Process(hanging).send_signal(signal.SIGSTOP)
     found: dict[str, str] = {}
 

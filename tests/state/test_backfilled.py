@@ -17,7 +17,7 @@ from sluice.batch.backfill.count_apart import count_apart
 from sluice.batch.day_lines import DAY_LINES
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan, Range
+from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import KEYS, PARTIALS
 from sluice.engine.set_aside import TasksFailed
 from sluice.state import blocks as blocks_module
@@ -287,8 +287,8 @@ def test_what_was_a_dead_letter_then_is_not_counted_backwards() -> None:
     """`path` counted the topic when the lines came; its long value made the line dead for all tasks."""
     path, status = active(BY_PATH, BY_STATUS)
     batch = day_lines([line(), line(path=LONG), line(status="404")])
-    living = Plan.of([path], LIMITS, None, {(1, 1): [Range.of({}, {0: 3})]})
-    own = Plan.of([status], LIMITS)
+    living = EnginePlan.of([path], LIMITS, None, {(1, 1): [Range.of({}, {0: 3})]})
+    own = EnginePlan.of([status], LIMITS)
     found = pa.Table.from_batches(to_partials(iter([batch]), living, own), schema=PARTIALS)
     assert {row["key"]: row["lines"] for row in found.to_pylist()} == {"200": 1, "404": 1}
 
@@ -296,7 +296,7 @@ def test_what_was_a_dead_letter_then_is_not_counted_backwards() -> None:
 def test_a_long_value_of_a_new_task_keeps_the_line_from_it_alone() -> None:
     path, status = active(BY_PATH, BY_STATUS)
     batch = records([line(), line(path=LONG)])
-    found, failed = count_apart(batch, Plan.of([path, status], LIMITS))
+    found, failed = count_apart(batch, EnginePlan.of([path, status], LIMITS))
     assert failed == {}
     assert {(row["task_id"], row["key"]): row["lines"] for row in found.to_pylist()} == {
         (1, "/"): 1,
@@ -306,7 +306,7 @@ def test_a_long_value_of_a_new_task_keeps_the_line_from_it_alone() -> None:
 
 def test_offline_a_version_counts_what_is_below_its_first_commit_and_no_more() -> None:
     _, status = active(BY_PATH, BY_STATUS)
-    backwards = Plan.of([status], LIMITS, None, {(2, 1): [Range.of({}, {0: 3})]})
+    backwards = EnginePlan.of([status], LIMITS, None, {(2, 1): [Range.of({}, {0: 3})]})
     text = [line(), line(status="404"), line(), line(), line(status="404")]
     below, _ = count_apart(records(text), backwards)
     assert {row["key"]: row["lines"] for row in below.to_pylist()} == {"200": 2, "404": 1}

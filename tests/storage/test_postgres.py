@@ -40,7 +40,7 @@ def test_the_migrations_make_what_the_metadata_says_and_may_run_again(empty_data
 
 
 @pytest.mark.stack
-def test_topics_with_lines_are_settled_and_others_are_not(empty_database: Settings) -> None:
+def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Settings) -> None:
     """A commit that only took up a task ends where the topic begins."""
     from alembic import command
 

@@ -158,7 +158,7 @@ def test_a_new_version_for_a_lists_sake_keeps_its_grouping(
 def test_a_topics_grouping_may_change_after_its_first_line(topics: TopicStore, unique: str) -> None:
     assert topics.get(unique).grouping is None
     topics.apply(json_topic(unique), "ann")
-    topics.settle(unique)
+    topics.freeze(unique)
     assert topics.apply(json_topic(unique, grouping="planned"), "ann") == "changed"
     assert topics.get(unique) == json_topic(unique, grouping="planned")
     assert topics.apply(json_topic(unique, grouping="planned"), "ann") == "unchanged"

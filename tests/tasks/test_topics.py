@@ -1,4 +1,4 @@
-"""What a topic's lines look like is settled by its first line."""
+"""What a topic's lines look like is frozen by its first line."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def test_a_topic_is_described_and_changed_while_it_is_empty(topics: TopicStore, 
 def test_once_somebody_reads_its_lines_its_format_stays(topics: TopicStore, unique: str) -> None:
     other = json_topic(unique)
     topics.apply(other, "ann")
-    assert topics.settle(unique) == topics.settle(unique) == other
+    assert topics.freeze(unique) == topics.freeze(unique) == other
     with pytest.raises(TopicInUse, match="make a new topic"):
         topics.apply(TopicSpec(name=unique), "ann")
     assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # that reads the same
 
 
-def test_a_topic_that_nobody_described_is_settled_too(topics: TopicStore, unique: str) -> None:
-    assert topics.settle(unique) == TopicSpec(name=unique)
+def test_a_topic_that_nobody_described_is_frozen_too(topics: TopicStore, unique: str) -> None:
+    assert topics.freeze(unique) == TopicSpec(name=unique)
     assert unique not in [each.spec.name for each in topics.list()]
     with pytest.raises(TopicInUse):
         topics.apply(json_topic(unique), "ann")
@@ -66,7 +66,7 @@ def test_of_who_describes_and_who_reads_at_once_one_is_first(stack: Settings, un
     with ThreadPoolExecutor() as pool:
         described = pool.submit(describe)
         start.wait()
-        read_as = topics.settle(unique)
+        read_as = topics.freeze(unique)
     assert topics.get(unique) == read_as
     assert (read_as.format, described.result()) in [("json", "created"), ("combined", "refused")]
 

@@ -26,8 +26,8 @@ from sqlalchemy.exc import DBAPIError
 
 from sluice.archive.events import Archived, Event, Gone, Seek
 from sluice.archive.file import Place
+from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.partition import PartitionWriter
-from sluice.archive.progress import Heartbeat
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine

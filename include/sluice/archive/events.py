@@ -34,7 +34,7 @@ Event = Seek | Archived | Gone
 
 
 @dataclass
-class Progress:
+class PartitionProgress:
     """What the heartbeat says of a partition; offsets and counts since the writer began."""
 
     state: str = "deriving its position"

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 from sluice.archive import file, index, layout
 from sluice.archive.chain import BrokenChain
 from sluice.archive.claim import Claims
-from sluice.archive.events import Archived, Event, Gone, Progress, Seek
+from sluice.archive.events import Archived, Event, Gone, PartitionProgress, Seek
 from sluice.archive.file import ArchiveFile, Place
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.runtime.settings import Settings
@@ -107,7 +107,7 @@ class PartitionWriter:
         generation: Callable[[], int],
     ) -> None:
         self.place = place
-        self.progress = Progress()
+        self.progress = PartitionProgress()
         self._limits = settings.archive
         directory = layout.partition_directory(settings, place.topic, place.topic_id, place.partition)
         self._claims = Claims(HdfsStore.of(settings, patience=HDFS_PATIENCE_SECONDS), directory)
@@ -269,7 +269,7 @@ class PartitionWriter:
         if not self._buffer.records:
             return
         if self._format is None:
-            self._format = TopicStore(self._database).settle(self.place.topic)
+            self._format = TopicStore(self._database).freeze(self.place.topic)
         made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
         self._until_published(made)
         self._moved(made.footer.next)

@@ -15,8 +15,8 @@ from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_loss
+from sluice.archive.heartbeat import Heartbeat, progress_file
 from sluice.archive.layout import partition_directory
-from sluice.archive.progress import Heartbeat, progress_file
 from sluice.runtime.settings import Settings, get_settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine

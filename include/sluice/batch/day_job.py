@@ -12,7 +12,7 @@ from sluice.archive.file import COLUMNS
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.access_log import FIELDS
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import KEYS, PARTIALS
 from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.tasks.spec import ActiveTask
@@ -35,7 +35,7 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
     return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
 
 
-def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
+def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
     """The day's lines, each once: the copy that came first, and how many there were.
 
     Within a partition that is the smallest offset. Copies are in several where partitions were added between
@@ -56,7 +56,7 @@ def unique(records: DataFrame, which: DayOf, plan: Plan) -> DataFrame:
     )
 
 
-def write_logs(lines: DataFrame, plan: Plan, location: str) -> tuple[int, int]:
+def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, int]:
     """Write the partition of `logs`; how many lines there were, and how many are in it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -91,12 +91,12 @@ def write_logs(lines: DataFrame, plan: Plan, location: str) -> tuple[int, int]:
 
 def write_results(
     spark: SparkSession,
-    plan: Plan,
+    plan: EnginePlan,
     tasks: Sequence[ActiveTask],
     logs: str,
     location: str,
     *,
-    backwards: Plan | None = None,
+    backwards: EnginePlan | None = None,
 ) -> Failures:
     """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions.
 
@@ -119,12 +119,12 @@ def write_results(
 
 def _write_results(
     spark: SparkSession,
-    plan: Plan,
+    plan: EnginePlan,
     tasks: Sequence[ActiveTask],
     logs: str,
     location: str,
     *,
-    backwards: Plan | None,
+    backwards: EnginePlan | None,
 ) -> Failures:
     from pyspark.sql import functions as F
 

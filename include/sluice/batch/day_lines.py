@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sluice.engine.access_log import FIELDS, fields
 from sluice.engine.count import count
 from sluice.engine.parse import dead_reason, event_time
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.arrays import Bools
 from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
@@ -44,7 +44,7 @@ class DayOf:
         return int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp()) * 1000
 
 
-def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: Plan) -> Iterator[pa.RecordBatch]:
+def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) -> Iterator[pa.RecordBatch]:
     """RECORDS as archived to DAY_LINES: those with a time in the day, identified."""
     for batch in batches:
         records, _ = identify(batch.select(RECORDS.names).cast(RECORDS), which.topic)
@@ -54,7 +54,7 @@ def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: Plan) -> Itera
         yield whole if inside.all() else whole.filter(pa.array(inside))
 
 
-def to_logs(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+def to_logs(batches: Iterator[pa.RecordBatch], plan: EnginePlan) -> Iterator[pa.RecordBatch]:
     """Unique DAY_LINES (with `copies`) to LOG_LINES."""
     for batch in batches:
         lines = batch.column("line")
@@ -67,7 +67,7 @@ def to_logs(batches: Iterator[pa.RecordBatch], plan: Plan) -> Iterator[pa.Record
         yield pa.RecordBatch.from_arrays(columns, schema=LOG_LINES)
 
 
-def reasons(batch: pa.RecordBatch, plan: Plan) -> pa.Array:
+def reasons(batch: pa.RecordBatch, plan: EnginePlan) -> pa.Array:
     """Why a line is counted by no task, as the engine says; asked where a value can be over the limit."""
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day

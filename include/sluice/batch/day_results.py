@@ -12,7 +12,7 @@ from sluice.batch.backfill.count_apart import count_apart
 from sluice.engine.count import count
 from sluice.engine.groups import code
 from sluice.engine.merge import merge_guarded
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.engine.schema import PARTIALS, of_version
 from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
@@ -45,8 +45,8 @@ RESULTS = pa.schema(
 
 def to_partials(
     batches: Iterator[pa.RecordBatch],
-    plan: Plan,
-    backwards: Plan | None = None,
+    plan: EnginePlan,
+    backwards: EnginePlan | None = None,
     aside: Aside = refuse,
 ) -> Iterator[pa.RecordBatch]:
     """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together.
@@ -58,7 +58,9 @@ def to_partials(
     yield from merge_all(counted, aside).to_batches()
 
 
-def _counted(batch: pa.RecordBatch, plan: Plan, backwards: Plan | None, aside: Aside) -> Iterator[pa.Table]:
+def _counted(
+    batch: pa.RecordBatch, plan: EnginePlan, backwards: EnginePlan | None, aside: Aside
+) -> Iterator[pa.Table]:
     counted = count(batch, plan)
     if counted.failed:
         aside(counted.failed)

@@ -27,7 +27,7 @@ from sluice.batch import day_job
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.batch.uncounted import tell
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Settings
 from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
@@ -91,9 +91,9 @@ class _Batch:
         files = index.files_for(settings, topic, day, cut, topic_id) if topic_id else []
         versions = task_versions(self.book.engine, topic, day)
         spec = TopicStore(self.book.engine).get(topic)
-        plan = Plan.of(versions.tasks, settings.limits, spec, versions.ranges)
+        plan = EnginePlan.of(versions.tasks, settings.limits, spec, versions.ranges)
         filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
-        backwards = Plan.of(filled, settings.limits, spec, versions.filled) if filled else None
+        backwards = EnginePlan.of(filled, settings.limits, spec, versions.filled) if filled else None
 
         partitions = {name: Partition.new(settings, name, which) for name in ("logs", "task_results")}
         logs, results = (partition.location for partition in partitions.values())

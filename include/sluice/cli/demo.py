@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.progress import Phases, Say
+from sluice.cli.phases import Phases, Say
 from sluice.cli.report import MIB, Report, compare_task
 from sluice.stack.memory import PeakMemory
 
@@ -220,7 +220,7 @@ def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
     from sluice.stack.jobs import position
 
     waiting = [f"DAG {dag}" for dag in FOR_EVER if not any(r.state == "running" for r in airflow.runs(dag))]
-    if not collection.agents(settings) or not collection.settled(settings):
+    if not collection.agents(settings) or not collection.drained(settings):
         waiting.append("Flume's agents")
     return waiting + [job for job in ("speed_layer", "archiver") if position(settings, job) is None]
 

@@ -120,7 +120,7 @@ def rewind(
         return lifecycle.rewind(settings, agent, back, log)
 
 
-def settled(settings: Settings) -> bool:
+def drained(settings: Settings) -> bool:
     """Whether every file has been read to its end and every channel is empty: all is in Kafka.
 
     TAILDIR writes its position once a second, so this lags by that much. A last line without newline is
@@ -138,13 +138,13 @@ def settled(settings: Settings) -> bool:
     return True
 
 
-def wait_settled(settings: Settings, timeout: float = 120.0) -> None:
-    """Wait for `settled`, seen twice; raises DeployError when the time is over."""
+def wait_drained(settings: Settings, timeout: float = 120.0) -> None:
+    """Wait for `drained`, seen twice; raises DeployError when the time is over."""
     deadline, seen = time.monotonic() + timeout, 0
     while seen < 2:  # noqa: PLR2004 - between the readings of two agents lines may have moved
         if time.monotonic() > deadline:
             raise DeployError(f"lines were still on their way after {timeout:g} s: see `sluice status`")
-        seen = seen + 1 if settled(settings) else 0
+        seen = seen + 1 if drained(settings) else 0
         time.sleep(_POLL)
 
 

@@ -23,7 +23,7 @@ from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.extract import Lines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
 from sluice.engine.parse import dead_reason, event_time
-from sluice.engine.plan import Plan, Range, Selection, TaskPlan
+from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan
 from sluice.engine.rowkey import escape_column
 from sluice.engine.schema import PARTIALS
 from sluice.engine.selector import Selector
@@ -52,7 +52,7 @@ class Counted:
 
 def count(
     records: pa.RecordBatch | pa.Table,
-    plan: Plan,
+    plan: EnginePlan,
     *,
     routed: Collection[Version] = frozenset(),
     source: int = 0,
@@ -95,7 +95,7 @@ class _Pass:
     def __init__(
         self,
         lines: Lines,
-        plan: Plan,
+        plan: EnginePlan,
         event_ms: Ints,
         *,
         partition: Ints,

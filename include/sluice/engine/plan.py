@@ -75,7 +75,7 @@ class TaskPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class EnginePlan:
     """All tasks of a topic that a batch counts."""
 
     tasks: tuple[TaskPlan, ...]
@@ -83,7 +83,7 @@ class Plan:
     topic: TopicSpec
     fields: dict[str, tuple[int, ...]]  # for each delimiter, the indexes that expressions take
 
-    def without(self, versions: Collection[tuple[int, int]]) -> Plan:
+    def without(self, versions: Collection[tuple[int, int]]) -> EnginePlan:
         """The plan less these versions."""
         if not versions:
             return self
@@ -96,7 +96,7 @@ class Plan:
         limits: Limits,
         topic: TopicSpec | None = None,
         ranges: Mapping[tuple[int, int], Sequence[Range]] | None = None,
-    ) -> Plan:
+    ) -> EnginePlan:
         """`ranges` by (task id, version) keeps each version to its offsets; one not named counts none."""
         topic = topic or TopicSpec()
         compiled = []

@@ -18,7 +18,7 @@ from sluice.engine.count import count
 from sluice.engine.extract import Lines, Values, numbers, passing
 from sluice.engine.merge import merge
 from sluice.engine.parse import dead_reason, event_time
-from sluice.engine.plan import Plan, Selection
+from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
@@ -104,7 +104,7 @@ def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Li
     }
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
     try:
-        found = count(records, Plan.of([task], limits, topic))
+        found = count(records, EnginePlan.of([task], limits, topic))
         results(merge(found.partials), {(0, 1): task})
     except CAUGHT as error:
         return reason(error)
@@ -116,7 +116,7 @@ class _Trial:
 
     def __init__(self, spec: TaskSpec, topic: TopicSpec, lines: list[bytes], limits: Limits) -> None:
         self._spec = spec
-        plan = Plan.of([ActiveTask(0, 1, spec)], limits, topic)
+        plan = EnginePlan.of([ActiveTask(0, 1, spec)], limits, topic)
         self._plan = plan.tasks[0]
         column = pa.array(lines, pa.binary())
         self._lines = Lines(column, plan.fields, topic)

@@ -27,7 +27,7 @@ _RANGE = float(1 << 64)
 _LAST = _RANGE - 2048  # the greatest double below it
 
 
-class Plan(NamedTuple):
+class RoutingPlan(NamedTuple):
     """Arrays by listed key, by part, by unit and by worker.
 
     slots, numbers: a hash table, shape (a power of two,): the hashes of listed keys, and which listed key
@@ -90,7 +90,7 @@ def _fill(slots: Hashes, numbers: Places, keys: Hashes, seed: np.uint64) -> None
 
 
 def ends(first: Ints, sizes: Floats) -> Hashes:
-    """Where each part ends in 0 .. 2**64, so that a key's parts are as large as their sizes (`Plan.upto`)."""
+    """Where each part of a key ends in 0 .. 2**64, in proportion to its size (`RoutingPlan.upto`)."""
     parts, reached = np.diff(first), np.cumsum(sizes)
     before = np.repeat(reached[first[:-1]] - sizes[first[:-1]], parts)
     whole = np.repeat(reached[first[1:] - 1], parts) - before
@@ -99,7 +99,7 @@ def ends(first: Ints, sizes: Floats) -> Hashes:
 
 @kernel
 def guide(first: Ints, upto: Hashes) -> Ints:
-    """In which part each of a key's cells begins (`Plan.guide`)."""
+    """In which part each of a key's cells begins (`RoutingPlan.guide`)."""
     found = np.empty(len(upto), np.int64)
     for number in range(len(first) - 1):
         part, cells = first[number], first[number + 1] - first[number]
@@ -113,7 +113,7 @@ def guide(first: Ints, upto: Hashes) -> Ints:
 
 
 @step
-def unit_of(plan: Plan, key: np.uint64) -> int:
+def unit_of(plan: RoutingPlan, key: np.uint64) -> int:
     """The unit of a key. One hash names both its slot, by its low bits, and its bucket, by the high ones.
 
     There is no branch but the loop's, which is nearly always over at once: whether a key is listed no
@@ -140,7 +140,7 @@ def following(position: np.uint64) -> np.uint64:
 
 
 @step
-def part_at(plan: Plan, number: int, position: np.uint64) -> int:
+def part_at(plan: RoutingPlan, number: int, position: np.uint64) -> int:
     """The worker whose part of a listed key has this position. O(1) on average (Chen and Asau 1974)."""
     first, after = plan.first[number], plan.first[number + 1]
     part = plan.guide[first + worker_of(position, after - first)]

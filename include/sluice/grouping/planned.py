@@ -19,7 +19,7 @@ from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
 from sluice.grouping.frequency.space_saving import space_saving
 from sluice.grouping.frequency.table import NOWHERE, table
 from sluice.grouping.parameters import within
-from sluice.grouping.plan import GOLDEN, NONE, Plan
+from sluice.grouping.plan import GOLDEN, NONE, RoutingPlan
 from sluice.grouping.planned_loop import Source, route_planned
 from sluice.grouping.planner import plan
 from sluice.grouping.routing import memory
@@ -97,18 +97,18 @@ class PlannedRouter(Router):
         self.past = past
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> RoutingPlan:
         return plan(self.past, self._cluster, self._strategy.grain)
 
     @cached_property
     def state(self) -> Source:
         return self._state(self.plan, expected=0.0)
 
-    def adopt(self, past: Summary, plan: Plan, expected: float) -> None:
+    def adopt(self, past: Summary, plan: RoutingPlan, expected: float) -> None:
         """A batch begins. expected: tuples that this source will send in it; 0: unknown."""
         self.past, self.plan, self.state = past, plan, self._state(plan, expected)
 
-    def _state(self, plan: Plan, expected: float) -> Source:
+    def _state(self, plan: RoutingPlan, expected: float) -> Source:
         strategy, units = self._strategy, plan.units + self._strategy.counters
         return Source(
             expected=expected,

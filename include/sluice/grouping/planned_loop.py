@@ -29,7 +29,7 @@ from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, observe
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put
 from sluice.grouping.hashing import mix, worker_of
-from sluice.grouping.plan import NONE, SPLIT, Plan, following, part_at, unit_of
+from sluice.grouping.plan import NONE, SPLIT, RoutingPlan, following, part_at, unit_of
 from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: Workers tried at a time: the best of 16 has, on average, 1.8 standard deviations less than its share.
@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
 
 @kernel
-def route_planned(keys: Hashes, targets: Targets, plan: Plan, source: Source) -> None:
+def route_planned(keys: Hashes, targets: Targets, plan: RoutingPlan, source: Source) -> None:
     """Fill `targets`. O(1) a tuple; O(parts) when a listed key seeks another worker."""
     for i in range(len(keys)):
         key = keys[i]
@@ -88,7 +88,7 @@ def route_planned(keys: Hashes, targets: Targets, plan: Plan, source: Source) ->
 
 
 @step
-def _ahead(plan: Plan, source: Source, worker: int) -> float:
+def _ahead(plan: RoutingPlan, source: Source, worker: int) -> float:
     """How many tuples a worker has more than its share; negative: fewer."""
     return source.sent[worker] - plan.shares[worker] * source.tuples[0]  # type: ignore[no-any-return]
 
@@ -108,13 +108,13 @@ def _tolerated(source: Source) -> float:
 
 
 @step
-def _through(plan: Plan, source: Source, worker: int) -> float:
+def _through(plan: RoutingPlan, source: Source, worker: int) -> float:
     """When a worker will be through with one tuple more; any unit of time."""
     return (source.sent[worker] + 1) / plan.shares[worker]  # type: ignore[no-any-return]
 
 
 @step
-def _turned_hot(plan: Plan, source: Source, key: np.uint64, worker: int) -> int:
+def _turned_hot(plan: RoutingPlan, source: Source, key: np.uint64, worker: int) -> int:
     """Count a key that is not loose; its unit if it turned hot, else NONE."""
     slot = find(source.hot, key)
     number: int = source.hot.entries[slot]
@@ -133,7 +133,7 @@ def _turned_hot(plan: Plan, source: Source, key: np.uint64, worker: int) -> int:
 
 
 @step
-def _elsewhere(plan: Plan, source: Source, unit: int, key: np.uint64, home: int) -> int:
+def _elsewhere(plan: RoutingPlan, source: Source, unit: int, key: np.uint64, home: int) -> int:
     """Where a tuple goes whose home has too much: home, if that is the best of those tried."""
     last: int = source.elsewhere[unit]
     kept = KEPT * source.tolerance * _deviation(source)

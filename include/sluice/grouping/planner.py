@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from sluice.grouping.base import Cluster
 from sluice.grouping.packing import pack_keys, pack_whole
-from sluice.grouping.plan import SPLIT, Plan, ends, guide, listing
+from sluice.grouping.plan import SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.summary import Summary, buckets_of
 from sluice.runtime.arrays import Floats, Hashes, Ints
 
@@ -30,7 +30,7 @@ _LOOSE = 4.5
 _LEAST = 2.0
 
 
-def plan(past: Summary, cluster: Cluster, grain: float) -> Plan:
+def plan(past: Summary, cluster: Cluster, grain: float) -> RoutingPlan:
     """The plan for the batch after `past`: as many tuples as the last had, keys as frequent as in all of it.
 
     grain: of a worker's mean share. O(keys in the summary + units * workers): about 5 ms for 64
@@ -54,7 +54,7 @@ def plan(past: Summary, cluster: Cluster, grain: float) -> Plan:
     )
     slots, numbers = listing(weights.keys, past.seed)
     upto = ends(first, sizes)
-    return Plan(
+    return RoutingPlan(
         seed=np.uint64(past.seed),
         slots=slots,
         numbers=numbers,

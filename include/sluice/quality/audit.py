@@ -256,7 +256,7 @@ def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
 def _collecting(settings: Settings) -> list[str]:
     from sluice.collection import deploy
 
-    return [] if deploy.settled(settings) else ["lines in the front-ends' files or in the agents' channels"]
+    return [] if deploy.drained(settings) else ["lines in the front-ends' files or in the agents' channels"]
 
 
 def _booked(connection: sa.Connection, topic: str) -> _Booked:

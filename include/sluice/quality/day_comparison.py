@@ -26,7 +26,7 @@ from sluice.tasks.spec import ActiveTask
 
 @dataclass(frozen=True)
 class DayComparison:
-    """A day's comparison; `open_periods` could not be compared yet: another day of theirs is not settled."""
+    """A day's comparison. `open_periods` wait until another day of theirs is published."""
 
     day: Day
     frame: pd.DataFrame  # compare.COLUMNS
@@ -73,13 +73,13 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
             if day.day in lacking:
                 continue
             whole = tuple(period for period in touching.crossing if lacking.isdisjoint(period.days))
-            settled = _settled(book, whole, day.day)
-            comparison = _compare(*stores, task, Periods(touching.inside, settled))
-            while comparison.differing and (still := _settled(book, settled, day.day)) != settled:
+            comparable = _comparable(book, whole, day.day)
+            comparison = _compare(*stores, task, Periods(touching.inside, comparable))
+            while comparison.differing and (still := _comparable(book, comparable, day.day)) != comparable:
                 # A line of another day came while this was read: that period waits for the other day's turn.
-                settled = still
-                comparison = _compare(*stores, task, Periods(touching.inside, settled))
-            waiting += len(touching.crossing) - len(settled)
+                comparable = still
+                comparison = _compare(*stores, task, Periods(touching.inside, comparable))
+            waiting += len(touching.crossing) - len(comparable)
             found.append(comparison)
         hops = day_hops(book, hive, day)
     frames = [comparison.frame for comparison in found if comparison.compared]
@@ -103,7 +103,7 @@ def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, period
     return compare(f"{task.spec.name} ({task.label})", online, offline)
 
 
-def _settled(book: Days, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
+def _comparable(book: Days, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
     """The periods of which every other day that has lines is computed, stands, and is counted online."""
     days = {day for period in periods for day in period.days} - {own}
     open_ = {day for day in days if not _stands(book, day)}

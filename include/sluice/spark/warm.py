@@ -16,7 +16,7 @@ import pyarrow as pa
 from sluice.engine.count import count
 from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.merge import merge
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec
@@ -36,7 +36,7 @@ _TASK = {
 def warm() -> None:
     """Count made-up lines in two batches, merge them, ask for results."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
-    plan = Plan.of([task], Limits())
+    plan = EnginePlan.of([task], Limits())
     lines = [
         f'h - - [17/May/2015:10:05:{n % 60:02d} +0000] "GET / HTTP/1.1" {200 + n % 3} {n / 2:g}'.encode()
         for n in range(COMPILED_LINES)

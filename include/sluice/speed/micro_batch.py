@@ -28,18 +28,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version, leaving_out
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.speed.checkpoint import end_offsets
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
-from sluice.speed.progress import Progress
+from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projector
-from sluice.speed.routed.groupings import Groupings
 from sluice.speed.routed.job import slots
 from sluice.speed.routed.routes import Routes
+from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.spark_pass import run_pass
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
@@ -71,7 +71,7 @@ class MicroBatch:
     it: the next start reads the state afresh.
     """
 
-    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: Progress) -> None:
+    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress) -> None:
         self.topic = topic
         self.failure: Exception | None = None
         self._settings = settings
@@ -88,7 +88,7 @@ class MicroBatch:
         self._writer = Writer(commits, TopicClaim(database, topic), state, offsets)
         backfilled = Backfilled(Backfills(database), self._hbase, topic)
         self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
-        self._groupings: Groupings | None = None
+        self._groupings: TopicRouting | None = None
 
     def open(self) -> dict[str, int]:
         """Read the committed state and finish what was cut short; the offsets to start from.
@@ -198,7 +198,7 @@ class MicroBatch:
         It is done again as a whole: a line may be a dead letter because of a task that is set aside, and a
         line to count for every other task.
         """
-        plan = Plan.of(tasks.values(), self._settings.limits, line_format)
+        plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
         return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
 
     def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
@@ -211,7 +211,7 @@ class MicroBatch:
             lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
         )
 
-    def _routing(self, lines: DataFrame) -> Groupings:
+    def _routing(self, lines: DataFrame) -> TopicRouting:
         if self._groupings is None:
-            self._groupings = Groupings(self._settings.speed.workers or slots(lines))
+            self._groupings = TopicRouting(self._settings.speed.workers or slots(lines))
         return self._groupings

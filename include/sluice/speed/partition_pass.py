@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from sluice.engine import spent as spending
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import Failures, Version, from_table, to_table, without
 from sluice.engine.spent import Spent
@@ -72,7 +72,7 @@ DEAD_LETTERS = pa.schema(
 class PartitionPass:
     """One pass over one slice of the lines; picklable."""
 
-    plan: Plan
+    plan: EnginePlan
     topic: str
     known: pa.Table  # intervals of ByteLedger.to_table, of few files
     routes: Routes | None = None  # None: every task is aggregated here, and rows have no worker

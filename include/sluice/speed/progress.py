@@ -35,7 +35,7 @@ def progress_path(settings: Settings) -> Path:
     return settings.home / "run" / "speed_layer.progress.json"
 
 
-class Progress:
+class SpeedProgress:
     """What the running speed layer says of itself. Used by the threads of all topics.
 
     Only one process at a time writes the file, the one that holds the lock beside it: a second speed layer,

@@ -22,7 +22,7 @@ import psutil
 
 from sluice.runtime.settings import Settings
 from sluice.speed.micro_batch import MicroBatch
-from sluice.speed.progress import Progress
+from sluice.speed.progress import SpeedProgress
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
@@ -46,7 +46,7 @@ class TopicStream:
     """One topic's query, and its restarts."""
 
     def __init__(
-        self, spark: SparkSession, settings: Settings, topic: str, progress: Progress, checkpoints: Path
+        self, spark: SparkSession, settings: Settings, topic: str, progress: SpeedProgress, checkpoints: Path
     ) -> None:
         self.topic = topic
         self._checkpoints = checkpoints
@@ -181,7 +181,7 @@ def source(spark: SparkSession, settings: Settings, topic: str, start: dict[str,
 def run(
     spark: SparkSession,
     settings: Settings,
-    progress: Progress,
+    progress: SpeedProgress,
     topics: Sequence[str],
     stopping: threading.Event,
 ) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from sluice.engine.set_aside import Failures, Version
-from sluice.speed.progress import Progress
+from sluice.speed.progress import SpeedProgress
 from sluice.storage.postgres import patiently
 from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.spec import ActiveTask
@@ -20,7 +20,7 @@ from sluice.tasks.topics import TopicStore
 class TopicTasks:
     """The tasks of one topic. Reads wait `patience` seconds for a PostgreSQL that is away, `look` apart."""
 
-    def __init__(self, database: sa.Engine, topic: str, patience: float, progress: Progress) -> None:
+    def __init__(self, database: sa.Engine, topic: str, patience: float, progress: SpeedProgress) -> None:
         self._topic = topic
         self._patience = patience
         self._progress = progress
@@ -49,7 +49,7 @@ class TopicTasks:
     def format(self) -> TopicSpec:
         """How lines are read. It can be described until this is called for the first time."""
         if self._format is None:
-            self._format = patiently(partial(self._topics.settle, self._topic), self._patience)
+            self._format = patiently(partial(self._topics.freeze, self._topic), self._patience)
         return self._format
 
     def default_grouping(self) -> GroupingSpec | None:

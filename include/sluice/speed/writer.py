@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 from kafka.errors import KafkaError
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND_ARROW
@@ -99,7 +99,7 @@ class Writer:
         with suppress(KafkaError, OSError):
             self._offsets.close()
 
-    def count(self, plan: Plan, routes: Routes | None, run: RunPass, laps: Laps) -> Counted:
+    def count(self, plan: EnginePlan, routes: Routes | None, run: RunPass, laps: Laps) -> Counted:
         """What the batch holds and changes. Raises TasksFailed, which names the tasks to leave out."""
         work = PartitionPass(plan, self._commits.topic, ByteLedger().to_table(), routes)
         found, ledger = gather(partial(run, work), self._ledger, self._recent)

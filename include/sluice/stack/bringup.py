@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, jars, processes, secrets, supervisor
+from sluice.stack import catalogue, jars, process_groups, secrets, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 from sluice.stack.initialise import Step
@@ -50,7 +50,7 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     daemons = catalogue.own(settings)
     with _alone(settings):
         clear_way(settings, daemons)
-        supervisor.start(settings, daemons)
+        supervisord.start(settings, daemons)
     _BringUp(settings, daemons, steps, say).run()
 
 
@@ -65,13 +65,13 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
     """Before anything starts: nothing left of a supervisor that was killed, and no port taken by others."""
-    known: dict[str, supervisor.Program] = {}
-    if supervisor.running(settings):
-        known = supervisor.programs(settings)
+    known: dict[str, supervisord.Program] = {}
+    if supervisord.running(settings):
+        known = supervisord.programs(settings)
     else:
-        processes.stop(processes.of_daemon(settings))
+        process_groups.stop(process_groups.of_daemon(settings))
     for daemon in daemons:
-        if daemon.name in known and known[daemon.name].state in supervisor.LIVING:
+        if daemon.name in known and known[daemon.name].state in supervisord.LIVING:
             continue
         for port in daemon.ports:
             _require_free(settings, daemon, port)
@@ -240,11 +240,11 @@ class _Deaths:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.ended = {name: program.ended for name, program in supervisor.programs(settings).items()}
+        self.ended = {name: program.ended for name, program in supervisord.programs(settings).items()}
         self.count = dict.fromkeys(self.ended, 0)
 
     def hopeless(self) -> Iterator[str]:
-        for name, program in supervisor.programs(self.settings).items():
+        for name, program in supervisord.programs(self.settings).items():
             if program.ended != self.ended.get(name, 0):
                 self.ended[name] = program.ended
                 self.count[name] = self.count.get(name, 0) + 1

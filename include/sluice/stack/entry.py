@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from sluice.runtime.settings import Settings
-from sluice.stack import processes, secrets
+from sluice.stack import process_groups, secrets
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
 from sluice.stack.jars import JarsMissing
@@ -31,10 +31,10 @@ def run(settings: Settings, name: str) -> None:
     log = Log(name)
     secrets.make(settings)
     settings = Settings()
-    left = processes.of_daemon(settings, name)
+    left = process_groups.of_daemon(settings, name)
     if left:
         log(f"stopping {len(left)} processes that a former {name} left behind")
-        processes.stop(left)
+        process_groups.stop(left)
     for dependency in dependencies(settings, chosen):
         wait(settings, dependency, log)
     for step in chosen.prepare:
@@ -42,12 +42,12 @@ def run(settings: Settings, name: str) -> None:
         step(settings)
     command = chosen.command(settings)
     log(f"starting {Path(command.argv[0]).name}")
-    variables = {**environment(settings), **command.env, DAEMON: processes.mark(settings, name)}
+    variables = {**environment(settings), **command.env, DAEMON: process_groups.mark(settings, name)}
     work = settings.home / "tmp"
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)  # Derby, core dumps and the like must not land in the checkout
     end_with_parent()
-    processes.remember(settings, name)
+    process_groups.remember(settings, name)
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
 
 

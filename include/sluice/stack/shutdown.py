@@ -9,7 +9,7 @@ import psutil
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, processes, supervisor
+from sluice.stack import catalogue, process_groups, supervisord
 from sluice.stack.daemon import Daemon
 
 Say = Callable[[str], None]
@@ -21,34 +21,34 @@ JOB_GRACE_SECONDS = 15.0
 
 def down(settings: Settings, say: Say, stop_agents: StopAgents) -> bool:
     """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
-    running = supervisor.running(settings)
+    running = supervisord.running(settings)
     if running:
-        supervisor.stop_program(settings, "watch")
+        supervisord.stop_program(settings, "watch")
         # Airflow first: it would start again what is stopped next.
         _stop_daemons(settings, _of_service("airflow"), say)
     jobs = stop_jobs(settings, say, stop_agents)
     if running:
         for level in reversed(levels()):
             _stop_daemons(settings, level, say)
-        supervisor.stop(settings)
-    left = processes.of_daemon(settings)
+        supervisord.stop(settings)
+    left = process_groups.of_daemon(settings)
     if left:
         say(f"stopping {len(left)} processes that a killed supervisor left behind")
-        processes.stop(left)
+        process_groups.stop(left)
     return bool(running or jobs or left)
 
 
 def abandon(settings: Settings) -> None:
     """Kill everything of the instance at once, drained or not: for data that is deleted next."""
-    if pid := supervisor.pid(settings):  # first: it would start again what dies
-        processes.kill([psutil.Process(pid)])
-    postgres = processes.of_daemon(settings, "postgres")
-    processes.kill([each for each in processes.of_daemon(settings) if each not in postgres])
+    if pid := supervisord.pid(settings):  # first: it would start again what dies
+        process_groups.kill([psutil.Process(pid)])
+    postgres = process_groups.of_daemon(settings, "postgres")
+    process_groups.kill([each for each in process_groups.of_daemon(settings) if each not in postgres])
     run = settings.home / "run"
     for name in detached.names(run):
         if record := detached.read(name, run):
             detached.stop(record, 0, run=run)
-    processes.stop(postgres)  # its shared memory would outlive it
+    process_groups.stop(postgres)  # its shared memory would outlive it
 
 
 def stop_jobs(settings: Settings, say: Say, stop_agents: StopAgents) -> list[str]:
@@ -80,13 +80,13 @@ def _stop_job(settings: Settings, name: str, say: Say) -> None:
 
 
 def _stop_daemons(settings: Settings, daemons: Iterable[Daemon], say: Say) -> None:
-    living = {name for name, p in supervisor.programs(settings).items() if p.state in supervisor.LIVING}
+    living = {name for name, p in supervisord.programs(settings).items() if p.state in supervisord.LIVING}
     names = [daemon.name for daemon in daemons if daemon.name in living]
     if not names:
         return
     with ThreadPoolExecutor(len(names)) as pool:
         for name, _ in zip(
-            names, pool.map(lambda name: supervisor.stop_program(settings, name), names), strict=True
+            names, pool.map(lambda name: supervisord.stop_program(settings, name), names), strict=True
         ):
             say(f"{name:<22} stopped")
 

@@ -11,7 +11,7 @@ import psutil
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, supervisor
+from sluice.stack import catalogue, supervisord
 from sluice.stack.entry import check
 from sluice.stack.memory import proportional_bytes
 
@@ -36,7 +36,7 @@ class Line:
 
 def daemons(settings: Settings) -> list[Line]:
     """Every daemon, asked at the same time for its health; what is not started is not asked."""
-    programs = supervisor.programs(settings) if supervisor.running(settings) else {}
+    programs = supervisord.programs(settings) if supervisord.running(settings) else {}
     apart = _job_pids(settings)
     wanted = catalogue.in_order()
     with ThreadPoolExecutor(len(wanted)) as pool:
@@ -87,7 +87,7 @@ def _job_pids(settings: Settings) -> set[int]:
 
 
 def _daemon(
-    settings: Settings, name: str, programs: Mapping[str, supervisor.Program], apart: Collection[int]
+    settings: Settings, name: str, programs: Mapping[str, supervisord.Program], apart: Collection[int]
 ) -> Line:
     daemon = catalogue.DAEMONS[name]
     port = settings.port(daemon.ports[0]) if daemon.ports else 0

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, supervisor
+from sluice.stack import catalogue, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import Log, check, end_with_parent
 
@@ -44,7 +44,7 @@ class Watch:
 
     def look(self) -> dict[str, str]:
         """Ask all daemons once; what is wrong with those that are to be restarted, by name."""
-        programs = supervisor.programs(self.settings)
+        programs = supervisord.programs(self.settings)
         running = [
             daemon
             for daemon in catalogue.own(self.settings)
@@ -76,8 +76,8 @@ class Watch:
 
     def restart(self, name: str, problem: str) -> None:
         self.say(f"{name} lives and is sick: {problem}. It is started anew")
-        supervisor.stop_program(self.settings, name)
-        supervisor.start_program(self.settings, name)
+        supervisord.stop_program(self.settings, name)
+        supervisord.start_program(self.settings, name)
 
 
 def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
@@ -88,7 +88,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
         try:
             for name, problem in watch.look().items():
                 watch.restart(name, problem)
-        except supervisor.SupervisorDown as down:
+        except supervisord.SupervisorDown as down:
             sys.exit(str(down))
 
 

@@ -50,7 +50,7 @@ class Day:
     backfills: int = 0
 
     @property
-    def settled(self) -> bool:
+    def is_final(self) -> bool:
         """Whether it was published after it was computed last."""
         return (
             self.published_at is not None

@@ -1,8 +1,7 @@
 """What the lines of each topic look like, as users told it.
 
-Both layers must parse the same lines alike, so a topic's format is settled by whoever is about to read its
-first line (`TopicStore.settle`): after that a different one needs a new topic. How its lines are grouped may
-change at any time.
+Both layers must parse the same lines alike. So the layer that reads a topic's first line freezes its format
+(`TopicStore.freeze`), and a different format needs a new topic. Its default grouping may change at any time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from sluice.tasks.topic import TopicSpec, check_task
 
 log = logging.getLogger(__name__)
 
-_topics, _settled = schema.topics, schema.settled_topics
+_topics, _frozen = schema.topics, schema.settled_topics
 #: The topic that a new platform collects into.
 DEFAULT_TOPIC = "logs"
 #: How soon those who follow the topics see a new one.
@@ -62,11 +61,11 @@ class TopicStore:
         with self._engine.connect() as connection:
             return topic_spec(connection, name)
 
-    def settle(self, name: str) -> TopicSpec:
+    def freeze(self, name: str) -> TopicSpec:
         """The topic's format, which stays from now on: who asks is about to read its lines by it."""
         with versions.writing(self._engine) as connection:
-            if not _is_settled(connection, name):
-                connection.execute(sa.insert(_settled).values(topic=name))
+            if not _is_frozen(connection, name):
+                connection.execute(sa.insert(_frozen).values(topic=name))
             return topic_spec(connection, name)
 
     def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
@@ -134,7 +133,7 @@ class TopicStore:
         if before == spec and row is not None:
             return "unchanged"
         if not spec.reads_as(before):
-            if _is_settled(connection, spec.name):
+            if _is_frozen(connection, spec.name):
                 raise TopicInUse(spec.name)
             _check_tasks(connection, spec)
         document = spec.model_dump(mode="json", exclude_none=True)
@@ -176,9 +175,9 @@ def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
     return TopicSpec(name=name) if document is None else TopicSpec.model_validate(document)
 
 
-def _is_settled(connection: sa.Connection, name: str) -> bool:
+def _is_frozen(connection: sa.Connection, name: str) -> bool:
     """Whether either layer has begun to read its lines."""
-    query = sa.select(_settled.c.topic).where(_settled.c.topic == name)
+    query = sa.select(_frozen.c.topic).where(_frozen.c.topic == name)
     return connection.execute(query).first() is not None
 
 

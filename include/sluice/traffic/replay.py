@@ -22,7 +22,7 @@ from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
 
 #: Called now and then with the lines and bytes written so far.
-Progress = Callable[[int, int], None]
+ReplayProgress = Callable[[int, int], None]
 
 _READ = 4 << 20
 _FLUSH = 1 << 20
@@ -51,7 +51,7 @@ def replay(
     file: Path,
     rate: float | None = None,
     host: str | None = None,
-    progress: Progress | None = None,
+    progress: ReplayProgress | None = None,
 ) -> Replayed:
     """Write the lines of ``file`` (plain or gzip; CRLF becomes LF, the last line gets its newline).
 
@@ -239,7 +239,7 @@ class _Pace:
 class _Report:
     """Calls back once a second; asks for the time only every 100 lines."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: ReplayProgress | None) -> None:
         self._progress = progress
         self._next = time.monotonic() + _PROGRESS_SECONDS
 

@@ -44,4 +44,4 @@ def progress() -> Path:
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
-Progress = Annotated[Path, Depends(progress)]
+ProgressFile = Annotated[Path, Depends(progress)]

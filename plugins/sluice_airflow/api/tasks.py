@@ -18,7 +18,7 @@ from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
 from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
 from sluice_airflow.api.security import Reader, Writer, may
-from sluice_airflow.api.stores import Progress, Tasks
+from sluice_airflow.api.stores import ProgressFile, Tasks
 
 router = APIRouter(tags=["tasks"])
 
@@ -82,13 +82,13 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
 
 
 @router.get("/tasks/{name}/grouping")
-def task_grouping(name: str, user: Reader, tasks: Tasks, progress: Progress) -> GroupingReport:
+def task_grouping(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> GroupingReport:
     """How the task's lines are dealt out to workers, why, and how even that is."""
     return _report(name, tasks, progress)
 
 
 @router.get("/tasks/{name}/hotkeys")
-def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: Progress) -> tuple[HotKeyReport, ...]:
+def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> tuple[HotKeyReport, ...]:
     """The task's most frequent keys, over its last batches."""
     return _report(name, tasks, progress).hot
 

@@ -21,7 +21,7 @@ from sluice.batch.backfill import backfill
 from sluice.batch.backfill.backfill import day_prefix
 from sluice.batch.retention import TopicRetention
 from sluice.engine.count import count
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey
 from sluice.quality.reconcile import reconcile
@@ -98,7 +98,7 @@ class Layers(TwoLayers):
         fresh = self._ledger.claim(*(found.column(name) for name in IDENTITY), ends)
         unique = found.filter(pa.array(fresh))
         tasks = {(task.task_id, task.version): task for task in self.tasks.active(self.topic)}
-        plan = Plan.of(tasks.values(), self.settings.limits, TopicSpec(name=self.topic))
+        plan = EnginePlan.of(tasks.values(), self.settings.limits, TopicSpec(name=self.topic))
         counted = count(unique, plan)
         layouts = self._state.layouts(periods(counted.partials)[0])
         changes = merge_into_blocks(counted.partials, layouts, self._state.load)

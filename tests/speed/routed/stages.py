@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version
 from sluice.engine.wire import FOUND_ARROW, SENT_ARROW
 from sluice.grouping import STRATEGIES
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
-from sluice.speed.routed.groupings import Groupings
 from sluice.speed.routed.routes import Routes
+from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.routed.worker import WorkerPass
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
@@ -39,13 +39,13 @@ def kafka(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Reco
     )
 
 
-def one_stage(plan: Plan, slices: Sequence[Sequence[bytes]]) -> Gathered:
+def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Gathered:
     work = PartitionPass(plan, "logs", ByteLedger().to_table())
     batches = [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
     return Gathered.of(pa.Table.from_batches(batches, FOUND_ARROW))
 
 
-def sent(plan: Plan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
+def sent(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
     """What the sources send; slices are partitions 0, 1, 2 ..."""
     shipped = pickle.loads(pickle.dumps(routes))  # noqa: S301 - as Spark does
     work = PartitionPass(plan, "logs", ByteLedger().to_table(), shipped)
@@ -61,7 +61,7 @@ def received(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch
     return found
 
 
-def two_stages(plan: Plan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> Gathered:
+def two_stages(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> Gathered:
     work = WorkerPass(plan)
     found = [batch for own in received(sent(plan, routes, slices)).values() for batch in work(iter(own))]
     return Gathered.of(pa.Table.from_batches(found, SENT_ARROW))
@@ -74,6 +74,6 @@ def by_version(tasks: Sequence[ActiveTask]) -> dict[Version, ActiveTask]:
 def routes_of(tasks: Mapping[Version, ActiveTask], grouping: str, *, workers: int, sources: int) -> Routes:
     """All tasks grouped by one strategy, for the first time."""
     default = GroupingSpec.model_validate(grouping)
-    found = Groupings(workers).routes(tasks, default, range(sources))
+    found = TopicRouting(workers).routes(tasks, default, range(sources))
     assert found is not None
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
 from sluice.runtime.settings import Limits
 from sluice.speed.ledger import ByteLedger
@@ -29,7 +29,7 @@ TASKS = active(
     spec(name="hits", dimensions=[CLIENT]),
     spec(name="sizes", measure=BYTES, metrics=["sum", "unique", "p50"]),
 )
-PLAN = Plan.of(TASKS, Limits())
+PLAN = EnginePlan.of(TASKS, Limits())
 SLICES = [[line(client=f"c{n % 37}", size=str(n)) for n in range(k, 3_000, 3)] for k in range(3)]
 WORKERS = 5
 
@@ -93,7 +93,7 @@ def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeat
     size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
     tasks = active(spec(name="each", dimensions=[size]))  # a line a key: who holds it is where the line went
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(Plan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
+    work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
     first, again = (run_pass(each, work, work.known, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]

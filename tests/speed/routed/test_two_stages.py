@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import KEYS
 from sluice.metrics import COLUMNS, metric
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import worker as worker_module
-from sluice.speed.routed.groupings import Groupings
+from sluice.speed.routed.topic import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, LIMITS, active, line, spec
@@ -41,7 +41,7 @@ TASKS = active(
     ),
     spec(name="lines", dimensions=[CLIENT], metrics=["count"]),
 )
-PLAN = Plan.of(TASKS, LIMITS)
+PLAN = EnginePlan.of(TASKS, LIMITS)
 
 made = st.lists(
     st.builds(
@@ -120,7 +120,7 @@ def test_tasks_of_one_batch_may_be_grouped_each_in_its_own_way(
         ActiveTask(task.task_id, 1, task.spec.model_copy(update={"grouping": GroupingSpec(strategy=name)}))
         for task, name in zip(TASKS, names, strict=False)
     ]
-    routes = Groupings(3).routes(by_version(tasks), sources=range(2))
+    routes = TopicRouting(3).routes(by_version(tasks), sources=range(2))
     if routes is None:
         assert set(names[:4]) == {"combine"}
         return
@@ -134,7 +134,7 @@ LINES = [line(client=f"c{n % 7}", size=str(n), path=f"/{n % 11}") for n in range
 @pytest.mark.parametrize("strategy", ROUTED)
 def test_from_batch_to_batch_routers_go_on_and_the_results_stay(strategy: str) -> None:
     """Three batches with what was learnt between them: plans, summaries, times."""
-    groupings, default = Groupings(4), GroupingSpec(strategy=strategy)
+    groupings, default = TopicRouting(4), GroupingSpec(strategy=strategy)
     slices = [LINES[:250], LINES[250:]]
     for _ in range(3):
         routes = groupings.routes(by_version(TASKS), default, range(2))
@@ -169,7 +169,7 @@ def test_the_same_batch_is_routed_the_same_when_it_is_done_again() -> None:
 
 def test_a_limit_of_series_is_kept_at_the_workers_too() -> None:
     tasks = active(spec(name="clients", dimensions=[CLIENT], metrics=["count"]), spec(name="good"))
-    plan = Plan.of(tasks, Limits(series=50))
+    plan = EnginePlan.of(tasks, Limits(series=50))
     slices = [[line(client=f"c{n}") for n in range(start, start + 40)] for start in (0, 40)]
     routes = routes_of(by_version(tasks), "key", workers=1, sources=2)
     found = two_stages(plan, routes, slices)

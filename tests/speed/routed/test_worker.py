@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import SENT_ARROW
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import Gathered
@@ -17,7 +17,7 @@ from tests.engine.test_set_aside import GOOD, MAXIMUM, RaisingMetric
 from tests.speed.routed.stages import by_version, one_stage, received, routes_of, sent, two_stages
 
 TASKS = active(MAXIMUM, GOOD)
-PLAN = Plan.of(TASKS, Limits())
+PLAN = EnginePlan.of(TASKS, Limits())
 WHY = {(1, 1): "Broken: no devils\\x00here"}
 
 

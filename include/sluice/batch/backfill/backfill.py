@@ -45,7 +45,7 @@ from sluice.batch.backfill.backfill_lines import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.backfill_projection import Projection
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
@@ -135,8 +135,8 @@ class _Run:
     task: ActiveTask
     topic_id: str
     boundary: dict[int, int]
-    living: Plan  # the versions that decided which of these lines are dead letters
-    own: Plan
+    living: EnginePlan  # the versions that decided which of these lines are dead letters
+    own: EnginePlan
 
     @classmethod
     def of(
@@ -169,8 +169,8 @@ class _Run:
             task=task,
             topic_id=head.topic_id,
             boundary=below,
-            living=Plan.of(versions.tasks, settings.limits, spec, versions.ranges),
-            own=Plan.of([task], settings.limits, spec),
+            living=EnginePlan.of(versions.tasks, settings.limits, spec, versions.ranges),
+            own=EnginePlan.of([task], settings.limits, spec),
         )
 
     def fill(self, filling: Filling) -> None:

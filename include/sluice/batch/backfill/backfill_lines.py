@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from sluice.batch.backfill.count_apart import count_apart
 from sluice.batch.day_lines import reasons
 from sluice.batch.day_results import merge_all
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import TasksFailed
 from sluice.state.blocks import BlockId, merge_into_blocks, unpack
@@ -30,7 +30,9 @@ BLOCKS = pa.schema(
 BLOCKS_A_BATCH = 32
 
 
-def to_partials(batches: Iterator[pa.RecordBatch], living: Plan, own: Plan) -> Iterator[pa.RecordBatch]:
+def to_partials(
+    batches: Iterator[pa.RecordBatch], living: EnginePlan, own: EnginePlan
+) -> Iterator[pa.RecordBatch]:
     """Unique DAY_LINES to the PARTIALS of `own`'s versions, merged as far as they are here together.
 
     A line that was a dead letter when it came stays one: `living` are the versions that counted the topic
@@ -60,7 +62,7 @@ def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.Rec
         )
 
 
-def _partials(batches: Iterator[pa.RecordBatch], living: Plan, own: Plan) -> Iterator[pa.Table]:
+def _partials(batches: Iterator[pa.RecordBatch], living: EnginePlan, own: EnginePlan) -> Iterator[pa.Table]:
     for batch in batches:
         alive = batch.filter(reasons(batch, living).is_null())
         partials, failed = count_apart(alive.select(RECORDS.names), own)

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from sluice.engine.count import count
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures
 
 
-def count_apart(batch: pa.RecordBatch | pa.Table, plan: Plan) -> tuple[pa.Table, Failures]:
+def count_apart(batch: pa.RecordBatch | pa.Table, plan: EnginePlan) -> tuple[pa.Table, Failures]:
     """The PARTIALS of living lines, no version's rules touching another's, and why versions failed.
 
     In the speed layer a dimension's value over the limit makes the line a dead letter, for every task. These

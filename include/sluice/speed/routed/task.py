@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sluice.grouping.base import Router, Strategy
 
 
-class TaskGrouping:
+class TaskRouting:
     """A task version's strategy, its sources' routers, and what was measured.
 
     All of it is soft: without it a batch is grouped worse, and counted the same.

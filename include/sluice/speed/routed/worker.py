@@ -17,7 +17,7 @@ from sluice.engine.cut import encode
 from sluice.engine.extract import Values, numbers
 from sluice.engine.groups import code, group
 from sluice.engine.merge import merge_guarded
-from sluice.engine.plan import Plan, TaskPlan
+from sluice.engine.plan import EnginePlan, TaskPlan
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period, to_table
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.spent import to_table as spent_table
@@ -37,7 +37,7 @@ class WorkerPass:
     It aggregates the tuples that sources sent to this worker, and lets their other rows pass.
     """
 
-    plan: Plan
+    plan: EnginePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -72,7 +72,7 @@ class _Waiting:
 class Worker:
     """One worker and what was sent to it."""
 
-    def __init__(self, plan: Plan, number: int) -> None:
+    def __init__(self, plan: EnginePlan, number: int) -> None:
         self._plan = {task.key: task for task in plan.tasks}
         self._limits, self._number = plan.limits, number
         self._waiting: defaultdict[Version, _Waiting] = defaultdict(_Waiting)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sluice.engine.plan import Plan
+from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import PARTIALS
 from sluice.engine.set_aside import Version
 from sluice.engine.spent import AT_SOURCE, Spent, to_table
@@ -24,9 +24,9 @@ from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import HOLDERS, Gathered
 from sluice.speed.routed import task as task_module
 from sluice.speed.routed.batches import TaskBatch, by_task
-from sluice.speed.routed.groupings import Groupings
 from sluice.speed.routed.report import GroupingReport
 from sluice.speed.routed.routes import Routes
+from sluice.speed.routed.topic import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec
@@ -43,16 +43,16 @@ def tasks(grouping: Any = None, **fields: Any) -> dict[Version, ActiveTask]:
     return by_version(active(spec(dimensions=[CLIENT], grouping=grouping, **fields)))
 
 
-def batch(groupings: Groupings, there: Mapping[Version, ActiveTask]) -> tuple[Gathered, Routes | None]:
+def batch(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> tuple[Gathered, Routes | None]:
     """Count the lines as these tasks are grouped now."""
     routes = groupings.routes(there, sources=range(len(SLICES)))
-    plan = Plan.of(there.values(), Limits())
+    plan = EnginePlan.of(there.values(), Limits())
     found = one_stage(plan, SLICES) if routes is None else two_stages(plan, routes, SLICES)
     groupings.counted(found)
     return found, routes
 
 
-def report(groupings: Groupings, there: Mapping[Version, ActiveTask]) -> GroupingReport:
+def report(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> GroupingReport:
     (document,) = groupings.shown("logs", there).values()
     return GroupingReport.model_validate(document)
 
@@ -64,26 +64,26 @@ def test_a_tasks_grouping_wins_over_its_topics_and_auto_is_the_default() -> None
     assert report_of(silent, topic).strategy == "pkg"
     assert report_of(tasks("auto"), topic).asked == "auto"
     assert report_of(silent, None).asked == "auto"
-    assert Groupings(2).routes(silent, None, range(2)) is None
+    assert TopicRouting(2).routes(silent, None, range(2)) is None
 
 
 def report_of(there: Mapping[Version, ActiveTask], default: GroupingSpec | None) -> GroupingReport:
-    groupings = Groupings(2)
+    groupings = TopicRouting(2)
     groupings.routes(there, default, range(2))
     return report(groupings, there)
 
 
 def test_parameters_reach_the_strategy() -> None:
     there = tasks({"strategy": "kg2", "support": 0.1, "error": 0.01})
-    routes = Groupings(3).routes(there, None, range(2))
+    routes = TopicRouting(3).routes(there, None, range(2))
     assert routes is not None
     assert routes.workers == 3
     assert (routes.tasks[ONE].strategy.support, routes.tasks[ONE].seed) == (0.1, 1)  # type: ignore[attr-defined]
 
 
 def test_another_grouping_takes_effect_with_the_next_batch_and_counts_go_on() -> None:
-    groupings = Groupings(3)
-    whole = one_stage(Plan.of(tasks().values(), Limits()), SLICES).partials
+    groupings = TopicRouting(3)
+    whole = one_stage(EnginePlan.of(tasks().values(), Limits()), SLICES).partials
     names = []
     for grouping in ("key", {"strategy": "planned", "buckets": 64}, "combine", "shuffle", None):
         there = tasks(grouping)
@@ -95,7 +95,7 @@ def test_another_grouping_takes_effect_with_the_next_batch_and_counts_go_on() ->
 
 
 def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
-    groupings, there = Groupings(3), tasks("key")
+    groupings, there = TopicRouting(3), tasks("key")
     for _ in range(2):
         batch(groupings, there)
     hot = report(groupings, there).hot
@@ -109,7 +109,7 @@ def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
 
 
 def test_the_plan_that_is_shown_is_the_next_batch_s() -> None:
-    groupings, there = Groupings(3), tasks({"strategy": "planned", "buckets": 64})
+    groupings, there = TopicRouting(3), tasks({"strategy": "planned", "buckets": 64})
     assert report_of(tasks("key"), None).plan is None
     batch(groupings, there)
     plan = report(groupings, there).plan
@@ -123,16 +123,16 @@ def test_a_key_of_several_dimensions_is_shown_as_its_values() -> None:
     path = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
     lines = [line(client="a_%", path="/" + "x" * 900)]
     there = by_version(active(spec(dimensions=[CLIENT, path])))
-    groupings = Groupings(2)
+    groupings = TopicRouting(2)
     groupings.routes(there, None, [0])
-    groupings.counted(one_stage(Plan.of(there.values(), Limits()), [lines]))
+    groupings.counted(one_stage(EnginePlan.of(there.values(), Limits()), [lines]))
     assert report(groupings, there).hot[0].key == ("a_%", "/" + "x" * 199)
 
 
 def test_load_and_imbalance_are_those_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(task_module.time, "monotonic", lambda: now)
-    groupings, there = Groupings(4), tasks("shuffle")
+    groupings, there = TopicRouting(4), tasks("shuffle")
     batch(groupings, there)
     shown = report(groupings, there)
     assert [each.tuples for each in shown.load] == [100] * 4
@@ -155,14 +155,14 @@ def gathered(lines: dict[str, int], spent_: pa.Table) -> Gathered:
         for key, count in lines.items()
     ]
     partials = pa.Table.from_pylist(rows, schema=PARTIALS)
-    nothing = one_stage(Plan.of([], Limits()), [[]])
+    nothing = one_stage(EnginePlan.of([], Limits()), [[]])
     return replace(nothing, partials=partials, spent=spent_)
 
 
 def test_the_hour_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(task_module.time, "monotonic", lambda: now)
-    groupings, there = Groupings(2), tasks("key")
+    groupings, there = TopicRouting(2), tasks("key")
     groupings.routes(there, None, [0])
     uneven = gathered({"a": 40}, spent((0, AT_SOURCE, 40, 0.0, 1), (AT_SOURCE, 0, 40, 0.0, 0)))
     even = gathered(
@@ -184,7 +184,7 @@ def test_the_hour_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_batch_measured_is_read_from_what_it_counted() -> None:
     there = tasks(measure=BYTES, metrics=["count", "unique"])
-    plan = Plan.of(there.values(), Limits())
+    plan = EnginePlan.of(there.values(), Limits())
     combined = by_task(one_stage(plan, SLICES))[ONE]
     routed = by_task(two_stages(plan, routes_by_key(there), SLICES))[ONE]
     clients = {"hot", *(f"c{n}" for n in range(0, 400, 2))}
@@ -201,7 +201,7 @@ def test_what_a_batch_measured_is_read_from_what_it_counted() -> None:
 
 
 def routes_by_key(there: Mapping[Version, ActiveTask]) -> Routes:
-    routes = Groupings(3).routes(there, GroupingSpec(strategy="key"), range(2))
+    routes = TopicRouting(3).routes(there, GroupingSpec(strategy="key"), range(2))
     assert routes is not None
     return routes
 
@@ -214,7 +214,7 @@ def heavy(sources: tuple[int, int] = (0, 1)) -> Gathered:
 
 
 def test_auto_goes_over_to_planned_and_begins_with_a_plan() -> None:
-    groupings, there = Groupings(8), tasks()
+    groupings, there = TopicRouting(8), tasks()
     for number in range(3):
         assert groupings.routes(there, None, range(2)) is None, number
         groupings.counted(heavy())
@@ -233,7 +233,7 @@ def test_auto_goes_over_to_planned_and_begins_with_a_plan() -> None:
 
 
 def test_auto_spares_a_small_batch_the_second_stage_and_keeps_its_plan() -> None:
-    groupings, there = Groupings(8), tasks()
+    groupings, there = TopicRouting(8), tasks()
     for _ in range(3):
         groupings.routes(there, None, range(2))
         groupings.counted(heavy())
@@ -250,7 +250,7 @@ def test_auto_spares_a_small_batch_the_second_stage_and_keeps_its_plan() -> None
 
 
 def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:
-    groupings, there = Groupings(2), tasks("planned")
+    groupings, there = TopicRouting(2), tasks("planned")
     groupings.routes(there, None, [0])
     rows = spent(
         (0, AT_SOURCE, 50_000, 1.0, 1), (1, AT_SOURCE, 50_000, 3.0, 1), (AT_SOURCE, 0, 100_000, 0.0, 0)
@@ -266,10 +266,10 @@ def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:
 def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has seen it before: no plan knows it, and by its hash alone half of all lines had one worker."""
     monkeypatch.setattr(task_module.WorkerTimes, "add", lambda *_: None)  # all alike: loads are tuples
-    groupings, there = Groupings(8), tasks("planned")
+    groupings, there = TopicRouting(8), tasks("planned")
     calm = [line(client=f"c{n % 1_000}") for n in range(20_000)]
     sudden = [line(client="new" if n % 2 else f"c{n % 1_000}") for n in range(20_000)]
-    plan = Plan.of(there.values(), Limits())
+    plan = EnginePlan.of(there.values(), Limits())
     uneven = []
     for lines in (calm, calm, sudden):
         routes = groupings.routes(there, None, range(2))
@@ -285,7 +285,7 @@ def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(monkeypatch:
 
 
 def test_what_a_source_learnt_comes_back_and_goes_on() -> None:
-    groupings, there = Groupings(4), tasks("w-choices")
+    groupings, there = TopicRouting(4), tasks("w-choices")
     _, first = batch(groupings, there)
     second = groupings.routes(there, None, range(2))
     assert first is not None
@@ -295,7 +295,7 @@ def test_what_a_source_learnt_comes_back_and_goes_on() -> None:
 
 
 def test_a_version_that_is_not_counted_any_more_is_forgotten() -> None:
-    groupings, there = Groupings(2), tasks("key")
+    groupings, there = TopicRouting(2), tasks("key")
     batch(groupings, there)
     groupings.routes({}, None, [0])
     assert groupings.shown("logs", there) == {}
@@ -305,7 +305,7 @@ def test_a_version_that_is_not_counted_any_more_is_forgotten() -> None:
 
 def test_a_parameter_that_so_many_workers_do_not_allow_is_shown_and_the_task_combined() -> None:
     there = tasks({"strategy": "w-choices", "half_life": 100})
-    groupings = Groupings(64)
+    groupings = TopicRouting(64)
     assert groupings.routes(there, None, [0]) is None
     shown = report(groupings, there)
     assert shown.strategy == "combine"
@@ -323,9 +323,9 @@ def test_whatever_goes_wrong_in_learning_the_batch_stays_counted(
     def fail(self: object, batch: TaskBatch) -> None:
         raise Forgetful
 
-    groupings, there = Groupings(2), tasks("key")
+    groupings, there = TopicRouting(2), tasks("key")
     found, _ = batch(groupings, there)
-    monkeypatch.setattr(task_module.TaskGrouping, "counted", fail)
+    monkeypatch.setattr(task_module.TaskRouting, "counted", fail)
     with caplog.at_level(logging.ERROR):
         groupings.counted(found)
     assert "task 1v1: what was known for its grouping is forgotten" in caplog.text
@@ -340,9 +340,9 @@ def test_whatever_goes_wrong_before_or_after_a_batch_the_task_is_combined(
     def fail(self: object, *_: object) -> None:
         raise Forgetful
 
-    groupings, there = Groupings(2), tasks("key")
+    groupings, there = TopicRouting(2), tasks("key")
     with monkeypatch.context() as patch:
-        patch.setattr(task_module.TaskGrouping, step, fail)
+        patch.setattr(task_module.TaskRouting, step, fail)
         found, routes = batch(groupings, there)
         assert (routes is None) == (step == "route")
         assert groupings.shown("logs", there) == {}
@@ -355,7 +355,7 @@ def test_a_key_of_several_periods_and_sources_is_one_key() -> None:
     at = [datetime(2015, 5, 17, 10, minute, tzinfo=UTC) for minute in range(3)]
     lines = [line(client=f"c{n % 7 * (n % 2)}", at=at[n % 3], status=str(n % 5)) for n in range(90)]
     both = by_version(active(spec(dimensions=[CLIENT]), spec(name="other")))
-    found = by_task(one_stage(Plan.of(both.values(), Limits()), [lines[n::4] for n in range(4)]))
+    found = by_task(one_stage(EnginePlan.of(both.values(), Limits()), [lines[n::4] for n in range(4)]))
     assert list(found) == [(1, 1), (2, 1)]
     expected = [Counter(f"c{n % 7 * (n % 2)}" for n in range(90)), Counter(str(n % 5) for n in range(90))]
     for own, counts in zip(found.values(), expected, strict=True):
@@ -367,7 +367,7 @@ def test_a_key_of_several_periods_and_sources_is_one_key() -> None:
 
 def test_who_holds_a_key_is_known_of_routed_tasks_alone() -> None:
     there = tasks()
-    plan = Plan.of(there.values(), Limits())
+    plan = EnginePlan.of(there.values(), Limits())
     assert one_stage(plan, SLICES).holders.equals(HOLDERS.empty_table())
     held = two_stages(plan, routes_by_key(there), SLICES).holders
     assert held.num_rows == 201

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from sluice.cli.progress import Phases
+from sluice.cli.phases import Phases
 
 
 def test_each_phase_ends_with_its_seconds_and_its_last_words() -> None:

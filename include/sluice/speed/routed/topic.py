@@ -18,19 +18,19 @@ from sluice.grouping.auto import LEAST_TUPLES
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed.batches import by_task
 from sluice.speed.routed.routes import Routes
-from sluice.speed.routed.task import TaskGrouping
+from sluice.speed.routed.task import TaskRouting
 from sluice.tasks.grouping import BY_DEFAULT, GroupingSpec
 from sluice.tasks.spec import ActiveTask
 
 log = logging.getLogger(__name__)
 
 
-class Groupings:
+class TopicRouting:
     """Of one topic, for one writer."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._tasks: dict[Version, TaskGrouping] = {}
+        self._tasks: dict[Version, TaskRouting] = {}
 
     def routes(
         self,
@@ -87,5 +87,5 @@ class Groupings:
         log.exception("task %dv%d: what was known for its grouping is forgotten", *version)
         del self._tasks[version]
 
-    def _of(self, version: Version) -> TaskGrouping:
-        return self._tasks.get(version) or TaskGrouping(version[0], self._workers)
+    def _of(self, version: Version) -> TaskRouting:
+        return self._tasks.get(version) or TaskRouting(version[0], self._workers)

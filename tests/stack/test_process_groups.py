@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from sluice.runtime.settings import Settings
-from sluice.stack import processes
+from sluice.stack import process_groups
 
 DAEMON_THAT_DIES = """
 import subprocess, sys
 from sluice.runtime.settings import Settings
-from sluice.stack import processes
-processes.remember(Settings(instance="test", home=sys.argv[1]), "airflow-scheduler")
+from sluice.stack import process_groups
+process_groups.remember(Settings(instance="test", home=sys.argv[1]), "airflow-scheduler")
 subprocess.Popen(["sleep", "60"], env={})  # as bare as after setproctitle
 """
 
@@ -22,9 +22,9 @@ def test_a_child_without_environment_is_found_by_its_group(tmp_path: Path) -> No
     settings = Settings(instance="test", home=tmp_path)
     daemon = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path)]
     subprocess.run(daemon, check=True, start_new_session=True, stdout=subprocess.DEVNULL)
-    assert processes.of_daemon(settings, "airflow-triggerer") == []
-    (left,) = processes.of_daemon(settings, "airflow-scheduler")
+    assert process_groups.of_daemon(settings, "airflow-triggerer") == []
+    (left,) = process_groups.of_daemon(settings, "airflow-scheduler")
     assert left.name() == "sleep"
-    assert processes.of_daemon(settings) == [left]
-    processes.stop([left])
+    assert process_groups.of_daemon(settings) == [left]
+    process_groups.stop([left])
     assert not left.is_running()
