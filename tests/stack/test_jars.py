@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
+import tarfile
 import xml.etree.ElementTree as ET
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -69,3 +72,23 @@ def test_configuration_comes_before_the_jars(tmp_path: Path) -> None:
     assert classpath[1].endswith("kafka/*")
     assert argv[-2:] == ["kafka.Kafka", "x"]
     assert "-Xmx64m" in argv
+
+
+def test_a_python_without_tarfile_filters_unpacks_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python 3.11.2 has neither `tarfile.data_filter` nor the parameter."""
+    inner = io.BytesIO()
+    with tarfile.open(fileobj=inner, mode="w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("bin/postgres"))
+    with zipfile.ZipFile(tmp_path / "embedded-postgres-1.jar", "w") as jar:
+        jar.writestr("postgres.txz", inner.getvalue())
+    extractall = tarfile.TarFile.extractall
+    monkeypatch.delattr(tarfile, "data_filter")
+
+    def without_filter(self: tarfile.TarFile, path: Path) -> None:
+        extractall(self, path)
+
+    monkeypatch.setattr(tarfile.TarFile, "extractall", without_filter)
+    jars._unpack_postgres(tmp_path)
+    assert (tmp_path / "server" / "bin" / "postgres").is_file()

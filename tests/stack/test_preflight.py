@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -53,3 +54,21 @@ def test_a_complete_machine_lacks_nothing(tmp_path: Path) -> None:
 def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "DISK_BYTES", 1 << 60)
     assert any("GiB are free below" in problem for problem in preflight.missing(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "says"), [((3, 9, 2), "3.9.2, which is too old"), ((3, 14, 0), "3.14.0, which is too new")]
+)
+def test_a_python_that_cannot_work_is_named(version: tuple[int, ...], says: str) -> None:
+    (problem,) = preflight._python(version)
+    assert says in problem
+    assert "make PYTHON=" in problem
+
+
+@pytest.mark.parametrize("patch", [0, 2, 15])
+def test_every_python_3_11_will_do(patch: int) -> None:
+    assert preflight._python((3, 11, patch)) == []
+
+
+def test_the_check_is_written_for_old_pythons() -> None:
+    ast.parse(Path(preflight.__file__).read_text(), feature_version=(3, 7))

@@ -1,4 +1,10 @@
-"""What the machine must have. Runs before the environment exists, so with the standard library only."""
+"""What the machine must have.
+
+It runs before the environment exists, with whatever Python the machine has: standard library only, and no
+syntax newer than Python 3.7.
+"""
+
+from __future__ import annotations
 
 import os
 import platform
@@ -6,10 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 GIB = 1 << 30
+# requirements.txt is resolved for this Python alone.
 PYTHON = (3, 11)
 JAVA = 17
 PROCESSORS = 2
@@ -19,34 +25,68 @@ DISK_BYTES = 6 * GIB
 MEMORY_BYTES = 8 * GIB
 
 
-def missing(root: Path) -> Iterator[str]:
+def missing(root: Path) -> list[str]:
     """One line for each thing that the machine lacks, with what to do."""
-    if (system := platform.system()) != "Linux":
-        yield f"Linux: this is {system}, and the daemons are watched through /proc. Use a Linux machine"
-    if (processors := os.cpu_count() or 1) < PROCESSORS:
-        yield f"processors: the machine has {processors}, {PROCESSORS} are needed"
-    if sys.version_info[:2] != PYTHON:
-        found = ".".join(map(str, sys.version_info[:3]))
-        yield f"Python 3.11: {sys.executable} is {found}. Install it, or name it: make PYTHON=python3.11"
+    return [*_python(sys.version_info[:3]), *_java(), *_tools(), *_machine(root)]
+
+
+def _python(version: tuple[int, ...]) -> list[str]:
+    problems = []
+    if version[:2] != PYTHON:
+        wanted, found = ".".join(map(str, PYTHON)), ".".join(map(str, version))
+        age = "old" if version[:2] < PYTHON else "new"
+        problems.append(
+            f"Python {wanted}: {sys.executable} is {found}, which is too {age}: the pinned packages are for "
+            f"Python {wanted}. Install it, or name it: make PYTHON=/path/to/python{wanted}"
+        )
     try:
         import ensurepip  # noqa: F401
     except ImportError:
-        yield "Python's venv module: install it (Debian: apt install python3.11-venv)"
+        problems.append("Python's venv module: install it (Debian: apt install python3.11-venv)")
+    return problems
+
+
+def _java() -> list[str]:
     home = os.environ.get("JAVA_HOME")
+    problems = []
     for tool, what in (("java", "Java 17"), ("javac", "a Java 17 compiler")):
         path = str(Path(home) / "bin" / tool) if home else tool
         version = java_version(path)
         if version != JAVA:
-            is_there = "there is none" if version is None else f"{path} is version {version}"
-            yield f"{what}: {is_there}. Set JAVA_HOME, or install it: apt install openjdk-17-jdk-headless"
+            found = "there is none" if version is None else f"{path} is version {version}"
+            problems.append(
+                f"{what}: {found}. Set JAVA_HOME, or install it: apt install openjdk-17-jdk-headless"
+            )
+    return problems
+
+
+def _tools() -> list[str]:
+    problems = []
     if shutil.which("mvn") is None:
-        yield "Maven: there is no `mvn`. Install it (Debian: apt install maven)"
-    if os.geteuid() == 0 and shutil.which("setpriv") is None:
-        yield "setpriv: PostgreSQL does not run as root. Install util-linux, or run as another user"
-    if (free := shutil.disk_usage(root).free) < DISK_BYTES:
-        yield f"disk: {free / GIB:.1f} GiB are free below {root}, {DISK_BYTES // GIB} are needed"
-    if (memory := total_memory()) is not None and memory < MEMORY_BYTES:
-        yield f"memory: the machine has {memory / GIB:.1f} GiB, {MEMORY_BYTES // GIB} are needed"
+        problems.append("Maven: there is no `mvn`. Install it (Debian: apt install maven)")
+    if platform.system() == "Linux" and os.geteuid() == 0 and shutil.which("setpriv") is None:
+        problems.append(
+            "setpriv: PostgreSQL does not run as root. Install util-linux, or run as another user"
+        )
+    return problems
+
+
+def _machine(root: Path) -> list[str]:
+    problems = []
+    if platform.system() != "Linux":
+        problems.append(
+            f"Linux: this is {platform.system()}. The daemons are watched through /proc: use Linux"
+        )
+    processors = os.cpu_count() or 1
+    if processors < PROCESSORS:
+        problems.append(f"processors: the machine has {processors}, {PROCESSORS} are needed")
+    free = shutil.disk_usage(str(root)).free
+    if free < DISK_BYTES:
+        problems.append(f"disk: {free / GIB:.1f} GiB are free below {root}, {DISK_BYTES // GIB} are needed")
+    memory = total_memory()
+    if memory is not None and memory < MEMORY_BYTES:
+        problems.append(f"memory: the machine has {memory / GIB:.1f} GiB, {MEMORY_BYTES // GIB} are needed")
+    return problems
 
 
 def java_version(command: str) -> int | None:
@@ -70,7 +110,7 @@ def total_memory() -> int | None:
 
 
 def main() -> int:
-    problems = list(missing(Path(__file__).resolve().parents[3]))
+    problems = missing(Path(__file__).resolve().parents[3])
     for problem in problems:
         sys.stderr.write(f"missing: {problem}\n")
     return 1 if problems else 0
