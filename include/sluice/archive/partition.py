@@ -12,9 +12,7 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pyarrow as pa
 from kafka.errors import KafkaError
@@ -22,36 +20,42 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from sluice.archive import file, index, layout
+from sluice.archive.buffer import Buffer
 from sluice.archive.chain import BrokenChain
 from sluice.archive.claim import Claims
-from sluice.archive.events import Archived, Event, Gone, PartitionProgress, Seek
-from sluice.archive.file import ArchiveFile, Place
-from sluice.archive.footer import Footer, UnreadableArchiveFile
+from sluice.archive.events import Archived, Event, Gone, Seek
+from sluice.archive.file import Place
+from sluice.archive.footer import UnreadableArchiveFile
+from sluice.archive.publisher import (
+    FIRST_DELAY_SECONDS,
+    MAX_DELAY_SECONDS,
+    LostClaim,
+    Publisher,
+    TopicChanged,
+)
+from sluice.archive.status import PartitionStatus
+from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
-from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import TopicStore
 from sluice.transmission.records import RECORDS
-from sluice.transmission.topics import TopicMissing, Topics
+from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
 
 # Polled batches waiting for the writer; the consumer pauses the partition from there on, so that a slow HDFS
 # holds up the fetching and not the memory.
 QUEUE_BATCHES = 4
-FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.2, 5.0
 # The writer retries on its own as long as it owns the partition; the store need not be patient for it.
 HDFS_PATIENCE_SECONDS = 5.0
 # A broken chain needs a person; looking again this often makes the remedy take effect without a restart.
 BROKEN_DELAY_SECONDS = 15.0
-# A partition that has made no progress for this long although it tried raises an alert.
-ALERT_SECONDS = 30.0
 TICK_SECONDS = 0.5
 
-
-class TopicChanged(RuntimeError):
-    """The topic was deleted, or deleted and made again: what was buffered may be another topic's."""
+# An epoch and the records fetched for it.
+_Item = tuple[int, pa.RecordBatch]
+OUT_OF_RANGE: _Item = (-1, RECORDS.empty_table())
 
 
 class LogBehindArchive(BrokenChain):
@@ -69,32 +73,8 @@ class LogBehindArchive(BrokenChain):
         )
 
 
-class _LostClaim(Exception):  # an event, not an error
-    """Another writer's file stands under our name."""
-
-
-# An epoch and the records fetched for it.
-_Item = tuple[int, pa.RecordBatch]
-OUT_OF_RANGE: _Item = (-1, RECORDS.empty_table())
-
-
-@dataclass
-class _Buffer:
-    batches: list[pa.RecordBatch] = field(default_factory=list)
-    records: int = 0
-    bytes: int = 0
-    since: float = 0.0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        if not self.batches:
-            self.since = time.monotonic()
-        self.batches.append(batch)
-        self.records += len(batch)
-        self.bytes += batch.nbytes
-
-
 class PartitionWriter:
-    """The archiver of one partition. All methods but `run` are called by the consumer's thread."""
+    """The archiver of one partition. All public methods are called by the consumer's thread."""
 
     def __init__(
         self,
@@ -107,21 +87,21 @@ class PartitionWriter:
         generation: Callable[[], int],
     ) -> None:
         self.place = place
-        self.progress = PartitionProgress()
         self._limits = settings.archive
-        directory = layout.partition_directory(settings, place.topic, place.topic_id, place.partition)
-        self._claims = Claims(HdfsStore.of(settings, patience=HDFS_PATIENCE_SECONDS), directory)
         self._topics, self._database = topics, database
         self._emit, self._generation = events, generation
+        directory = layout.partition_directory(settings, place.topic, place.topic_id, place.partition)
+        self._claims = Claims(HdfsStore.of(settings, patience=HDFS_PATIENCE_SECONDS), directory)
+        self._status = PartitionStatus(place, database)
+        self.progress = self._status.progress
+        self._publisher = Publisher(place, self._claims, topics, database, self._status)
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._buffer = _Buffer()
+        self._buffer = Buffer(self._limits)
         self._format: TopicSpec | None = None
-        self._unindexed: deque[tuple[Footer, int, str]] = deque()
         self._epoch = 0
         self._next = 0
         self._stopping = threading.Event()
         self._deadline = float("inf")
-        self._alert_open = True  # an earlier process may have left one
         self._thread = threading.Thread(target=self._run, name=f"archive {place}", daemon=True)
 
     def start(self) -> None:
@@ -152,35 +132,33 @@ class PartitionWriter:
         self._inbox.put(OUT_OF_RANGE)
 
     def _run(self) -> None:
-        delay, failing_since = FIRST_DELAY_SECONDS, None
+        backoff, failing_since = Backoff(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS), None
         while not self._expired():
             try:
-                self._index()
+                self._publisher.index()
                 self._derive()
-                delay, failing_since = FIRST_DELAY_SECONDS, None
-                self._recovered()
+                backoff.reset()
+                failing_since = None
+                self._status.recovered()
                 self._archive()
-            except _LostClaim:
+            except LostClaim:
                 continue
             except TopicChanged as change:
-                self._problem("topic changed", change)
+                self._status.problem("topic changed", change)
                 self._emit(Gone(self.place.partition, str(change)))
                 return
             except (BrokenChain, UnreadableArchiveFile, HdfsError) as error:
-                self._problem("refused", error)
-                self._alert(str(error))
+                self._status.problem("refused", error)
+                self._status.alert(error)
                 self._sleep(BROKEN_DELAY_SECONDS)
             except (HdfsUnavailable, DBAPIError, KafkaError) as error:
                 failing_since = failing_since or time.monotonic()
-                self._problem("waiting", error)
-                if time.monotonic() - failing_since > ALERT_SECONDS:
-                    self._alert(str(error))
-                self._sleep(delay)
-                delay = min(2 * delay, MAX_DELAY_SECONDS)
+                self._status.waits(error, time.monotonic() - failing_since)
+                self._sleep(backoff.pause())
             except Exception as error:
                 # Whatever it was, the files are right: begin again from them.
                 log.exception("%s: unexpected; deriving again", self.place)
-                self._problem("waiting", error)
+                self._status.problem("waiting", error)
                 self._sleep(MAX_DELAY_SECONDS)
             if self._stopping.is_set():
                 break
@@ -195,7 +173,7 @@ class PartitionWriter:
         position = links[-1].next if links else 0
         self._format = None  # a topic may be described until the first of its lines is read
         start, end = self._topics.bounds(self.place.topic, self.place.partition)
-        self._same_topic()
+        self._publisher.check_topic()
         if end < position:
             raise LogBehindArchive(self.place, position, end)
         if start > position:
@@ -214,7 +192,7 @@ class PartitionWriter:
             f"offsets {position} to {start - 1} were deleted before they were archived"
         )
         log.error("%s", why)
-        self._publish(file.of_loss(self.place, position, start, why, self._generation()))
+        self._publisher.publish(file.of_loss(self.place, position, start, why, self._generation()))
         return start
 
     def _archive(self) -> None:
@@ -231,16 +209,13 @@ class PartitionWriter:
                 return
             elif item[0] == self._epoch:
                 self._take(item[1])
-            if self._due():
+            if self._buffer.due():
                 self._flush()
-            elif self._unindexed:
-                self._try_index()
+            elif self._publisher.behind:
+                self._publisher.try_index()
 
     def _next_item(self) -> _Item | None:
-        wait = TICK_SECONDS
-        if self._buffer.records:
-            age = time.monotonic() - self._buffer.since
-            wait = min(wait, max(0.0, self._limits.max_age_seconds - age))
+        wait = min(TICK_SECONDS, max(0.0, self._buffer.seconds_left()))
         try:
             return self._inbox.get(timeout=wait)
         except queue.Empty:
@@ -249,103 +224,30 @@ class PartitionWriter:
     def _take(self, batch: pa.RecordBatch) -> None:
         """Buffer the records, a file's worth at a time."""
         while len(batch):
-            room = self._limits.max_records - self._buffer.records
-            self._buffer.add(batch.slice(0, room))
+            batch = self._buffer.add(batch)
             self.progress.buffered = self._buffer.records
-            batch = batch.slice(room)
-            if self._due():
+            if self._buffer.due():
                 self._flush()
 
-    def _due(self) -> bool:
-        buffer, limits = self._buffer, self._limits
-        return buffer.records > 0 and (
-            buffer.records >= limits.max_records
-            or buffer.bytes >= limits.max_bytes
-            or time.monotonic() - buffer.since >= limits.max_age_seconds
-        )
-
     def _flush(self) -> None:
-        """Make a file of the buffer and claim its name; raises _LostClaim, TopicChanged."""
+        """Make a file of the buffer and claim its name; raises LostClaim, TopicChanged."""
         if not self._buffer.records:
             return
         if self._format is None:
             self._format = TopicStore(self._database).freeze(self.place.topic)
         made = file.of_records(self.place, self._next, self._buffer.batches, self._generation(), self._format)
-        self._until_published(made)
+        self._publisher.publish_through_outages(made, given_up=self._expired, sleep=self._sleep)
         self._moved(made.footer.next)
         self.progress.files += 1
         self.progress.records += made.footer.records
         self._drop()
         self._emit(Archived(self.place.partition, self._next))
 
-    def _until_published(self, made: ArchiveFile) -> None:
-        """Publish through any outage, as long as this writer is wanted."""
-        delay, since = FIRST_DELAY_SECONDS, time.monotonic()
-        while True:
-            try:
-                # The records were fetched before this question: if the id is still the same, they are its
-                # own.
-                self._same_topic()
-                self._publish(made)
-                return
-            except (HdfsUnavailable, KafkaError) as error:
-                self._problem("waiting", error)
-                if time.monotonic() - since > ALERT_SECONDS:
-                    self._alert(str(error))
-                if self._expired():
-                    raise
-                self._sleep(delay)
-                delay = min(2 * delay, MAX_DELAY_SECONDS)
-
-    def _publish(self, made: ArchiveFile) -> None:
-        standing, length = self._claims.publish(made)
-        if standing.claim != made.footer.claim:
-            log.warning(
-                "%s: lost the claim on offset %d to generation %d (this is %d); going on from what stands",
-                self.place,
-                standing.first,
-                standing.generation,
-                made.footer.generation,
-            )
-            raise _LostClaim
-        self._unindexed.append((standing, length, self._claims.path(standing.first)))
-        self._try_index()
-
-    def _try_index(self) -> None:
-        """Index what stands, if PostgreSQL is there. The file is safe and its row can wait: the rows are
-        added in their order before anything is derived again.
-        """
-        try:
-            self._index()
-        except DBAPIError as error:
-            self._problem("archiving", error)
-        else:
-            self._recovered()
-
-    def _index(self) -> None:
-        if self._unindexed:
-            index.add(self._database, self._unindexed)
-            self._unindexed.clear()
-
-    def _same_topic(self) -> None:
-        try:
-            now = self._topics.describe(self.place.topic).id
-        except TopicMissing as error:
-            raise TopicChanged(self._ended("was deleted")) from error
-        if now != self.place.topic_id:
-            raise TopicChanged(self._ended(f"was made anew with id {now}"))
-
-    def _ended(self, how: str) -> str:
-        return (
-            f"topic {self.place.topic!r} with id {self.place.topic_id} {how} ({self._buffer.records} "
-            f"buffered records of partition {self.place.partition} are dropped, they may be another topic's)"
-        )
-
     def _moved(self, position: int) -> None:
         self._next = self.progress.position = position
 
     def _drop(self) -> None:
-        self._buffer = _Buffer()
+        self._buffer = Buffer(self._limits)
         self.progress.buffered = 0
 
     def _expired(self) -> bool:
@@ -356,23 +258,3 @@ class PartitionWriter:
             time.sleep(min(seconds, FIRST_DELAY_SECONDS))
         else:
             self._stopping.wait(seconds)
-
-    def _problem(self, state: str, error: Exception) -> None:
-        if (state, str(error)) != (self.progress.state, self.progress.message):
-            log.warning("%s: %s: %s", self.place, state, error)
-        self.progress.state, self.progress.message = state, str(error)
-
-    def _recovered(self) -> None:
-        self.progress.state, self.progress.message = "archiving", ""
-        if self._alert_open:
-            self._sync_alert({})
-
-    def _alert(self, message: str) -> None:
-        self._sync_alert({f"{self.place}: not archived": message})
-
-    def _sync_alert(self, current: dict[str, str]) -> None:
-        try:
-            alerts.sync(self._database, "archive", current, prefix=f"{self.place}: ")
-            self._alert_open = bool(current)
-        except DBAPIError as error:
-            log.warning("%s: the alert could not be written: %s", self.place, error)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
@@ -59,13 +60,13 @@ class TopicStream:
         self._started = 0.0
         self._due = 0.0
         self._look = 0.0
-        self._pause = FIRST_PAUSE
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 
     def poll(self) -> None:
         """Start the query when it is due; look after one that ended. Raises FencedOut."""
         if self._query is not None and self._query.isActive:
             if time.monotonic() - self._started > STEADY_SECONDS:
-                self._pause = FIRST_PAUSE
+                self._backoff.reset()
             self._take_up()
             return
         if self._query is not None:
@@ -135,9 +136,9 @@ class TopicStream:
         self._progress.error(self.topic, f"{type(error).__name__}: {error}"[:1000])
         if isinstance(error, FencedOut):
             raise error
-        log.error("topic %s: starting again in %.0f s: %s", self.topic, self._pause, error, exc_info=error)
-        self._due = time.monotonic() + self._pause
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        pause = self._backoff.pause()
+        log.error("topic %s: starting again in %.0f s: %s", self.topic, pause, error, exc_info=error)
+        self._due = time.monotonic() + pause
 
 
 def scratch(settings: Settings) -> Path:

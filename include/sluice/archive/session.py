@@ -1,0 +1,232 @@
+"""One consumer's life in the group ``sluice-archive-<topic>``, over one incarnation of the topic.
+
+kafka-python's consumer belongs to one thread. That thread polls, hands each partition's records to its writer
+through a short queue (a partition whose queue is full is paused), and carries out what the writers ask for:
+seeks, commits. Parsing records is Python and holds the interpreter's lock, so more consumers would not be
+faster; what the writers do (Arrow, zstd, HTTP) mostly releases it. The group only says who works on what. It
+is never trusted with a position: writers derive theirs from the archive's files, and offsets are committed to
+Kafka afterwards for lag tools alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import asdict
+from typing import Any
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.errors import KafkaError, OffsetOutOfRangeError
+
+from sluice.archive.events import Archived, Event, Gone, Seek
+from sluice.archive.feeds import Feed, Feeds
+from sluice.archive.file import Place
+from sluice.archive.heartbeat import Heartbeat
+from sluice.archive.membership import Membership, Replaced
+from sluice.archive.partition import PartitionWriter
+from sluice.runtime.settings import Settings
+from sluice.storage.postgres import engine
+from sluice.transmission.lag import archive_group
+from sluice.transmission.topics import Topics
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 200
+# A polled record is about 1.2 KB of Python objects and 200 B in Arrow: poll little, convert at once.
+POLL_RECORDS = 10_000
+FETCH_BYTES = 16 << 20
+# A member that died is replaced after this long. Its files stand and nobody needs it alive, so short is fine.
+SESSION_MS, HEARTBEAT_MS = 10_000, 3_000
+# A partition that was added to the topic is assigned after this long.
+METADATA_MS = 10_000
+# Within a rebalance: the listener holds up the group's heartbeat, so it must stay well below the session.
+HAND_OVER_SECONDS = 4.0
+STOP_SECONDS = 20.0
+LAST_COMMIT_MS = 10_000
+BEAT_SECONDS = 1.0
+
+
+class Session(ConsumerRebalanceListener):  # type: ignore[misc]
+    """One consumer and the writers of the partitions that the group gives it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        topic_id: str,
+        *,
+        topics: Topics,
+        heartbeat: Heartbeat,
+        stop: threading.Event,
+    ) -> None:
+        self._settings, self._topic, self._topic_id = settings, topic, topic_id
+        self._topics, self._heartbeat, self._stop = topics, heartbeat, stop
+        self._database = engine(settings)
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._feeds = Feeds()
+        self._membership = Membership(topics, topic, topic_id)
+        self._generation = -1
+        self._beaten = 0.0
+        self._consumer = _consumer(settings, topic)
+
+    def run(self) -> None:
+        """Archive until told to stop. Raises Replaced, Dropped, KafkaError."""
+        try:
+            # A member that leads the group without knowing the topic's partitions would assign none of them.
+            self._consumer.partitions_for_topic(self._topic)
+            self._consumer.subscribe([self._topic], listener=self)
+            while not self._stop.is_set():
+                self._poll()
+                self._carry_out()
+                self._check_membership()
+                self._beat("archiving")
+            self._end(STOP_SECONDS)
+        finally:
+            self._feeds.release([number for number, _ in self._feeds], 0.0)
+            self._consumer.close(autocommit=False, timeout_ms=3000)
+
+    # The group says who works on what. Called from within poll, on the consumer's event loop.
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        for at in assigned:
+            # Fetch nothing before the writer knows where to begin; a position, any, keeps the consumer from
+            # asking the group for one.
+            self._consumer.pause(at)
+            self._consumer.seek(at, 0)
+            self._feeds.add(
+                PartitionWriter(
+                    self._settings,
+                    Place(self._topic, self._topic_id, at.partition),
+                    topics=self._topics,
+                    database=self._database,
+                    events=self._events.put,
+                    generation=lambda: self._generation,
+                )
+            )
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Flush, so that the next owner need not fetch it again; what takes longer is dropped."""
+        self._feeds.release([at.partition for at in revoked], HAND_OVER_SECONDS)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        """Another member owns them already: drop what is buffered."""
+        self._feeds.release([at.partition for at in lost], 0.0)
+
+    def _poll(self) -> None:
+        """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
+        try:
+            polled = self._consumer.poll(timeout_ms=POLL_MS)
+        except OffsetOutOfRangeError as error:
+            log.warning("%s: Kafka does not have %s", self._topic, error)
+            for at in error.args[0]:
+                self._consumer.pause(at)
+                if (feed := self._feeds.get(at.partition)) is not None:
+                    feed.void()
+            return
+        self._generation = self._consumer.group_metadata().generation_id
+        for at, messages in polled.items():
+            if (feed := self._feeds.fed(at.partition)) is None:
+                continue
+            if not feed.pass_on(messages):
+                self._consumer.seek(at, feed.expected)
+            elif feed.writer.full():
+                self._consumer.pause(at)
+        for at in self._consumer.paused():
+            feed = self._feeds.fed(at.partition)
+            if feed is not None and not feed.writer.full():
+                self._consumer.resume(at)
+
+    def _carry_out(self) -> None:
+        """Do what the writers asked for since the last poll."""
+        archived: dict[TopicPartition, OffsetAndMetadata] = {}
+        while not self._events.empty():
+            event = self._events.get()
+            at = TopicPartition(self._topic, event.partition)
+            feed = self._feeds.get(event.partition)
+            if isinstance(event, Gone):
+                raise Replaced(event.message + self._not_archived())
+            if feed is None or at not in self._consumer.assignment():
+                continue
+            if isinstance(event, Seek):
+                self._consumer.seek(at, event.offset)
+                feed.begin(event)
+                self._consumer.resume(at)
+            elif isinstance(event, Archived):
+                archived[at] = OffsetAndMetadata(event.next, "", -1)
+        if archived:
+            self._consumer.commit_async(archived)
+
+    def _check_membership(self) -> None:
+        try:
+            self._membership.check(self._consumer.group_metadata().member_id, bool(self._feeds))
+        except Replaced as replaced:
+            raise Replaced(str(replaced) + self._not_archived()) from None
+
+    def _not_archived(self) -> str:
+        return f"; what it held beyond these offsets was not archived: {self._feeds.positions()}"
+
+    def _end(self, seconds: float) -> None:
+        """Flush every partition, tell the group, and leave it."""
+        self._beat("stopping")
+        feeds = dict(self._feeds)
+        self._feeds.release(list(feeds), seconds)
+        offsets = {
+            TopicPartition(self._topic, number): OffsetAndMetadata(feed.writer.progress.position, "", -1)
+            for number, feed in feeds.items()
+            if feed.writer.progress.position is not None
+        }
+        try:
+            if offsets:
+                self._consumer.commit(offsets, timeout_ms=LAST_COMMIT_MS)
+        except KafkaError as error:
+            log.warning("%s: the group was not told the last positions: %s", self._topic, error)
+
+    def _beat(self, state: str) -> None:
+        if state == "archiving" and time.monotonic() - self._beaten < BEAT_SECONDS:
+            return
+        self._beaten = time.monotonic()
+        self._heartbeat.beat(
+            self._topic,
+            {
+                "topic_id": self._topic_id,
+                "state": state,
+                "message": "",
+                "generation": self._generation,
+                "partitions": {str(number): self._shown(number, feed) for number, feed in self._feeds},
+            },
+        )
+
+    def _shown(self, number: int, feed: Feed) -> dict[str, Any]:
+        progress = asdict(feed.writer.progress)
+        at = TopicPartition(self._topic, number)
+        end = self._consumer.highwater(at) if at in self._consumer.assignment() else None
+        position = progress["position"]
+        lag = max(0, end - position) if end is not None and position is not None else None
+        return {**progress, "end": end, "lag": lag}
+
+
+def _consumer(settings: Settings, topic: str) -> KafkaConsumer:
+    return KafkaConsumer(
+        bootstrap_servers=settings.kafka.bootstrap,
+        group_id=archive_group(topic),
+        client_id="sluice-archive",
+        enable_auto_commit=False,
+        # Where Kafka does not have what a writer asks for, the writer must hear of it: never skip.
+        auto_offset_reset="none",
+        partition_assignment_strategy=[CooperativeStickyAssignor],
+        session_timeout_ms=SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        max_poll_records=POLL_RECORDS,
+        max_partition_fetch_bytes=settings.kafka.max_message_bytes + (1 << 20),
+        fetch_max_bytes=FETCH_BYTES,
+        allow_auto_create_topics=False,
+        metadata_max_age_ms=METADATA_MS,
+        # kafka-python 3.0.12: a partition that was paused while its fetch was under way can fall out of an
+        # incremental session and is then never fetched again (seen at offset 81,867 of 98,575).
+        enable_incremental_fetch_sessions=False,
+        metrics_enabled=False,
+    )

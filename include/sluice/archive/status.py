@@ -1,0 +1,56 @@
+"""What the archiver of a partition shows: its progress in the heartbeat, and an alert while it is stuck."""
+
+from __future__ import annotations
+
+import logging
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from sluice.archive.events import PartitionProgress
+from sluice.archive.file import Place
+from sluice.storage import alerts
+
+log = logging.getLogger(__name__)
+
+# A partition that has made no progress for this long although it tried raises an alert.
+ALERT_SECONDS = 30.0
+
+
+class PartitionStatus:
+    """The progress and the alert of one partition."""
+
+    def __init__(self, place: Place, database: Engine) -> None:
+        self.progress = PartitionProgress()
+        self._place = place
+        self._database = database
+        self._alert_open = True  # an earlier process may have left one
+
+    def problem(self, state: str, error: Exception) -> None:
+        """Show the problem; the log has each of them once."""
+        if (state, str(error)) != (self.progress.state, self.progress.message):
+            log.warning("%s: %s: %s", self._place, state, error)
+        self.progress.state, self.progress.message = state, str(error)
+
+    def waits(self, error: Exception, seconds: float) -> None:
+        """Show that something has been away for so many seconds; in the long run as an alert."""
+        self.problem("waiting", error)
+        if seconds > ALERT_SECONDS:
+            self.alert(error)
+
+    def alert(self, error: Exception) -> None:
+        """Raise an alert: it does not pass by itself, or takes long."""
+        self._sync({f"{self._place}: not archived": str(error)})
+
+    def recovered(self) -> None:
+        """All is well: clear the alert if there is one."""
+        self.progress.state, self.progress.message = "archiving", ""
+        if self._alert_open:
+            self._sync({})
+
+    def _sync(self, current: dict[str, str]) -> None:
+        try:
+            alerts.sync(self._database, "archive", current, prefix=f"{self._place}: ")
+            self._alert_open = bool(current)
+        except DBAPIError as error:
+            log.warning("%s: the alert could not be written: %s", self._place, error)
