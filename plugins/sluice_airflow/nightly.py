@@ -99,19 +99,14 @@ def topics_to_compute(
     """Those of the topics (None: of all) that have archived lines of this day or, with ``marked``, days to
     compute again, with ``missed`` days that no night computed.
     """
-    import sqlalchemy as sa
-
-    from sluice.storage import schema
+    from sluice.archive import index
     from sluice.storage.days import Days
     from sluice.storage.postgres import engine
     from sluice.tasks.topics import TopicStore
 
     if topics is None:
         topics = TopicStore(engine(settings)).names()
-    files = schema.archive_files.c
-    with engine(settings).connect() as connection:
-        query = sa.select(files.topic).distinct().where(files.days[day.isoformat()].is_not(None))
-        of_day = set(connection.scalars(query))
+    of_day = index.topics_with(settings, day)
     books = {each: Days(engine(settings), each) for each in topics}
     return [
         each

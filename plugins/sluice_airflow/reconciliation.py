@@ -176,21 +176,9 @@ def waiting(settings: Any) -> list[Day]:
 
 def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
     """The days named in a run's configuration as they were last computed, else all that are not published."""
-    import sqlalchemy as sa
-
-    from sluice.storage import schema
+    from sluice.storage import days
     from sluice.storage.postgres import engine
 
-    t = schema.days.c
-    query = sa.select(t.topic, t.day, t.cut).order_by(t.topic, t.day)
-    if wanted := conf.get("days"):
-        keys = [(each["topic"], date.fromisoformat(each["day"])) for each in wanted]
-        query = query.where(sa.tuple_(t.topic, t.day).in_(keys))
-    else:
-        again = t.published_at <= t.computed_at  # at the same cut: with other tasks, say
-        query = query.where(sa.or_(t.published_cut.is_distinct_from(t.cut), again))
-    with engine(settings).connect() as connection:
-        return [
-            {"topic": row.topic, "day": row.day.isoformat(), "cut": row.cut}
-            for row in connection.execute(query)
-        ]
+    wanted = [(each["topic"], date.fromisoformat(each["day"])) for each in conf.get("days") or []]
+    found = days.unpublished(engine(settings), wanted or None)
+    return [{"topic": each.topic, "day": each.day.isoformat(), "cut": each.cut} for each in found]

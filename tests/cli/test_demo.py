@@ -5,7 +5,11 @@ from typing import Any
 
 import pytest
 
-from sluice.cli.demo import SAMPLE, DemoError, NoLog, alone, apply_tasks, groupings, stretches, usable
+from sluice.cli.demo.command import alone, usable
+from sluice.cli.demo.counting import groupings
+from sluice.cli.demo.nights import stretches
+from sluice.cli.demo.problems import DemoError, NoLog
+from sluice.cli.demo.steps import apply_tasks
 from sluice.runtime.settings import ROOT
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.storage import postgres
@@ -33,17 +37,11 @@ def test_a_backfill_covers_the_days_of_the_log_and_not_the_gaps() -> None:
     ]
 
 
-def test_the_log_is_the_one_named_else_the_sample_else_none(tmp_path: Path) -> None:
-    root = tmp_path / "checkout"
-    root.mkdir()
-    assert usable(None, root) is None
-    sample = root / SAMPLE
-    sample.parent.mkdir(parents=True)
-    sample.write_bytes(b"x")
-    assert usable(None, root) == sample
+def test_the_log_is_the_one_named_else_one_is_generated(tmp_path: Path) -> None:
+    assert usable(None) is None
     own = tmp_path / "access.log"
     own.write_bytes(b"line\n")
-    assert usable(own, root) == own
+    assert usable(own) == own
 
 
 def test_a_second_demo_is_refused(tmp_path: Path) -> None:
@@ -56,11 +54,11 @@ def test_a_second_demo_is_refused(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_path: Path) -> None:
     with pytest.raises(NoLog, match="no such file"):
-        usable(tmp_path / "missing.log", tmp_path)
+        usable(tmp_path / "missing.log")
     empty = tmp_path / "empty.log"
     empty.touch()
     with pytest.raises(NoLog, match="empty"):
-        usable(empty, tmp_path)
+        usable(empty)
 
 
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:

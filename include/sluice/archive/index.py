@@ -141,6 +141,13 @@ def newest_id(settings: Settings, topic: str) -> str | None:
         return found
 
 
+def topics_with(settings: Settings, day: date) -> set[str]:
+    """The topics that have archived lines of that day of event time (UTC)."""
+    query = select(files.c.topic).distinct().where(files.c.days[day.isoformat()].is_not(None))
+    with engine(settings).connect() as connection:
+        return set(connection.scalars(query))
+
+
 def positions(settings: Settings, topic: str, topic_id: str | None = None) -> dict[int, int]:
     """The position after the last archived record, by partition: a cut for a batch run.
 

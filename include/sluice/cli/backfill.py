@@ -32,59 +32,41 @@ class BackfillFailed(RuntimeError):
     def __init__(self, backfill: Backfill, message: str) -> None:
         super().__init__(
             f"backfill {backfill.id} failed after {backfill.done_days} of {len(backfill.days)} days: "
-            f"{message}. After the cause is mended, clear its run of {DAG} in Airflow, or ask for the days "
+            f"{message}. When the cause is fixed, clear its run of {DAG} in Airflow, or ask for the days "
             "again"
         )
 
 
+First = Annotated[
+    dt.datetime,
+    typer.Option("--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day of event time (UTC)."),
+]
+Last = Annotated[
+    dt.datetime, typer.Option("--to", formats=["%Y-%m-%d"], metavar="DAY", help="The last day, included.")
+]
+
+
 def backfill(
     name: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
-    first: Annotated[
-        dt.datetime,
-        typer.Option(
-            "--from", formats=["%Y-%m-%d"], metavar="DAY", help="The first day of event time (UTC)."
-        ),
-    ],
-    last: Annotated[
-        dt.datetime, typer.Option("--to", formats=["%Y-%m-%d"], metavar="DAY", help="The last day, included.")
-    ],
+    first: First,
+    last: Last,
     wait: Annotated[bool, typer.Option(help="Wait for its end, and show how far it is.")] = True,
 ) -> None:
     """Fill a task backwards: count the archived lines that came before its first commit.
 
-    Airflow runs it, whoever waits: Ctrl-C ends the waiting only. Days that are filled already are filled
-    again, with the same. The task's current version is meant; others keep what they counted.
+    Airflow runs it: Ctrl-C ends the waiting only. Days that are filled already are filled again, with the
+    same results. Only the task's current version is filled.
 
     Example:
       sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
     """
     from sluice.runtime.settings import get_settings
-    from sluice.stack.airflow_api import Airflow
-    from sluice.storage.backfills import Backfills, DaysDropped, days_between
-    from sluice.storage.days import Days
+    from sluice.storage.backfills import Backfills
     from sluice.storage.postgres import engine
-    from sluice.tasks.store import TaskStore
 
     settings = get_settings()
-    task = TaskStore(engine(settings)).get(name)
-    check_days(first.date(), last.date(), dt.datetime.now(dt.UTC).date())
-    days, book = Days(engine(settings), task.topic), Backfills(engine(settings))
-    if dropped := [day for day in days_between(first.date(), last.date()) if days.dropped(day)]:
-        raise DaysDropped(dropped)
-    asked = book.request(
-        task.task_id,
-        task.version,
-        topic=task.topic,
-        first_day=first.date(),
-        last_day=last.date(),
-        user=getpass.getuser(),
-    )
-    try:
-        with Airflow(settings) as airflow:
-            book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
-    except Exception as error:
-        book.set_failed(asked.id, f"it could not be started: {error}"[:1000])
-        raise
+    book = Backfills(engine(settings))
+    asked = _ask(settings, book, name, first.date(), last.date())
     typer.echo(f"{name} ({asked.label}): backfill {asked.id} of {len(asked.days)} days was started")
     if not wait:
         typer.echo(f"its progress: the run of {DAG} in Airflow, and `sluice tasks backfills`")
@@ -94,6 +76,36 @@ def backfill(
     except KeyboardInterrupt:
         typer.echo(f"backfill {asked.id} goes on without you: see {DAG} in Airflow", err=True)
         raise
+
+
+def _ask(settings: Settings, book: Backfills, name: str, first: dt.date, last: dt.date) -> Backfill:
+    """Record the backfill of these days and let Airflow run it. Raises BadDays, DaysDropped, UnknownTask."""
+    from sluice.stack.airflow_api import Airflow
+    from sluice.storage.backfills import DaysDropped, days_between
+    from sluice.storage.days import Days
+    from sluice.storage.postgres import engine
+    from sluice.tasks.store import TaskStore
+
+    task = TaskStore(engine(settings)).get(name)
+    check_days(first, last, dt.datetime.now(dt.UTC).date())
+    days = Days(engine(settings), task.topic)
+    if dropped := [day for day in days_between(first, last) if days.dropped(day)]:
+        raise DaysDropped(dropped)
+    asked = book.request(
+        task.task_id,
+        task.version,
+        topic=task.topic,
+        first_day=first,
+        last_day=last,
+        user=getpass.getuser(),
+    )
+    try:
+        with Airflow(settings) as airflow:
+            book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
+    except Exception as error:
+        book.set_failed(asked.id, f"it could not be started: {error}"[:1000])
+        raise
+    return asked
 
 
 def backfills(

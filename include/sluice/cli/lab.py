@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +12,7 @@ import typer
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice.lab.trials import Row
+    from sluice.lab.trials import Row, Setting
     from sluice.tasks.extract import Extract
 
 app = typer.Typer(help="Strategies of grouping, tried on streams and measured.", no_args_is_help=True)
@@ -25,59 +25,67 @@ _SHOWN = (
 _DIGITS = 4
 
 
+Strategies = Annotated[
+    str,
+    typer.Option(metavar="NAME,...", help="Which; kg2:support=0.01 sets a parameter. Default: all of them."),
+]
+Streams = Annotated[
+    list[str],
+    typer.Option(
+        metavar="NAME",
+        help="edu, isp, zipf:Z[:KEYS], file:PATH, or a stream that drifts: appear, fade, swap or "
+        "move[@BATCH]:STREAM, at batch 1.5 by default. Can be given several times.",
+    ),
+]
+Workers = Annotated[str, typer.Option(metavar="N,...", help="How many, 1 to 65,536.")]
+Sources = Annotated[int, typer.Option(min=1, max=1_000, help="Each routes its part of the tuples.")]
+Times = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The workers' times a tuple: equal, slow (the last is 4, the others 1), spread (1 to 4), "
+        "network (the distances of paper 001), or each worker's: 1,1,2.5.",
+    ),
+]
+Tuples = Annotated[int, typer.Option(min=1, help="How many a batch has.")]
+Batches = Annotated[int, typer.Option(min=1, help="How many; the last one is shown.")]
+EveryBatch = Annotated[bool, typer.Option("--every-batch", help="Show all of them.")]
+Utilisations = Annotated[
+    str,
+    typer.Option(metavar="U,...", help="Also show latencies in the last batch at these parts of full load."),
+]
+State = Annotated[int, typer.Option("--state", min=0, metavar="BYTES", help="A key's, at a worker.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed routes the same tuples alike.")]
+Field = Annotated[str | None, typer.Option(help="file: the key is this field of an access log, e.g. client.")]
+Delimiter = Annotated[str | None, typer.Option(help="file: the key is cut out between two of these ...")]
+Index = Annotated[int, typer.Option(min=0, help="file: ... and is the field of this number.")]
+Regex = Annotated[str | None, typer.Option(help="file: the key is the first group of this pattern.")]
+Style = Annotated[Format, typer.Option("--format", help="How to print.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write every batch and figure.")]
+Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw them, as SVG files.")]
+
+
 @app.command()
 def grouping(
     *,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME,...", help="Which; kg2:support=0.01 sets a parameter. Default: all of them."
-        ),
-    ] = "",
-    stream: Annotated[
-        list[str],
-        typer.Option(
-            metavar="NAME",
-            help="edu, isp, zipf:Z[:KEYS], file:PATH, or a stream that drifts: appear, fade, swap or "
-            "move[@BATCH]:STREAM, at batch 1.5 unless it is said. Can be given several times.",
-        ),
-    ] = ["edu"],  # noqa: B006 - typer copies it
-    workers: Annotated[str, typer.Option(metavar="N,...", help="How many, 1 to 65,536.")] = "64",
-    sources: Annotated[int, typer.Option(min=1, max=1_000, help="Each routes its part of the tuples.")] = 5,
-    times: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The workers' times a tuple: equal, slow (the last is 4, the others 1), spread (1 to 4), "
-            "network (the distances of seed 001), or each worker's: 1,1,2.5.",
-        ),
-    ] = "equal",
-    tuples: Annotated[int, typer.Option(min=1, help="A batch has so many.")] = 1_000_000,
-    batches: Annotated[int, typer.Option(min=1, help="The last one is shown.")] = 2,
-    every_batch: Annotated[bool, typer.Option("--every-batch", help="Show all of them.")] = False,
-    utilisation: Annotated[
-        str,
-        typer.Option(
-            metavar="U,...", help="Also show latencies in the last batch at these parts of the full load."
-        ),
-    ] = "",
-    a_key: Annotated[int, typer.Option("--state", min=0, metavar="BYTES", help="A key's, at a worker.")] = 16,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed routes the same tuples alike.")] = 0,
-    field: Annotated[
-        str | None, typer.Option(help="file: the key is this field of an access log, e.g. client.")
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="file: the key is cut out between two of these ...")
-    ] = None,
-    index: Annotated[int, typer.Option(min=0, help="file: ... and is the field of this number.")] = 0,
-    regex: Annotated[
-        str | None, typer.Option(help="file: the key is the first group of this pattern.")
-    ] = None,
-    style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
-    to: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Write every batch and figure.")
-    ] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw them, as SVG files.")] = None,
+    strategy: Strategies = "",
+    stream: Streams = ["edu"],  # noqa: B006 - typer copies it
+    workers: Workers = "64",
+    sources: Sources = 5,
+    times: Times = "equal",
+    tuples: Tuples = 1_000_000,
+    batches: Batches = 2,
+    every_batch: EveryBatch = False,
+    utilisation: Utilisations = "",
+    a_key: State = 16,
+    seed: Seed = 0,
+    field: Field = None,
+    delimiter: Delimiter = None,
+    index: Index = 0,
+    regex: Regex = None,
+    style: Style = Format.TABLE,
+    to: Csv = None,
+    plots: Plots = None,
 ) -> None:
     """Route streams by strategies of grouping, and measure balance, memory and time.
 
@@ -93,25 +101,15 @@ def grouping(
       sluice lab grouping --stream move@2.5:edu --batches 5 --every-batch --plots plots
       sluice lab grouping --stream file:access.log.gz --field client --times spread --utilisation 0.5,0.9
     """
-    from sluice import grouping as package
-    from sluice.lab import named, trials
-
-    strategies = _names(strategy) or list(package.STRATEGIES)
+    strategies = _strategies(strategy)
     widths = [_whole(each) for each in _names(workers)]
     utilisations = [_number(each) for each in _names(utilisation)]
-    for each in strategies:
-        named.strategy(each)  # what is misspelt is said before anything is measured
-    measured: list[Row] = []
-    waited: list[Row] = []
-    for name in stream:
-        source = named.stream(name, _extract(field, delimiter, index, regex))
-        for width in widths:
-            setting = trials.Setting(source, width, times, sources, batches, tuples, seed, a_key)
-            keys = setting.keys()
-            for each in strategies:
-                found = trials.run(each, setting, keys)
-                measured += trials.rows(each, setting, found)
-                waited += trials.waits(each, setting, found, utilisations)
+    extract = _extract(field, delimiter, index, regex)
+    measured, waited = [], []
+    for setting in _settings(stream, extract, widths, times, sources, batches, tuples, seed, a_key):
+        for rows, waits in _measured(strategies, setting, utilisations):
+            measured += rows
+            waited += waits
     shown = [row for row in measured if every_batch or row["batch"] == batches]
     _print(shown, _SHOWN, style)
     if waited:
@@ -155,6 +153,41 @@ def page(
     for name in wanted:
         typer.echo(f"measured {kept.measure(name, scale=scale)}", err=True)
     typer.echo(f"wrote {pages.write()}", err=True)
+
+
+def _strategies(names: str) -> list[str]:
+    """The strategies asked for. Raises UnknownStrategy before anything is measured."""
+    from sluice import grouping as package
+    from sluice.lab import named
+
+    found = _names(names) or list(package.STRATEGIES)
+    for each in found:
+        named.strategy(each)
+    return found
+
+
+def _settings(
+    streams: Sequence[str], extract: Extract | None, widths: Sequence[int], times: str, *numbers: int
+) -> Iterator[Setting]:
+    """Each stream with each number of workers."""
+    from sluice.lab import named, trials
+
+    for name in streams:
+        source = named.stream(name, extract)
+        for width in widths:
+            yield trials.Setting(source, width, times, *numbers)
+
+
+def _measured(
+    strategies: Sequence[str], setting: Setting, utilisations: Sequence[float]
+) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
+    """What each strategy does in this setting: figures by batch, and latencies."""
+    from sluice.lab import trials
+
+    keys = setting.keys()
+    for each in strategies:
+        found = trials.run(each, setting, keys)
+        yield trials.rows(each, setting, found), list(trials.waits(each, setting, found, utilisations))
 
 
 def _names(text: str) -> list[str]:

@@ -61,7 +61,9 @@ COMMANDS = {
     ),
     "lab": Lazy("sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured."),
     "demo": Lazy(
-        "sluice.cli.demo", "demo", "Run the whole platform on one log and prove that its counts agree."
+        "sluice.cli.demo.command",
+        "demo",
+        "Run the whole platform on one log and prove that its counts agree.",
     ),
 }
 

@@ -14,7 +14,7 @@ A day that retention has *dropped* has no results any more; its lines are still 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -134,6 +134,12 @@ class Days:
         """The days that must be computed again, in order."""
         return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
 
+    def with_lines(self) -> list[date]:
+        """The days of event time (UTC) that the speed layer counted lines of, in order."""
+        t = schema.event_days.c
+        query = sa.select(t.day).distinct().where(t.topic == self.topic).order_by(t.day)
+        return [row.day for row in self._rows(query)]
+
     def missed(self) -> list[date]:
         """The days before today, of the last `LOOK_BACK`, that have lines and were never computed, in order.
 
@@ -224,3 +230,18 @@ class Days:
 def _reaches_below(offsets: Mapping[str, int], cut: Mapping[str, int]) -> bool:
     """Whether there is an offset below the cut at or beyond `offsets`."""
     return any(offsets.get(p, 0) < end for p, end in cut.items())
+
+
+def unpublished(engine: sa.Engine, only: Collection[tuple[str, date]] | None = None) -> list[Day]:
+    """The days of all topics whose newest computation is not published yet; or `only` these (topic, day),
+    published or not. In order of topic and day.
+    """
+    t = schema.days.c
+    query = sa.select(schema.days).order_by(t.topic, t.day)
+    if only is not None:
+        query = query.where(sa.tuple_(t.topic, t.day).in_(only))
+    else:
+        again = t.published_at <= t.computed_at  # at the same cut: with other tasks, say
+        query = query.where(sa.or_(t.published_cut.is_distinct_from(t.cut), again))
+    with engine.connect() as connection:
+        return [Day(**row._mapping) for row in connection.execute(query)]

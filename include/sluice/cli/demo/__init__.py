@@ -1,0 +1,1 @@
+"""`sluice demo`: the whole platform on one log."""

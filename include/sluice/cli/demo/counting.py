@@ -1,0 +1,72 @@
+"""Wait until every line is counted, and read the hops of the lines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sluice.cli.demo.problems import TOPIC, look
+from sluice.cli.phases import Say
+
+if TYPE_CHECKING:
+    from sluice.quality.audit import Hops
+    from sluice.runtime.settings import Settings
+    from sluice.speed.routed.report import GroupingReport
+
+#: The demo gives up when nothing has moved for this long; a large log may well take longer in all.
+STILL_SECONDS = 180.0
+POLL_SECONDS = 1.0
+
+
+def wait_counted(settings: Settings, say: Say) -> Hops:
+    """Wait until the ledger has every byte of the files and the archive has passed Kafka's end."""
+    from sluice.quality.audit import audit
+
+    def look_now() -> tuple[bool, str, Hops]:
+        hops = audit(settings, TOPIC, hive=False)
+        waiting = [w for w in hops.in_flight if "nightly_batch" not in w]
+        text = f"{hops.online:,} of {hops.lines_read:,} counted, {hops.archived:,} of {hops.kafka:,} archived"
+        return not waiting and hops.ok, text, hops
+
+    return until_still(look_now, say, settings)
+
+
+def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settings: Settings) -> Hops:
+    """Look until it is done, or nothing has moved for too long: the final audit then says what is amiss."""
+    moved, before = time.monotonic(), ""
+    while True:
+        done, text, hops = look_now()
+        say(text)
+        if done:
+            return hops
+        if text != before:
+            moved, before = time.monotonic(), text
+        elif time.monotonic() - moved > STILL_SECONDS:
+            say(f"{text}; nothing moved for {STILL_SECONDS:.0f} s: {look(settings)}")
+            return hops
+        time.sleep(POLL_SECONDS)
+
+
+def whole_audit(settings: Settings) -> Hops:
+    """The final hops, with Hive; read again if they do not agree: they are not read at one instant."""
+    from sluice.quality.audit import audit
+
+    hops = audit(settings, TOPIC)
+    for _ in range(2):
+        if hops.ok and not hops.in_flight:
+            break
+        time.sleep(POLL_SECONDS)
+        hops = audit(settings, TOPIC)
+    return hops
+
+
+def groupings(settings: Settings) -> list[GroupingReport]:
+    """What the speed layer says of its grouping, of each task; nothing if it was started anew since."""
+    from sluice.speed.progress import progress_path
+    from sluice.speed.routed.report import NothingCounted, reports
+
+    with suppress(NothingCounted):
+        return reports(progress_path(settings))
+    return []

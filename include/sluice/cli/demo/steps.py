@@ -1,0 +1,103 @@
+"""What the demo does before anything is counted: a new instance, its tasks, its agents, the log."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.cli.demo.problems import DemoError, look
+from sluice.cli.phases import Say
+
+if TYPE_CHECKING:
+    from sluice.runtime.settings import Settings
+    from sluice.stack.airflow_api import Airflow
+
+GENERATED_LINES = 10_000
+#: What the demo counts: between them they use every metric, extraction and filter.
+EXAMPLES = Path("include", "examples")
+TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
+
+#: The log is written in so long, or as fast as it goes: there must be several batches, for a plan is made
+#: between them.
+REPLAY_SECONDS = 10.0
+FOR_EVER = ("collection", "speed_layer", "archive")
+DEPLOY_SECONDS = 240.0
+POLL_SECONDS = 1.0
+
+
+def clear(settings: Settings, say: Say) -> None:
+    """Kill what runs of the former demo and delete its directory; the jars of all instances stay."""
+    from sluice.stack import shutdown
+
+    if not settings.home.exists():
+        say("there was none")
+        return
+    shutdown.abandon(settings)
+    shutil.rmtree(settings.home)
+    say(f"deleted {settings.home.relative_to(settings.root)}")
+
+
+def start(settings: Settings, say: Say) -> Settings:
+    """Bring every daemon up; the settings with the secrets that this made."""
+    from sluice.cli import instance
+    from sluice.runtime.settings import get_settings
+
+    instance.up(settings, lambda text: say(text.strip()))
+    (settings.root / "var" / "current").write_text(settings.instance)
+    get_settings.cache_clear()
+    say("all daemons are healthy")
+    return get_settings()
+
+
+def apply_tasks(settings: Settings, say: Say) -> None:
+    """The example tasks, with the value lists that they need, beside those that a new platform has."""
+    from sluice.storage.postgres import engine
+    from sluice.tasks import parse_tasks
+    from sluice.tasks.lists import ValueLists, parse_lists
+    from sluice.tasks.store import TaskStore
+
+    directory, user = settings.root / EXAMPLES, "sluice demo"
+    lists = parse_lists((directory / LISTS).read_text())
+    specs = parse_tasks((directory / TASKS).read_text())
+    ValueLists(engine(settings)).apply_all(lists, user)
+    store = TaskStore(engine(settings))
+    store.apply(specs, user)
+    tasks = store.list()
+    metrics = {name for task in tasks for name in task.spec.metrics}
+    say(f"{len(tasks)} tasks, {len(metrics)} metrics, {len(lists)} value lists")
+
+
+def deploy(settings: Settings, airflow: Airflow, say: Say) -> None:
+    """Wait until Airflow runs the three DAGs that run for ever, and what they start answers."""
+    deadline = time.monotonic() + DEPLOY_SECONDS
+    while left := not_deployed(settings, airflow):
+        if time.monotonic() > deadline:
+            raise DemoError(
+                f"{', '.join(left)} did not start within {DEPLOY_SECONDS:.0f} s: {look(settings)}"
+            )
+        say(f"waiting for {', '.join(left)}")
+        time.sleep(POLL_SECONDS)
+    say(f"{', '.join(FOR_EVER)} are running")
+
+
+def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
+    from sluice.collection import deploy as collection
+    from sluice.stack.jobs import position
+
+    waiting = [f"DAG {dag}" for dag in FOR_EVER if not any(r.state == "running" for r in airflow.runs(dag))]
+    if not collection.agents(settings) or not collection.drained(settings):
+        waiting.append("Flume's agents")
+    return waiting + [job for job in ("speed_layer", "archiver") if position(settings, job) is None]
+
+
+def replay_log(settings: Settings, log: Path | None, say: Say) -> None:
+    from sluice.traffic import generate, replay
+
+    if log is None:
+        log = settings.home / "tmp" / "generated.log"
+        generate.write(log, GENERATED_LINES)
+    rate = sum(1 for _ in replay.read_lines(log)) / REPLAY_SECONDS
+    done = replay.replay(settings, log, rate or None, progress=lambda lines, size: say(f"{lines:,} lines"))
+    say(f"{done.lines:,} lines, {done.bytes:,} bytes, in {done.files} files")
