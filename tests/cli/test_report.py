@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sluice.cli.report import HOT, MetricTotal, Report, TaskReport, short
 from sluice.grouping.auto import Auto
-from sluice.quality.audit import Hops
+from sluice.quality.hops import Hops
 from sluice.results.agreement import how
 from sluice.speed.routed.report import GroupingReport
 from tests.cli.test_grouping import ROUTED, document

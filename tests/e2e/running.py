@@ -18,7 +18,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.quality.audit import Hops, audit
+from sluice.quality.audit import audit
+from sluice.quality.hops import Hops
 from sluice.results.counted import Counted, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings

@@ -185,7 +185,7 @@ def test_the_floor_is_the_newest_commit_that_is_old_enough(database: sa.Engine) 
 
 
 def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
-    from sluice.quality.audit import _book_commits, _book_pruned, _Booked
+    from sluice.storage.booked import Booked, _book_commits, _book_pruned
 
     for seq in range(1, 8):
         commit(database, seq, seq * 10, seq * 10 + 10)
@@ -197,7 +197,7 @@ def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
         assert book.prune_commits(Floor(7, {"0": 80})) == pruned
         with database.connect() as connection:
             left = connection.execute(sa.select(schema.commits.c.seq)).scalars().all()
-            booked = _Booked()
+            booked = Booked()
             _book_commits(connection, "logs", booked)
             _book_pruned(connection, "logs", booked)
         assert sorted(left) == [3, 6, 7]

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import Connection, delete, func, or_, select
+from sqlalchemy import Connection, Engine, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from sluice.archive import chain, layout
@@ -160,6 +160,39 @@ def positions(settings: Settings, topic: str, topic_id: str | None = None) -> di
     )
     with engine(settings).connect() as connection:
         return {partition: int(following) for partition, following in connection.execute(query)}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What the archive's files below a cut should hold, and do."""
+
+    expected: int  # offsets between each partition's first file and its cut
+    offsets: int  # offsets in the files
+    lines: int  # of the day, by the files' footers
+
+
+def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) -> Coverage:
+    """How much of the topic's newest incarnation is archived below the cut."""
+    newest = (
+        select(files.c.topic_id)
+        .where(files.c.topic == topic)
+        .order_by(files.c.arrival_max.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = select(files.c.partition, files.c.first, files.c.next, files.c.days)
+    begins: dict[str, int] = {}
+    covered = lines = 0
+    with database.connect() as connection:
+        for row in connection.execute(query.where(files.c.topic == topic, files.c.topic_id == newest)):
+            partition = str(row.partition)
+            if row.first >= cut.get(partition, 0):
+                continue
+            begins[partition] = min(begins.get(partition, row.first), row.first)
+            covered += row.next - row.first
+            lines += row.days.get(day.isoformat(), 0)
+    # Retention takes the oldest files: the chain may begin anywhere.
+    return Coverage(sum(cut[partition] - first for partition, first in begins.items()), covered, lines)
 
 
 def files_for(

@@ -11,7 +11,7 @@ import typer
 from sluice.cli.format import Format, table, write
 
 if TYPE_CHECKING:
-    from sluice.quality.audit import Hops
+    from sluice.quality.hops import Hops
 
 #: The hops are not read at one instant: what disagrees is read again before it is called wrong.
 READINGS = 3

@@ -105,7 +105,8 @@ def grouping(
     widths = [_whole(each) for each in _names(workers)]
     utilisations = [_number(each) for each in _names(utilisation)]
     extract = _extract(field, delimiter, index, regex)
-    measured, waited = [], []
+    measured: list[Row] = []
+    waited: list[Row] = []
     for setting in _settings(stream, extract, widths, times, sources, batches, tuples, seed, a_key):
         for rows, waits in _measured(strategies, setting, utilisations):
             measured += rows

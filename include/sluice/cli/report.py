@@ -11,7 +11,7 @@ from typing import Any
 from sluice.cli.audit import hop_table, notes
 from sluice.cli.format import table
 from sluice.cli.grouping_text import decisions, hot_keys
-from sluice.quality.audit import Hops
+from sluice.quality.hops import Hops
 from sluice.results.counted import Number, Value, counted, differences
 from sluice.runtime.settings import Settings
 from sluice.speed.routed.report import GroupingReport

@@ -11,7 +11,7 @@ from sluice.cli.demo.problems import TOPIC, look
 from sluice.cli.phases import Say
 
 if TYPE_CHECKING:
-    from sluice.quality.audit import Hops
+    from sluice.quality.hops import Hops
     from sluice.runtime.settings import Settings
     from sluice.speed.routed.report import GroupingReport
 

@@ -1,67 +1,19 @@
+"""The hops of a topic, and what of them does not add up."""
+
+from __future__ import annotations
+
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from sluice.quality import audit
-from sluice.quality.audit import FileAccount, account, line_spans, reckon
-from sluice.quality.audit import _Booked as Booked
-from tests.examples import examples
+from sluice.quality.files import FileAccount
+from sluice.quality.hops import Hops, Read, reckon
+from sluice.runtime.arrays import Ints
+from sluice.storage.booked import Booked
 
 
-def ints(*values: int) -> audit.Ints:
+def ints(*values: int) -> Ints:
     return np.array(values, np.int64)
-
-
-@examples(60)
-@given(lines=st.lists(st.binary(max_size=9).map(lambda b: b.replace(b"\n", b"x"))), chunk=st.integers(1, 16))
-def test_lines_are_the_same_whatever_the_size_of_a_chunk(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], chunk: int
-) -> None:
-    path = tmp_path_factory.mktemp("lines") / "access.log"
-    path.write_bytes(b"".join(line + b"\n" for line in lines) + b"not finished")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit, "CHUNK_BYTES", chunk)
-        spans = [(int(b), int(e)) for begin, end in line_spans(path) for b, e in zip(begin, end, strict=True)]
-    assert [path.read_bytes()[b : e - 1] for b, e in spans] == lines
-
-
-def test_a_file_that_the_ledger_covers_misses_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.write_bytes(b"one\ntwo\nthree\n")
-    found = account(path, "web1", "access.log", ints(0), ints(14))
-    assert found == FileAccount("web1", "access.log", 3, 14, 0, 0)
-
-
-def test_holes_are_counted_in_lines_and_bytes_and_named(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.write_bytes(b"one\ntwo\nthree\nfour\nfive\n")
-    found = account(path, "web1", "access.log", ints(0, 14), ints(4, 19))
-    assert (found.lines, found.missing_lines, found.missing_bytes) == (5, 3, 4 + 6 + 5)
-    assert found.holes == ((4, 14), (19, 24))
-
-
-def test_a_line_that_was_cut_is_not_missing(tmp_path: Path) -> None:
-    """What an agent cut off a line that is too long is a hole behind the line's first byte."""
-    path = tmp_path / "access.log"
-    path.write_bytes(b"a very long line\nb\n")
-    assert account(path, "web1", "access.log", ints(0, 17), ints(6, 19)).missing_lines == 0
-
-
-def test_without_a_ledger_every_line_is_missing(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.write_bytes(b"one\ntwo\n")
-    found = account(path, "web1", "access.log", audit.NOTHING, audit.NOTHING)
-    assert (found.missing_lines, found.holes) == (2, ((0, 8),))
-
-
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.touch()
-    assert account(path, "web1", "access.log", ints(0), ints(1)).lines == 0
 
 
 FILE = FileAccount("web1", "access.log", lines=10, bytes=100, missing_lines=0, missing_bytes=0)
@@ -80,11 +32,8 @@ def booked(**changes: object) -> Booked:
 
 def hops(
     book: Booked, file: FileAccount = FILE, moving: tuple[str, ...] = (), raw: int = 12, unique: int = 9
-) -> audit.Hops:
-    return reckon(
-        "logs", booked=book, kafka_end=ENDS, accounts=(file,), moving=list(moving),
-        hive_raw=raw, hive_unique=unique,
-    )  # fmt: skip
+) -> Hops:
+    return reckon(Read("logs", book, ENDS, (file,), list(moving), hive_raw=raw, hive_unique=unique))
 
 
 def test_a_platform_at_rest_agrees() -> None:
@@ -137,7 +86,5 @@ def test_records_that_kafka_dropped_before_the_archive_are_accounted_for() -> No
 def test_files_that_are_gone_are_named_and_make_their_hop_unprovable() -> None:
     book = booked(counted=19, records=22, event_lines=19)
     book.ledger["web1", "access.2015-05-16.log"] = (ints(0), ints(90))
-    found = reckon(
-        "logs", booked=book, kafka_end={0: 22}, accounts=(FILE,), moving=[], hive_raw=12, hive_unique=19
-    )
+    found = reckon(Read("logs", book, {0: 22}, (FILE,), [], hive_raw=12, hive_unique=19))
     assert found.gone == ("web1:access.2015-05-16.log",)

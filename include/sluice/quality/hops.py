@@ -1,0 +1,167 @@
+"""The hops of a topic's lines, and what of them does not add up.
+
+Once nothing is in flight these hold (`Hops.disagreements` names those that do not):
+
+    lines_read = online + dead_lettered + lost
+    kafka      = lines_read - lost + doubled
+    archived   = kafka - expired before they were archived
+    hive_raw   = archived
+    hive_unique = online, summed over the days that the batch layer has computed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sluice.quality.files import FileAccount
+from sluice.storage.booked import Booked
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Counts of lines at each hop of a topic, what is still on its way, and what does not add up."""
+
+    topic: str
+    lines_read: int
+    kafka: int
+    doubled: int
+    online: int
+    archived: int
+    hive_raw: int
+    hive_unique: int
+    dead_lettered: int
+    lost: int
+    in_flight: tuple[str, ...] = ()
+    disagreements: tuple[str, ...] = ()
+    files: tuple[FileAccount, ...] = ()
+    gone: tuple[str, ...] = ()  # files that the ledger knows and the front-ends no longer have
+
+    COUNTS = (
+        "lines_read", "kafka", "doubled", "online", "archived",
+        "hive_raw", "hive_unique", "dead_lettered", "lost",
+    )  # fmt: skip
+
+    @property
+    def ok(self) -> bool:
+        return not self.lost and not self.disagreements
+
+    def counts(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in self.COUNTS}
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read of a topic to reckon its hops."""
+
+    topic: str
+    booked: Booked
+    kafka_end: Mapping[int, int]  # how many records each partition was ever given
+    accounts: tuple[FileAccount, ...]
+    moving: list[str]  # what is on its way to Kafka
+    hive_raw: int
+    hive_unique: int
+
+    @property
+    def lines_read(self) -> int:
+        return sum(account.lines for account in self.accounts)
+
+    @property
+    def missing(self) -> int:
+        """Lines in the files that the ledger lacks."""
+        return sum(account.missing_lines for account in self.accounts)
+
+    @property
+    def kafka(self) -> int:
+        return sum(self.kafka_end.values())
+
+    @property
+    def speed_lag(self) -> int:
+        return sum(max(0, end - self.booked.committed.get(p, 0)) for p, end in self.kafka_end.items())
+
+    @property
+    def archive_lag(self) -> int:
+        return sum(max(0, end - self.booked.archived_to.get(p, 0)) for p, end in self.kafka_end.items())
+
+    @property
+    def arriving(self) -> bool:
+        """Whether lines are on their way to the ledger: then none can be called lost."""
+        return bool(self.moving or self.speed_lag)
+
+    @property
+    def lost(self) -> int:
+        return 0 if self.arriving else self.missing
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Files that the ledger knows and the front-ends no longer have."""
+        known = {(account.host, account.src_file) for account in self.accounts}
+        return tuple(
+            f"{host}:{name}" for host, name in sorted(self.booked.ledger) if (host, name) not in known
+        )
+
+
+def reckon(read: Read) -> Hops:
+    """The hops and what disagrees, from what was read; pure."""
+    booked = read.booked
+    return Hops(
+        topic=read.topic,
+        lines_read=read.lines_read,
+        kafka=read.kafka,
+        doubled=booked.doubled,
+        online=booked.counted,
+        archived=booked.archived,
+        hive_raw=read.hive_raw,
+        hive_unique=read.hive_unique,
+        dead_lettered=booked.dead,
+        lost=read.lost,
+        in_flight=tuple(_in_flight(read)),
+        disagreements=tuple(_disagreements(read)),
+        files=read.accounts,
+        gone=read.gone,
+    )
+
+
+def _in_flight(read: Read) -> Iterator[str]:
+    """What is still on its way."""
+    booked = read.booked
+    yield from read.moving
+    if read.speed_lag:
+        yield f"{read.speed_lag:,} records in Kafka that the speed layer has not committed"
+    if booked.projected < booked.last_seq:
+        yield f"{booked.last_seq - booked.projected} commits whose results are not yet in HBase"
+    if read.missing and read.arriving:
+        yield f"{read.missing:,} lines in the files that are not yet in the ledger"
+    if read.archive_lag:
+        yield f"{read.archive_lag:,} records in Kafka that are not yet archived"
+    if booked.stale_days:
+        yield f"{len(booked.stale_days)} days to compute in nightly_batch: {_some(booked.stale_days)}"
+
+
+def _disagreements(read: Read) -> Iterator[str]:
+    """The equations that hold for what has arrived, and do not."""
+    for left, a, right, b in _equations(read):
+        if a != b:
+            yield f"{left} {a:,} != {right} {b:,}"
+
+
+def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
+    """What must be equal: name and count of either side."""
+    booked, lost = read.booked, read.lost
+    taken = booked.doubled + booked.counted + booked.dead
+    yield "records that were committed", booked.records, "doubled + online + dead_lettered", taken
+    yield "online", booked.counted, "lines of all event days", booked.event_lines
+    yield "dead_lettered", booked.dead, "rows of dead_letters", booked.dead_rows
+    if not read.arriving and not read.gone and not booked.forgotten:
+        accounted = booked.counted + booked.dead + lost
+        yield "lines_read", read.lines_read, "online + dead_lettered + lost", accounted
+        yield "kafka", read.kafka, "lines_read - lost + doubled", read.lines_read - lost + booked.doubled
+    if not read.archive_lag:
+        yield "archived", booked.archived, "kafka - expired", read.kafka - booked.expired
+        yield "hive_raw", read.hive_raw, "archived", booked.archived
+    if not read.speed_lag and not booked.stale_days:
+        yield "hive_unique", read.hive_unique, "online", booked.counted
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,116 @@
+"""What the transactional tables say was counted of a topic, hop by hop."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from sluice.runtime.arrays import Ints
+from sluice.storage import schema
+
+
+@dataclass
+class Booked:
+    """What the transactional tables say about a topic."""
+
+    records: int = 0
+    doubled: int = 0
+    counted: int = 0
+    dead: int = 0
+    event_lines: int = 0
+    dead_rows: int = 0
+    archived: int = 0
+    expired: int = 0
+    last_seq: int = 0
+    projected: int = 0
+    committed: dict[int, int] = field(default_factory=dict)
+    archived_to: dict[int, int] = field(default_factory=dict)
+    stale_days: list[str] = field(default_factory=list)
+    computed_lines: int = 0
+    forgotten: int = 0  # files that retention took out of the ledger
+    ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
+
+
+def read(connection: sa.Connection, topic: str) -> Booked:
+    """Everything that is booked of the topic now."""
+    booked = Booked()
+    _book_commits(connection, topic, booked)
+    booked.projected = _scalar(
+        connection, sa.select(schema.projections.c.seq).where(schema.projections.c.topic == topic)
+    )
+    booked.dead_rows = _scalar(
+        connection, sa.select(sa.func.count()).where(schema.dead_letters.c.topic == topic)
+    )
+    _book_pruned(connection, topic, booked)
+    files, losses = schema.archive_files.c, schema.archive_losses.c
+    for row in connection.execute(
+        sa.select(files.partition, sa.func.sum(files.records), sa.func.max(files.next))
+        .where(files.topic == topic)
+        .group_by(files.partition)
+    ):
+        booked.archived += int(row[1])
+        booked.archived_to[row[0]] = int(row[2])
+    booked.expired = _scalar(
+        connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
+    )
+    _book_days(connection, topic, booked)
+    for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
+        booked.ledger[row.host, row.src_file] = (
+            np.frombuffer(row.starts, "<i8").astype(np.int64),
+            np.frombuffer(row.ends, "<i8").astype(np.int64),
+        )
+    return booked
+
+
+def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None:
+    """What all commits counted, and how far the newest is; there is one a second, so PostgreSQL adds up."""
+    commits = schema.commits.c
+    names = ("records", "doubled", "counted", "dead")
+    sums = (sa.func.coalesce(sa.func.sum(commits.counts[name].as_integer()), 0).label(name) for name in names)
+    counts = connection.execute(sa.select(*sums).where(commits.topic == topic)).one()
+    for name in names:
+        setattr(booked, name, int(counts._mapping[name]))
+    newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
+    for row in connection.execute(newest.order_by(commits.seq.desc()).limit(1)):
+        booked.last_seq = row.seq
+        booked.committed = {int(partition): int(offset) for partition, offset in row.end.items()}
+
+
+def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
+    """Add what the rows counted that retention deleted."""
+    for row in connection.execute(sa.select(schema.pruned).where(schema.pruned.c.topic == topic)):
+        for name in ("records", "doubled", "counted", "dead"):
+            setattr(booked, name, getattr(booked, name) + row._mapping[name])
+        booked.dead_rows += row.dead_letters
+        booked.forgotten = row.files
+
+
+def _book_days(connection: sa.Connection, topic: str, booked: Booked) -> None:
+    """Lines by event day, and the days that the batch layer has not computed up to their last line."""
+    days = schema.days.c
+    computed: dict[Any, Any] = {}
+    for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
+        computed[done.day] = done.cut
+        booked.computed_lines += done.lines
+    event = schema.event_days.c
+    rows = connection.execute(
+        sa.select(event.day, event.partition, event.lines, event.last_offset)
+        .where(event.topic == topic)
+        .order_by(event.day)
+    )
+    for day, group in itertools.groupby(rows, key=lambda row: row.day):
+        cut = computed.get(day)
+        stale = cut is None
+        for row in group:
+            booked.event_lines += row.lines
+            stale = stale or row.last_offset >= int((cut or {}).get(str(row.partition), 0))
+        if stale:
+            booked.stale_days.append(day.isoformat())
+
+
+def _scalar(connection: sa.Connection, statement: sa.Select[Any]) -> int:
+    return int(connection.execute(statement).scalar() or 0)
