@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from kafka.coordinator.base import BaseCoordinator
 
-from sluice.archive import archiver, index
+from sluice.archive import index, membership, session
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
 from tests.archive.archive_trial import Here, Trial, until
@@ -56,7 +56,7 @@ def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(t
     assert trial.stop(sleeper) == 0
 
 
-def test_a_member_whose_heartbeats_stall_joins_anew(
+def test_a_member_whose_heartbeats_stall_joins_again(
     trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send_heartbeats, stalled = BaseCoordinator._heartbeat_loop, threading.Event()
@@ -69,8 +69,9 @@ def test_a_member_whose_heartbeats_stall_joins_anew(
             await coordinator._heartbeat_wakeup()
 
     monkeypatch.setattr(BaseCoordinator, "_heartbeat_loop", stall_at_first)
-    for name, value in {"SESSION_MS": 6_000, "HEARTBEAT_MS": 2_000, "WATCH_SECONDS": 1.0}.items():
-        monkeypatch.setattr(archiver, name, value)
+    monkeypatch.setattr(session, "SESSION_MS", 6_000)
+    monkeypatch.setattr(session, "HEARTBEAT_MS", 2_000)
+    monkeypatch.setattr(membership, "WATCH_SECONDS", 1.0)
     trial.produce(400)
     archive_here(max_records=150)
     trial.assert_exact()
