@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from Hbase_thrift import AlreadyExists, BatchMutation, Mutation
 from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TException
 
+from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
 
 STATE = "state"
@@ -50,6 +50,8 @@ FINAL_ANSWERS = (
     "IllegalArgument",
     "TableExistsException",
 )
+#: What a call over a broken connection raises.
+_BROKEN = (OSError, EOFError, TException)
 
 T = TypeVar("T")
 Cells = Mapping[bytes, bytes]
@@ -221,36 +223,37 @@ class HBase:
 
     def _retry(self, operation: Callable[[Any], T]) -> T:
         """Run on the open connection; on failure reconnect and repeat, for `patience` seconds at most."""
-        deadline = time.monotonic() + self.patience
-        pause = FIRST_PAUSE
+
+        def attempt() -> T:
+            try:
+                with _without_collector():
+                    return operation(self._connected())
+            except _BROKEN:
+                self._drop_connection()
+                raise
+
+        again = patient(self.patience, _may_pass, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
         with self._lock:
-            while True:
-                try:
-                    if self._connection is None:
-                        self._connection = happybase.Connection(
-                            self.host,
-                            self.port,
-                            timeout=self.socket_ms,
-                            transport="buffered",
-                            protocol="binary",
-                        )
-                    with _without_collector():
-                        return operation(self._connection)
-                except (OSError, EOFError, TException) as error:
-                    self._drop_connection()
-                    if any(answer in _text(error) for answer in FINAL_ANSWERS):
-                        raise
-                    if time.monotonic() + pause > deadline:
-                        raise HBaseUnavailable(f"{self.host}:{self.port}", self.patience, error) from error
-                time.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+            try:
+                return again(attempt)
+            except _BROKEN as error:
+                if not _may_pass(error):
+                    raise
+                raise HBaseUnavailable(f"{self.host}:{self.port}", self.patience, error) from error
+
+    def _connected(self) -> Any:
+        if self._connection is None:
+            self._connection = happybase.Connection(
+                self.host, self.port, timeout=self.socket_ms, transport="buffered", protocol="binary"
+            )
+        return self._connection
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
         try:
             if connection is not None:
                 connection.close()
-        except (OSError, EOFError, TException):
+        except _BROKEN:
             pass  # it was broken already
 
 
@@ -347,6 +350,10 @@ class _Row:
     def __init__(self, row: bytes, cells: Cells) -> None:
         self.row = row
         self.mutations = [_Cell(column, value) for column, value in cells.items()]
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, _BROKEN) and not any(answer in _text(error) for answer in FINAL_ANSWERS)
 
 
 def _text(error: BaseException) -> str:

@@ -8,7 +8,6 @@ can wait. Source: the contract's "HDFS raw"; WebHDFS REST API of Hadoop 3.4.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from urllib.parse import quote
 
 import requests
 
+from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
 
 PREFIX = "/webhdfs/v1"
@@ -57,6 +57,10 @@ class HdfsUnavailable(RuntimeError):
 
 class _Transient(Exception):  # never leaves this module
     """An attempt that may succeed later."""
+
+
+#: What may pass by itself: no answer, an answer that is cut short, or one that says so.
+_PASSING = (_Transient, requests.RequestException, ValueError)
 
 
 @dataclass(frozen=True)
@@ -169,19 +173,19 @@ class HdfsStore:
         return self._call(f"{params['op'].lower()} {path}", attempt)
 
     def _call(self, what: str, attempt: Callable[[], T]) -> T:
-        deadline = time.monotonic() + self._patience
-        delay = FIRST_DELAY_SECONDS
-        while True:
-            try:
-                return attempt()
-            except (_Transient, requests.RequestException, ValueError) as error:
-                if time.monotonic() + delay > deadline:
-                    raise HdfsUnavailable(
-                        f"HDFS at {', '.join(self._urls)}: {what} failed for {self._patience:g} s: {error}. "
-                        "Check the NameNode and the DataNodes (sluice status)."
-                    ) from error
-            time.sleep(delay)
-            delay = min(2 * delay, MAX_DELAY_SECONDS)
+        again = patient(
+            self._patience,
+            lambda error: isinstance(error, _PASSING),
+            first=FIRST_DELAY_SECONDS,
+            longest=MAX_DELAY_SECONDS,
+        )
+        try:
+            return again(attempt)
+        except _PASSING as error:
+            raise HdfsUnavailable(
+                f"HDFS at {', '.join(self._urls)}: {what} failed for {self._patience:g} s: {error}. "
+                "Check the NameNode and the DataNodes (sluice status)."
+            ) from error
 
     def _send(
         self, method: str, path: str, params: dict[str, Any], *, redirect: bool = True

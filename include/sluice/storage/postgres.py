@@ -6,7 +6,6 @@ Source: docs/architecture.md, "State and commit": a PostgreSQL transaction decid
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +14,7 @@ import sqlalchemy
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
+from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,15 +76,11 @@ def alembic_config(connection: Connection | None = None) -> Config:
 
 
 def patiently(operation: Callable[[], T], seconds: float) -> T:
-    """Run what may safely be run again, and repeat it while PostgreSQL is away, so many seconds at most."""
-    deadline = time.monotonic() + seconds
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            return operation()
-        except DBAPIError as error:
-            away = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
-            if not away or time.monotonic() + pause > deadline:
-                raise
-        time.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+    """Run what can safely be run again, and repeat it while PostgreSQL is away, for `seconds` at most."""
+    return patient(seconds, _away, first=FIRST_PAUSE, longest=LONGEST_PAUSE)(operation)
+
+
+def _away(error: BaseException) -> bool:
+    return isinstance(error, DBAPIError) and (
+        error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+    )
