@@ -6,10 +6,11 @@ One lock an instance keeps a deployment and the supervision from pulling at the 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
+
+from filelock import FileLock, Timeout
 
 from sluice.collection import lifecycle, metrics, position
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
@@ -239,9 +240,9 @@ def _all_read(settings: Settings, agent: Agent) -> bool:
 def _locked(settings: Settings, wait: bool) -> Iterator[None]:
     path = settings.home / "flume" / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError as error:
-            raise DeployBusy(f"another deployment holds {path}: wait for it") from error
+    try:
+        held = FileLock(path).acquire(timeout=-1 if wait else 0)
+    except Timeout as error:
+        raise DeployBusy(f"another deployment holds {path}: wait for it") from error
+    with held:
         yield

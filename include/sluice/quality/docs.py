@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import html
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock
 
 from sluice.quality.pages import assets
 from sluice.runtime.settings import Settings
@@ -75,8 +75,7 @@ def context(settings: Settings) -> Iterator[Any]:
         },
     )
     settings.home.mkdir(parents=True, exist_ok=True)
-    with (settings.home / "data_docs.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # every run writes the index
+    with FileLock(settings.home / "data_docs.lock"):  # every run writes the index
         assets.place(settings.home / "data_docs")
         yield gx.get_context(mode="ephemeral", project_config=config)
 

@@ -1,20 +1,20 @@
-"""Detached processes: they outlive whoever started them and are found again through a record on disk.
+"""Detached processes: they outlive their starters and are found again through a record on disk.
 
 ``<run>/<name>.json`` names the process exactly: its pid, the kernel's start time and boot id (a pid is
 reused, the three together are not) and a random token that the process and all its children carry in their
 environment. Starting happens under a lock, so two starters cannot double a process, and the record is written
 before the process is made, so a starter that dies half-way leaves nothing that cannot be found.
 
-Whoever supervises a process *owns* it. Who adopts it next takes the ownership over, and then an order to stop
-it that was meant for the former owner does nothing: Airflow calls a trigger's ``on_kill`` late, or never.
+A supervisor *owns* its process. The next supervisor to adopt it takes the ownership over. An order to stop
+it that was meant for the former owner then does nothing. Airflow calls a trigger's ``on_kill`` late, if at
+all.
 
-Linux only: everything is read from /proc.
+Linux only: sessions, and start times in ticks of the kernel's clock.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -25,6 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
+from filelock import FileLock
 
 from sluice.runtime.files import write_whole
 
@@ -86,7 +89,7 @@ def read(name: str, run: Path | None = None) -> Record | None:
             f"{path} is not a process record ({error}): see what runs, then delete it"
         ) from error
     if record.pid == 0 and (leader := _leader(record.token)):  # its starter died before it wrote the pid
-        record = replace(record, pid=leader, start_time=_stat(leader)[1])
+        record = replace(record, pid=leader, start_time=_start_time(leader))
     return record
 
 
@@ -111,8 +114,7 @@ def alive(record: Record | None) -> bool:
     if child is not None and child.poll() is not None:  # ours: polling has reaped it
         del _children[record.pid]
         return False
-    state, start_time, _ = _stat(record.pid)
-    return state not in ("", "Z", "X") and start_time == record.start_time
+    return _runs(record.pid) and _start_time(record.pid) == record.start_time
 
 
 def start(
@@ -160,7 +162,7 @@ def start(
             except OSError as error:
                 raise ProcessError(f"cannot start {name!r}: {argv[0]}: {error.strerror}") from error
         _children[child.pid] = child
-        record = replace(record, pid=child.pid, start_time=_stat(child.pid)[1])
+        record = replace(record, pid=child.pid, start_time=_start_time(child.pid))
         _write(record, run)
         return record
 
@@ -224,8 +226,7 @@ _children: dict[int, subprocess.Popen[bytes]] = {}  # kept so that they can be r
 @contextlib.contextmanager
 def _locked(name: str, run: Path) -> Iterator[None]:
     run.mkdir(parents=True, exist_ok=True)
-    with (run / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(run / f"{name}.lock"):
         yield
 
 
@@ -237,27 +238,38 @@ def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _stat(pid: int) -> tuple[str, int, int]:
-    """State, start time and session of a pid; an empty state when it is gone."""
+def _runs(pid: int) -> bool:
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _start_time(pid: int) -> int:
+    """Ticks between the boot and the process's start; 0 when it is gone.
+
+    psutil tells the time of day instead, which changes when the clock is set.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
     except (FileNotFoundError, ProcessLookupError):
-        return "", 0, 0
-    return fields[0], int(fields[19]), int(fields[3])
+        return 0
 
 
 def _carriers(token: str) -> Iterator[int]:
     """The pids whose environment carries the token (other users' cannot be read, nor are they ours)."""
-    wanted = f"{TOKEN}={token}".encode()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    yield int(entry.name)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(TOKEN) == token:
+                yield process.pid
 
 
 def _leader(token: str) -> int | None:
-    return next((pid for pid in _carriers(token) if _stat(pid)[2] == pid), None)
+    for pid in _carriers(token):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getsid(pid) == pid:
+                return pid
+    return None
 
 
 def _members(record: Record) -> list[int]:
@@ -265,7 +277,7 @@ def _members(record: Record) -> list[int]:
 
     By token, not by process group: the group's number may be somebody else's once the leader is dead.
     """
-    found = {pid for pid in _carriers(record.token) if _stat(pid)[0] not in ("", "Z", "X")}
+    found = {pid for pid in _carriers(record.token) if _runs(pid)}
     if alive(record):
         found.add(record.pid)
     return sorted(found, key=lambda pid: (pid != record.pid, pid))

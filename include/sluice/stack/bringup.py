@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import socket
 import threading
 import time
@@ -12,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
+from filelock import FileLock
 
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, jars, process_groups, secrets, supervisord
@@ -56,10 +56,9 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
 
 @contextlib.contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Of two who bring the same instance up at once, the second finds the supervisor of the first."""
+    """Two that bring the same instance up at once: the second finds the supervisor of the first."""
     settings.home.parent.mkdir(parents=True, exist_ok=True)
-    with settings.home.with_name(f".{settings.home.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(settings.home.with_name(f".{settings.home.name}.lock")):
         yield
 
 

@@ -5,7 +5,6 @@ A component's stamp is the hash of what its pom says: while it stands, nothing i
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import lzma
 import os
@@ -17,6 +16,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from sluice.runtime.jvm import LIB, java
 
@@ -62,8 +63,7 @@ def resolve() -> list[str]:
     What a run that fails or is cut short leaves behind is never used: a component is put in its place whole.
     """
     LIB.mkdir(parents=True, exist_ok=True)
-    with (LIB / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(LIB / ".lock"):
         wanted = stale()
         if not wanted:
             return []

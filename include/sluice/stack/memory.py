@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from pathlib import Path
 from types import TracebackType
 
 import psutil
@@ -62,13 +61,11 @@ def proportional_bytes(pid: int) -> int:
     Python processes share forty times. Falls back to RSS where the kernel does not tell.
     """
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return int(psutil.Process(pid).memory_info().rss)
+        process = psutil.Process(pid)
+        try:
+            return int(process.memory_full_info().pss)
+        except psutil.AccessDenied:
+            return int(process.memory_info().rss)
     except psutil.Error:
         return 0
 

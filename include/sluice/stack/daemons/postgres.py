@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import psutil
+
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
@@ -47,12 +49,11 @@ def forget_dead(settings: Settings) -> None:
     lock = _data(settings) / "postmaster.pid"
     if not lock.exists():
         return
-    pid = lock.read_text().split("\n", 1)[0]
     try:
-        other = Path(f"/proc/{pid}/exe").resolve().name != "postgres"
-    except OSError:
-        other = True
-    if other:
+        running = psutil.Process(int(lock.read_text().split("\n", 1)[0])).name()
+    except (psutil.Error, ValueError):
+        running = ""
+    if running != "postgres":
         lock.unlink()
 
 
