@@ -1,41 +1,52 @@
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from typing import Any
+import secrets
+from datetime import date
 
 import pytest
+import sqlalchemy as sa
 
-from sluice.batch.uncounted import SOURCE, tell, uncounted
-from sluice.storage import alerts
-from sluice.storage.alerts import Alert
-
-
-class Book:
-    """The table of alerts, as far as it is asked."""
-
-    def __init__(self) -> None:
-        self.open: dict[str, str] = {"other 2015-05-17: task 9v1": "not this topic's"}
-
-    def sync(self, _: Any, source: str, current: dict[str, str], prefix: str) -> None:
-        assert source == SOURCE
-        self.open = {name: why for name, why in self.open.items() if not name.startswith(prefix)} | current
-
-    def open_alerts(self, _: Any, source: str) -> list[Alert]:
-        return [Alert(source, name, why, datetime(2026, 1, 1, tzinfo=UTC)) for name, why in self.open.items()]
+from sluice.batch.uncounted import SOURCE, record
+from sluice.runtime.settings import Settings
+from sluice.storage import alerts, schema
+from sluice.storage.postgres import engine
+from sluice.storage.uncounted import days_by_version
 
 
-def test_versions_that_failed_are_known_by_day_until_they_are_computed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    book = Book()
-    engine: Any = None
-    monkeypatch.setattr(alerts, "sync", book.sync)
-    monkeypatch.setattr(alerts, "open_alerts", book.open_alerts)
+@pytest.mark.stack
+def test_versions_that_failed_are_known_by_day_until_they_are_computed(stack: Settings) -> None:
+    database, topic = engine(stack), f"shop: {secrets.token_hex(4)}"
     first, second = date(2015, 5, 17), date(2015, 5, 18)
-    tell(engine, "shop: a", first, {(3, 1): "Broken: x", (4, 2): "Broken: y"})
-    tell(engine, "shop: a", second, {(3, 1): "Broken: x"})
-    assert uncounted(engine, "shop: a") == {(3, 1): {first, second}, (4, 2): {first}}
-    assert "shop: a 2015-05-17: task 3v1 could not be counted: Broken: x" in book.open.values()
-    tell(engine, "shop: a", first, {})
-    assert uncounted(engine, "shop: a") == {(3, 1): {second}}
-    assert uncounted(engine, "shop") == {}
+
+    def told() -> set[str]:
+        found = (alert.message for alert in alerts.open_alerts(database, SOURCE))
+        return {message.removeprefix(topic) for message in found if message.startswith(topic)}
+
+    record(database, topic, first, {(3, 1): "Broken: x", (4, 2): "Broken: y"})
+    record(database, topic, second, {(3, 1): "Broken: x"})
+    assert days_by_version(database, topic) == {(3, 1): {first, second}, (4, 2): {first}}
+    assert told() == {
+        " 2015-05-17: task 3v1 could not be counted: Broken: x",
+        " 2015-05-17: task 4v2 could not be counted: Broken: y",
+        " 2015-05-18: task 3v1 could not be counted: Broken: x",
+    }
+    record(database, topic, first, {})
+    assert days_by_version(database, topic) == {(3, 1): {second}}
+    assert days_by_version(database, "shop") == {}
+    record(database, topic, second, {})
+    assert told() == set()
+
+
+@pytest.mark.stack
+def test_a_version_that_fails_again_keeps_its_time_and_gets_the_new_reason(stack: Settings) -> None:
+    database, topic, day = engine(stack), secrets.token_hex(4), date(2015, 5, 17)
+    t = schema.uncounted.c
+    row = sa.select(t.since, t.reason).where(t.topic == topic)
+    record(database, topic, day, {(3, 1): "Broken: x"})
+    with database.connect() as connection:
+        before = connection.execute(row).one()
+    record(database, topic, day, {(3, 1): "Broken: y"})
+    with database.connect() as connection:
+        after = connection.execute(row).one()
+    assert (after.since, after.reason) == (before.since, "Broken: y")
+    record(database, topic, day, {})

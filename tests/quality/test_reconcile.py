@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sluice.batch import offline
-from sluice.batch.uncounted import tell
+from sluice.batch.uncounted import record
 from sluice.engine.rowkey import RowKey
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
@@ -279,12 +279,12 @@ def test_a_version_that_one_night_could_not_count_is_compared_on_the_next_day(to
     topic.both(lines(*map(line, times)))
     for day in (DAY, following):
         topic.nightly(day)
-    tell(topic.database, topic.topic, DAY, {(counted.task_id, counted.version): "raised that night"})
+    record(topic.database, topic.topic, DAY, {(counted.task_id, counted.version): "raised that night"})
     outcome = topic.reconcile(following)
     assert (outcome.outcome, outcome.compared) == ("agrees", 1), outcome.message
     assert "1 periods wait" in outcome.message  # the one that both days share
     assert topic.reconcile().compared == 0
-    tell(topic.database, topic.topic, DAY, {})
+    record(topic.database, topic.topic, DAY, {})
     mended = topic.reconcile()
     assert (mended.outcome, mended.compared) == ("agrees", 2), mended.message
 

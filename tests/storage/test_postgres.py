@@ -3,7 +3,7 @@ from __future__ import annotations
 import secrets
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
-from sluice.storage.schema import archive_files, commits, metadata, settled_topics
+from sluice.storage.schema import alerts, archive_files, commits, metadata, settled_topics, uncounted
 
 
 @pytest.fixture
@@ -56,6 +56,34 @@ def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Setting
     migrate(empty_database)
     with engine(empty_database).connect() as connection:
         assert set(connection.scalars(sa.select(settled_topics.c.topic))) == {"archived", "counted"}
+
+
+@pytest.mark.stack
+def test_what_alerts_told_of_uncounted_versions_is_in_their_table(empty_database: Settings) -> None:
+    from alembic import command
+
+    told = {
+        "shop: a 2015-05-17: task 3v1": "Broken: could not be counted: x",
+        "shop: a 2015-05-18: task 12v3": "Broken: y",
+    }
+    with engine(empty_database).begin() as connection:
+        command.upgrade(alembic_config(connection), "0004")
+        for name, why in told.items():
+            message = f"{name} could not be counted: {why}"
+            row = {"source": "nightly", "name": name, "message": message}
+            connection.execute(sa.insert(alerts).values(row))
+        other = {"source": "nightly", "name": "something else", "message": "x"}
+        connection.execute(sa.insert(alerts).values(other))
+        over = {"source": "nightly", "name": "t 2015-05-17: task 1v1", "message": "x"}
+        connection.execute(sa.insert(alerts).values(over | {"cleared_at": datetime.now(UTC)}))
+    migrate(empty_database)
+    t = uncounted.c
+    with engine(empty_database).connect() as connection:
+        query = sa.select(t.topic, t.day, t.task_id, t.version, t.reason).order_by(t.day)
+        assert list(connection.execute(query)) == [
+            ("shop: a", date(2015, 5, 17), 3, 1, "Broken: could not be counted: x"),
+            ("shop: a", date(2015, 5, 18), 12, 3, "Broken: y"),
+        ]
 
 
 @pytest.mark.stack

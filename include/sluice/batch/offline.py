@@ -26,7 +26,7 @@ from sluice.archive import index
 from sluice.batch import day_job
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
-from sluice.batch.uncounted import tell
+from sluice.batch.uncounted import record
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Settings
 from sluice.storage.days import Day, Days
@@ -103,7 +103,7 @@ class _Batch:
         if versions.dropped:
             plan, backwards = plan.without(versions.ranges), None
         failed = day_job.write_results(self.spark, plan, versions.tasks, logs, results, backwards=backwards)
-        tell(self.book.engine, topic, day, failed)
+        record(self.book.engine, topic, day, failed)
 
         store = HdfsStore.of(settings)
         for name, partition in partitions.items():

@@ -1,47 +1,32 @@
-"""Task versions that the batch layer could not count on a day: told as alerts, until a run computes them.
+"""Task versions that the batch layer could not count on a day.
 
-They have no results of that day, so nothing of theirs can be compared or published; the others' day stands.
+They have no results of that day, so nothing of theirs can be compared or published. The other versions' day
+stands. The table `uncounted` has them until a run computes them, and an alert says so of each.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.engine.set_aside import Failures, Version
-from sluice.storage import alerts
+from sluice.engine.set_aside import Failures
+from sluice.storage import alerts, uncounted
 
 log = logging.getLogger(__name__)
 
 SOURCE = "nightly"
 
 
-def tell(database: sa.Engine, topic: str, day: date, failed: Failures) -> None:
-    """Make the open alerts of a topic's day these versions, with what each raised."""
-    prefix = _prefix(topic, day)
-    wrong = {
-        f"{prefix}{task_id}v{version}": f"{prefix}{task_id}v{version} could not be counted: {why}"
-        for (task_id, version), why in failed.items()
-    }
-    for message in wrong.values():
-        log.error("%s", message)
-    alerts.sync(database, SOURCE, wrong, prefix=prefix)
-
-
-def uncounted(database: sa.Engine, topic: str) -> dict[Version, set[date]]:
-    """The days that versions of a topic have no offline results of."""
-    found: defaultdict[Version, set[date]] = defaultdict(set)
-    for alert in alerts.open_alerts(database, SOURCE):
-        where, _, label = alert.name.rpartition(": task ")
-        name, _, day = where.rpartition(" ")
-        if name == topic:
-            task_id, version = label.split("v")
-            found[int(task_id), int(version)].add(date.fromisoformat(day))
-    return dict(found)
-
-
-def _prefix(topic: str, day: date) -> str:
-    return f"{topic} {day}: task "
+def record(database: sa.Engine, topic: str, day: date, failed: Failures) -> None:
+    """Make these the versions that the day lacks, with what each raised; their alerts follow."""
+    prefix = f"{topic} {day}: task "
+    told = {}
+    for (task_id, version), why in failed.items():
+        name = f"{prefix}{task_id}v{version}"
+        told[name] = f"{name} could not be counted: {why}"
+        log.error("%s", told[name])
+    with database.begin() as connection:
+        uncounted.replace(connection, topic, day, failed)
+        alerts.sync_within(connection, SOURCE, told, prefix=prefix)

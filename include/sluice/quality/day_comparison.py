@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 
 from sluice.batch.task_versions import task_versions
-from sluice.batch.uncounted import uncounted
 from sluice.quality.day_hops import Hop, day_hops
 from sluice.results.compare import COLUMNS, NAMED, Comparison, Difference, compare
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
 from sluice.results.periods import Interval, Periods
 from sluice.runtime.settings import Settings
+from sluice.storage import uncounted
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import HBase
@@ -62,7 +62,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     its periods that touch that day wait for it.
     """
     versions = task_versions(book.engine, day.topic, day.day)
-    failed = uncounted(book.engine, day.topic)
+    failed = uncounted.days_by_version(book.engine, day.topic)
     found: list[Comparison] = []
     waiting = 0
     with Hive(settings) as hive, HBase.of(settings) as hbase:

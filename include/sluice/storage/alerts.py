@@ -30,23 +30,28 @@ def sync(
     that stays open keeps its time and gets the newest message. Two reporters at once do no harm: an open
     alert is unique.
     """
-    is_open = (alerts.c.source == source) & alerts.c.cleared_at.is_(None)
     with engine.begin() as connection:
-        query = select(alerts.c.name).where(is_open, alerts.c.name.startswith(prefix, autoescape=True))
-        before = set(connection.scalars(query))
-        over = before - set(current)
+        return sync_within(connection, source, current, prefix)
+
+
+def sync_within(
+    connection: sqlalchemy.Connection, source: str, current: Mapping[str, str], prefix: str = ""
+) -> tuple[list[str], list[str]]:
+    """The same within the caller's transaction."""
+    is_open = (alerts.c.source == source) & alerts.c.cleared_at.is_(None)
+    query = select(alerts.c.name).where(is_open, alerts.c.name.startswith(prefix, autoescape=True))
+    before = set(connection.scalars(query))
+    over = before - set(current)
+    connection.execute(update(alerts).where(is_open, alerts.c.name.in_(over)).values(cleared_at=func.now()))
+    for name, message in current.items():
+        row = insert(alerts).values(source=source, name=name, message=message)
         connection.execute(
-            update(alerts).where(is_open, alerts.c.name.in_(over)).values(cleared_at=func.now())
-        )
-        for name, message in current.items():
-            row = insert(alerts).values(source=source, name=name, message=message)
-            connection.execute(
-                row.on_conflict_do_update(
-                    index_elements=[alerts.c.source, alerts.c.name],
-                    index_where=sqlalchemy.text("cleared_at IS NULL"),
-                    set_={"message": row.excluded.message},
-                )
+            row.on_conflict_do_update(
+                index_elements=[alerts.c.source, alerts.c.name],
+                index_where=sqlalchemy.text("cleared_at IS NULL"),
+                set_={"message": row.excluded.message},
             )
+        )
     return sorted(set(current) - before), sorted(over)
 
 

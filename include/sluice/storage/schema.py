@@ -248,6 +248,18 @@ days = Table(
     Column("published_at", DateTime(timezone=True)),
 )
 
+# Versions that the batch layer could not count on a day, until a run computes them.
+uncounted = Table(
+    "uncounted",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("since", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
 # Requests to count the lines that came before a task version's first commit.
 backfills = Table(
     "backfills",
