@@ -31,6 +31,14 @@ def context(settings: Settings) -> Iterator[Any]:
     never meet in a file. Importing the library takes 6-15 s.
     """
     import great_expectations as gx
+
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with FileLock(settings.home / "data_docs.lock"):  # every run writes the index
+        assets.place(settings.home / "data_docs")
+        yield gx.get_context(mode="ephemeral", project_config=_config(settings))
+
+
+def _config(settings: Settings) -> Any:
     from great_expectations.data_context.types.base import DataContextConfig
 
     memory = {"class_name": "InMemoryStoreBackend"}
@@ -41,7 +49,7 @@ def context(settings: Settings) -> Iterator[Any]:
             "base_directory": str(settings.home / name),
         }
 
-    config = DataContextConfig(
+    return DataContextConfig(
         analytics_enabled=False,
         progress_bars={"globally": False},
         expectations_store_name="expectations_store",
@@ -74,10 +82,6 @@ def context(settings: Settings) -> Iterator[Any]:
             }
         },
     )
-    settings.home.mkdir(parents=True, exist_ok=True)
-    with FileLock(settings.home / "data_docs.lock"):  # every run writes the index
-        assets.place(settings.home / "data_docs")
-        yield gx.get_context(mode="ephemeral", project_config=config)
 
 
 def escaped(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,24 +10,13 @@ from datetime import UTC, date, datetime
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
-from sluice.runtime.settings import Settings, read_secret
+from sluice.runtime.settings import Settings
+from sluice.stack.airflow_http import AirflowError, AirflowHttp
 
 FINISHED = frozenset({"success", "failed"})
 POLL_SECONDS = 1.0
-REQUEST_SECONDS = 120.0  # the first requests after a start take half a minute on two busy cores
 PAGE = 100  # the API's own limit
-PATIENCE_SECONDS = 120.0
-UNAUTHORIZED, CONFLICT, SERVER_ERROR = 401, 409, 500
-
-
-class AirflowError(RuntimeError):
-    """Airflow refused a request; the message has its reason."""
-
-    def __init__(self, what: str, response: httpx.Response) -> None:
-        super().__init__(f"{what}: {response.status_code} {response.text[:500]}")
-        self.status = response.status_code
+CONFLICT = 409
 
 
 class AirflowTimeout(TimeoutError):
@@ -55,9 +44,9 @@ class Airflow:
     """A client of one instance's Airflow. Close it, or use it as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
-        self._user = settings.airflow.user
-        self._password = read_secret(settings.home, "airflow_admin")
-        self._http = httpx.Client(base_url=settings.airflow.url, timeout=REQUEST_SECONDS, trust_env=False)
+        self._http = AirflowHttp(settings)
+        self._request = self._http.request
+        self.token = self._http.token
 
     def __enter__(self) -> Self:
         return self
@@ -223,39 +212,6 @@ class Airflow:
                 raise AirflowTimeout(f"{what}: not finished after {timeout:.0f} s, see the runs in Airflow")
             time.sleep(POLL_SECONDS)
         return found
-
-    def _request(self, method: str, path: str, **kwargs: Any) -> Any:
-        """One request, logged in. A question is asked again while the API or its database restarts."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                return self._once(method, path, **kwargs)
-            except (httpx.TransportError, AirflowError) as error:
-                lasting = isinstance(error, AirflowError) and error.status < SERVER_ERROR
-                sent = method != "GET" and not isinstance(error, httpx.ConnectError)
-                if lasting or sent or time.monotonic() > deadline:
-                    raise
-            time.sleep(POLL_SECONDS)
-
-    def _once(self, method: str, path: str, **kwargs: Any) -> Any:
-        response = self._http.request(method, f"/api/v2/{path}", **kwargs)
-        if response.status_code == UNAUTHORIZED:  # the first request, or the token is too old
-            self._log_in()
-            response = self._http.request(method, f"/api/v2/{path}", **kwargs)
-        if response.is_error:
-            raise AirflowError(f"{method} {response.url}", response)
-        return response.json() if response.content else None
-
-    def token(self) -> str:
-        """Log in; what proves it, in the header `Authorization: Bearer ...`."""
-        login = {"username": self._user, "password": self._password}
-        response = self._http.post("/auth/token", json=login)
-        if response.is_error:
-            raise AirflowError(f"log in as {self._user}", response)
-        return str(response.json()["access_token"])
-
-    def _log_in(self) -> None:
-        self._http.headers["Authorization"] = f"Bearer {self.token()}"
 
 
 def _run(fields: Mapping[str, Any]) -> Run:

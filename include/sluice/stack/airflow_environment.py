@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sluice.runtime.settings import Settings, read_secret
 
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
     """AIRFLOW__*; secrets that were not made yet are left out."""
-    home = settings.home / "airflow"
-    values: dict[str, dict[str, object]] = {
+    named = {
+        f"AIRFLOW__{section}__{key}": str(value)
+        for section, keys in _sections(settings).items()
+        for key, value in keys.items()
+    }
+    return {"AIRFLOW_HOME": str(_home(settings)), **named}
+
+
+def _home(settings: Settings) -> Path:
+    return settings.home / "airflow"
+
+
+def _sections(settings: Settings) -> dict[str, dict[str, object]]:
+    return {
         "CORE": {
             "DAGS_FOLDER": settings.root / "dags",
             "PLUGINS_FOLDER": settings.root / "plugins",
@@ -36,7 +50,7 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
         },
         "API_AUTH": {"JWT_SECRET": read_secret(settings.home, "airflow_jwt")},
         "LOGGING": {
-            "BASE_LOG_FOLDER": home / "logs",
+            "BASE_LOG_FOLDER": _home(settings) / "logs",
             "COLORED_CONSOLE_LOG": False,
         },
         "SCHEDULER": {
@@ -54,12 +68,6 @@ def airflow_environment(settings: Settings) -> dict[str, str]:
         "TRIGGERER": {"CAPACITY": 100, "JOB_HEARTBEAT_SEC": 3, "TRIGGERER_HEALTH_CHECK_THRESHOLD": 15},
         "USAGE_DATA_COLLECTION": {"ENABLED": False},
     }
-    named = {
-        f"AIRFLOW__{section}__{key}": str(value)
-        for section, keys in values.items()
-        for key, value in keys.items()
-    }
-    return {"AIRFLOW_HOME": str(home), **named}
 
 
 def _fernet_key(settings: Settings) -> str:

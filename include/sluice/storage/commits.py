@@ -167,7 +167,7 @@ class CommitLog:
         def attempt() -> None:
             try:
                 with self.engine.begin() as connection:
-                    self._write(connection, commit)
+                    _write(connection, self.topic, commit)
             except IntegrityError as error:
                 winner = self._token(commit.seq)
                 if winner is None:
@@ -245,77 +245,6 @@ class CommitLog:
         query = sa.select(b.row).where(b.topic == self.topic, b.seq <= seq, version.in_(opened))
         return sorted(row.row for row in self._rows(query))
 
-    def _write(self, connection: sa.Connection, commit: Commit) -> None:
-        connection.execute(
-            sa.insert(schema.commits).values(
-                topic=self.topic,
-                seq=commit.seq,
-                token=commit.token,
-                topic_id=commit.topic_id,
-                committed_at=commit.committed_at,
-                start=dict(commit.start),
-                end=dict(commit.end),
-                tasks=[list(version) for version in commit.tasks],
-                counts=dict(commit.counts),
-                blocks=[pointer.row for pointer in commit.blocks],
-            )
-        )
-        self._write_blocks(connection, commit)
-        self._write_ranges(connection, commit)
-        files = [{**asdict(row), "last_seen": commit.committed_at} for row in commit.ledger]
-        self._upsert(connection, schema.ledger, files)
-        if commit.days:
-            statement = insert(schema.event_days)
-            mine, new = schema.event_days.c, statement.excluded
-            statement = statement.on_conflict_do_update(
-                index_elements=["topic", "day", "partition"],
-                set_={
-                    "lines": mine.lines + new.lines,
-                    "last_offset": sa.func.greatest(mine.last_offset, new.last_offset),
-                },
-            )
-            connection.execute(statement, [{"topic": self.topic, **asdict(day)} for day in commit.days])
-        if commit.dead_letters:
-            connection.execute(
-                insert(schema.dead_letters).on_conflict_do_nothing(),
-                [{"topic": self.topic, **letter} for letter in commit.dead_letters],
-            )
-
-    def _write_blocks(self, connection: sa.Connection, commit: Commit) -> None:
-        t = schema.state_blocks
-        for some in _parts(commit.built_on):
-            query = sa.select(t.c.row).where(t.c.topic == self.topic, t.c.row.in_(some)).with_for_update()
-            if gone := sorted(set(some).difference(connection.scalars(query))):
-                raise BlocksGone(self.topic, gone)
-        for some in _parts(commit.dropped):
-            connection.execute(sa.delete(t).where(t.c.topic == self.topic, t.c.row.in_(some)))
-        self._upsert(connection, t, [asdict(pointer) for pointer in commit.blocks])
-
-    def _write_ranges(self, connection: sa.Connection, commit: Commit) -> None:
-        t = schema.task_ranges
-        for task_id, version in commit.closed:
-            same = (t.c.task_id == task_id, t.c.version == version, t.c.topic == self.topic)
-            connection.execute(sa.update(t).where(*same, t.c.end.is_(None)).values(end=dict(commit.start)))
-        for task_id, version in commit.opened:
-            connection.execute(
-                sa.insert(t).values(
-                    task_id=task_id,
-                    version=version,
-                    first_seq=commit.seq,
-                    topic=self.topic,
-                    start=dict(commit.start),
-                )
-            )
-
-    def _upsert(self, connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-        if not rows:
-            return
-        statement = insert(table)
-        keys = [column.name for column in table.primary_key]
-        changed = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-        statement = statement.on_conflict_do_update(index_elements=keys, set_=changed)
-        connection.execute(statement, [{"topic": self.topic, **row} for row in rows])
-
     def _token(self, seq: int) -> str | None:
         c = schema.commits.c
         for row in self._rows(sa.select(c.token).where(c.topic == self.topic, c.seq == seq)):
@@ -341,6 +270,81 @@ class CommitLog:
                 connection.execute(statement)
 
         patiently(run, self.patience)
+
+
+def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    connection.execute(
+        sa.insert(schema.commits).values(
+            topic=topic,
+            seq=commit.seq,
+            token=commit.token,
+            topic_id=commit.topic_id,
+            committed_at=commit.committed_at,
+            start=dict(commit.start),
+            end=dict(commit.end),
+            tasks=[list(version) for version in commit.tasks],
+            counts=dict(commit.counts),
+            blocks=[pointer.row for pointer in commit.blocks],
+        )
+    )
+    _write_blocks(connection, topic, commit)
+    _write_ranges(connection, topic, commit)
+    files = [{**asdict(row), "last_seen": commit.committed_at} for row in commit.ledger]
+    _upsert(connection, topic, schema.ledger, files)
+    if commit.days:
+        statement = insert(schema.event_days)
+        mine, new = schema.event_days.c, statement.excluded
+        statement = statement.on_conflict_do_update(
+            index_elements=["topic", "day", "partition"],
+            set_={
+                "lines": mine.lines + new.lines,
+                "last_offset": sa.func.greatest(mine.last_offset, new.last_offset),
+            },
+        )
+        connection.execute(statement, [{"topic": topic, **asdict(day)} for day in commit.days])
+    if commit.dead_letters:
+        connection.execute(
+            insert(schema.dead_letters).on_conflict_do_nothing(),
+            [{"topic": topic, **letter} for letter in commit.dead_letters],
+        )
+
+
+def _write_blocks(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    t = schema.state_blocks
+    for some in _parts(commit.built_on):
+        query = sa.select(t.c.row).where(t.c.topic == topic, t.c.row.in_(some)).with_for_update()
+        if gone := sorted(set(some).difference(connection.scalars(query))):
+            raise BlocksGone(topic, gone)
+    for some in _parts(commit.dropped):
+        connection.execute(sa.delete(t).where(t.c.topic == topic, t.c.row.in_(some)))
+    _upsert(connection, topic, t, [asdict(pointer) for pointer in commit.blocks])
+
+
+def _write_ranges(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    t = schema.task_ranges
+    for task_id, version in commit.closed:
+        same = (t.c.task_id == task_id, t.c.version == version, t.c.topic == topic)
+        connection.execute(sa.update(t).where(*same, t.c.end.is_(None)).values(end=dict(commit.start)))
+    for task_id, version in commit.opened:
+        connection.execute(
+            sa.insert(t).values(
+                task_id=task_id,
+                version=version,
+                first_seq=commit.seq,
+                topic=topic,
+                start=dict(commit.start),
+            )
+        )
+
+
+def _upsert(connection: sa.Connection, topic: str, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    statement = insert(table)
+    keys = [column.name for column in table.primary_key]
+    changed = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    statement = statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    connection.execute(statement, [{"topic": topic, **row} for row in rows])
 
 
 class TopicClaim:

@@ -12,35 +12,21 @@ The grammar is a table in docs/tasks.md.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from decimal import Decimal
 
 from pydantic import ValidationError
 from sqlglot import exp
 
-from sluice.metrics import UnknownMetric, metric
-from sluice.tasks.extract import Extract
 from sluice.tasks.model import NAME
 from sluice.tasks.period import UTC
 from sluice.tasks.problem import Problem, explain
-from sluice.tasks.spec import Condition, Dimension, Measure, TaskSpec
+from sluice.tasks.spec import Condition, Dimension, TaskSpec
 from sluice.tasks.sql.conditions import Conditions
+from sluice.tasks.sql.metrics import Asked, Metrics
 from sluice.tasks.sql.statement import TOO_DEEP, SqlRefused, Statement
-from sluice.tasks.sql.values import FORMS, Values, unparen
+from sluice.tasks.sql.values import Values, unparen
 from sluice.tasks.topic import LINE, TopicSpec
 
-_NAMES = {"stddev_pop": "stddev"}
 _PERIOD = "period"
-_COUNT = "ask count(*) for the lines, missing(x) for those without a measure"
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """One metric that SELECT asks for."""
-
-    name: str
-    of: exp.Expression | None  # None: of the line itself
-    node: exp.Expression
 
 
 def _suggested(field: str) -> str:
@@ -72,11 +58,12 @@ class _Compiler:
         self._topic = self._from()
         spec = topic if topic is not None and topic.name == self._topic else None
         self._values = Values(statement, self._topic, spec)
+        self._metrics = Metrics(statement, self._values)
 
     def task(self, name: str) -> TaskSpec:
         dimensions, metrics, periods = self._selected()
         period, zone = self._grouped(dimensions, periods)
-        measure = self._measure(metrics)
+        measure = self._metrics.measure(metrics)
         try:
             return TaskSpec(
                 name=name,
@@ -119,7 +106,7 @@ class _Compiler:
         where = self._select.args.get("where")
         return tuple(Conditions(self._statement, self._values).of(where.this)) if where else ()
 
-    def _selected(self) -> tuple[list[Dimension], list[_Asked], list[exp.Expression]]:
+    def _selected(self) -> tuple[list[Dimension], list[Asked], list[exp.Expression]]:
         dimensions, metrics, periods = [], [], []
         for item in self._select.expressions:
             node, alias = (item.this, item.alias) if isinstance(item, exp.Alias) else (item, "")
@@ -129,7 +116,7 @@ class _Compiler:
                     reason = f"the period keeps its name: drop it, results call it {_PERIOD!r}"
                     raise self._statement.refused(alias, reason, item.args["alias"])
                 periods.append(node)
-            elif (asked := self._metric(node)) is not None:
+            elif (asked := self._metrics.of(node)) is not None:
                 if alias and alias != asked.name:
                     reason = f"a metric keeps its name: drop it, results are called {asked.name!r}"
                     raise self._statement.refused(alias, reason, item.args["alias"])
@@ -196,7 +183,7 @@ class _Compiler:
         for dimension in dimensions:
             if dimension.name == alias:
                 return dimension.name
-        if isinstance(node, exp.Anonymous) and self._metric(node) is not None:
+        if isinstance(node, exp.Anonymous) and self._metrics.of(node) is not None:
             raise self._statement.refused(
                 node.name, "a metric is computed of a group: drop it from GROUP BY", node
             )
@@ -220,86 +207,6 @@ class _Compiler:
                 reason = f"the task's timezone is {self._timezone!r}: say it once"
                 raise self._statement.refused(zone, reason, arguments[1])
         return self._values.text(arguments[0], "the period"), zone
-
-    def _metric(self, node: exp.Expression) -> _Asked | None:
-        """The metric that a selected expression is; None if it is no metric."""
-        statement = self._statement
-        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):  # p99.9(x)
-            call, name = node.expression, f"{node.this.name}.{node.expression.name}"
-        elif isinstance(node, exp.Anonymous):
-            call, name = node, node.name
-        else:
-            return None
-        statement.only(call, "this", "expressions")
-        name, arguments = name.lower(), list(call.expressions)
-        name = _NAMES.get(name, name)
-        if name in ("split_part", "regexp_extract", "cast", "try_cast"):
-            return None
-        if name == "count":
-            return self._count(node, arguments)
-        if name in ("percentile", "topk"):
-            return self._parametric(name, node, arguments)
-        self._known(name, node)
-        if len(arguments) != 1:
-            raise statement.refused(call.name, f"it takes one column: {name}(bytes)", node)
-        return _Asked(name, arguments[0], node)
-
-    def _known(self, name: str, node: exp.Expression) -> None:
-        try:
-            metric(name)
-        except UnknownMetric as error:
-            raise self._statement.refused(
-                self._statement.written(node), f"{error}; a column is {FORMS}", node
-            ) from None
-
-    def _count(self, node: exp.Expression, arguments: list[exp.Expression]) -> _Asked:
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            self._statement.only(arguments[0])
-            return _Asked("count", None, node)
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
-            distinct = arguments[0]
-            self._statement.only(distinct, "expressions")
-            if len(distinct.expressions) == 1:
-                self._known("unique", node)
-                return _Asked("unique", distinct.expressions[0], node)
-            raise self._statement.refused("DISTINCT", "of one column: make a task of each", distinct)
-        raise self._statement.refused(self._statement.written(node), _COUNT, node)
-
-    def _parametric(self, name: str, node: exp.Expression, arguments: list[exp.Expression]) -> _Asked:
-        """percentile(x, 0.95) and topk(x, 10) by their names p95 and top10."""
-        if len(arguments) != 2:  # noqa: PLR2004
-            example = "percentile(bytes, 0.95)" if name == "percentile" else "topk(path, 10)"
-            raise self._statement.refused(name, f"it takes a column and a number: {example}", node)
-        parameter = self._values.number(arguments[1], "the second argument")
-        if name == "percentile":
-            percent = format((Decimal(parameter) * 100).normalize(), "f")
-            if not 0 < Decimal(percent) < 100:  # noqa: PLR2004
-                raise self._statement.refused(
-                    parameter, "a share between 0 and 1 is meant: 0.95", arguments[1]
-                )
-            asked = f"p{percent}"
-        else:
-            asked = f"top{parameter}"
-        self._known(asked, node)
-        return _Asked(asked, arguments[0], node)
-
-    def _measure(self, metrics: list[_Asked]) -> Measure | None:
-        """The one measure that all metrics are of."""
-        found: Extract | None = None
-        kinds = {}
-        for asked in metrics:
-            if asked.of is None:
-                continue
-            extract = self._values.extract(asked.of)
-            if found is not None and extract != found:
-                reason = "a task has one measure, and another metric is of another column: make two tasks"
-                raise self._statement.refused(self._statement.written(asked.of), reason, asked.of)
-            found, kinds[asked.name] = extract, metric(asked.name).measure
-        if found is None:
-            return None
-        # `missing` alone counts what is no number; unique and top-k make the measure a text.
-        text = "number" not in kinds.values() and set(kinds) != {"missing"}
-        return Measure(**found.model_dump(), type="text" if text else "number")
 
     def _is_call(self, node: exp.Expression, name: str) -> bool:
         return isinstance(node, exp.Anonymous) and node.name.lower() == name
