@@ -22,6 +22,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from sluice.archive import layout
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place
+from sluice.archive.verification import Verified, verify
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.identity import record_key, to_headers
@@ -213,3 +214,23 @@ class Here:
         self.stopping.set()
         self.thread.join(60)
         assert not self.thread.is_alive()
+
+
+def verified(trial: Trial) -> dict[tuple[str, int], Verified]:
+    """What `sluice archive verify` finds, by topic id and partition."""
+    return {(each.topic_id, each.partition): each for each in verify(trial.settings, trial.topic)}
+
+
+def ends(trial: Trial) -> dict[tuple[str, int], int]:
+    """Where each partition of the archive ends; all of it must be whole."""
+    found = verified(trial)
+    assert not [each.problem for each in found.values() if each.problem]
+    return {place: each.next for place, each in found.items()}
+
+
+def sluice_archive(trial: Trial, command: str) -> subprocess.CompletedProcess[str]:
+    """`sluice archive COMMAND` on the trial's topic."""
+    program = [sys.executable, "-m", "sluice.cli.main", "--instance", trial.settings.instance]
+    return subprocess.run(
+        [*program, "archive", command, trial.topic], capture_output=True, text=True, check=False
+    )

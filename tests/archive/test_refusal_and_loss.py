@@ -1,4 +1,4 @@
-"""What the archiver refuses, what it writes down as lost, and how its index is made anew."""
+"""What the archiver refuses, what it writes down as lost, and how its index is rebuilt."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import sqlalchemy
 from sqlalchemy import delete, select
 
 from sluice.archive import index, service
-from sluice.archive.chain import GapInArchive
 from sluice.archive.file import of_loss
 from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files, archive_losses
-from tests.archive.archive_trial import Here, Trial, until
+from tests.archive.archive_trial import Here, Trial, ends, sluice_archive, until, verified
 
 pytestmark = pytest.mark.stack
 
@@ -63,15 +62,14 @@ def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
     assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
     assert open_alerts(trial) == [message]
     until("the other partition goes on", lambda: len(trial.archived()[1]) == 10)
-    with pytest.raises(GapInArchive):
-        index.verify(trial.settings, trial.topic)
+    assert "offsets 10 to 14 are missing" in (verified(trial)[trial.topic_id, 0].problem or "")
     with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
         service.record_gap(trial.settings, trial.topic, 0, 12)
 
     service.record_gap(trial.settings, trial.topic, 0, 10)
     until("it goes on", lambda: len(trial.archived()[0]) == 20)
     assert (0, 10, 15) in lost_ranges(trial)
-    assert index.verify(trial.settings, trial.topic) == {trial.topic_id: {0: 40, 1: 10}}
+    assert ends(trial) == {(trial.topic_id, 0): 40, (trial.topic_id, 1): 10}
     until("the refusal is over", lambda: message not in open_alerts(trial))
 
 
@@ -118,7 +116,7 @@ def test_what_kafka_no_longer_has_is_written_down_as_lost(
     until("the rest is archived", lambda: len(trial.archived()[0]) == 120)
 
     assert lost_ranges(trial) == [(0, 0, 30), (0, 100, 150)]
-    assert index.verify(trial.settings, trial.topic)[trial.topic_id][0] == 200
+    assert ends(trial)[trial.topic_id, 0] == 200
     assert [trial.claims().footer(file).loss is None for file in trial.claims().files()].count(False) == 2
     assert any("offsets 100 to 149 were deleted before they were archived" in m for m in open_alerts(trial))
 
@@ -136,10 +134,10 @@ def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
     monkeypatch.setattr("sluice.archive.partition.QUEUE_BATCHES", 4)
     until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
     assert lost_ranges(trial) == [(0, 50, 80)]
-    assert index.verify(trial.settings, trial.topic)[trial.topic_id][0] == 100
+    assert ends(trial)[trial.topic_id, 0] == 100
 
 
-def test_the_index_is_made_anew_from_the_footers(trial: Trial, archive_here: Callable[..., Here]) -> None:
+def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(1500)
     trial.delete_records(0, before=10)
     here = archive_here()
@@ -149,7 +147,12 @@ def test_the_index_is_made_anew_from_the_footers(trial: Trial, archive_here: Cal
     with engine(trial.settings).begin() as connection:
         connection.execute(delete(archive_files).where(archive_files.c.topic == trial.topic))
         connection.execute(delete(archive_losses).where(archive_losses.c.topic == trial.topic))
-    assert index.rebuild(trial.settings, trial.topic) == len(before)
+    found = sluice_archive(trial, "verify")
+    assert found.returncode == 1
+    assert f"sluice archive rebuild-index {trial.topic}" in found.stdout
+    rebuilt = sluice_archive(trial, "rebuild-index")
+    assert (rebuilt.returncode, rebuilt.stdout) == (0, f"{trial.topic}: {len(before)} files are indexed\n")
+    assert sluice_archive(trial, "verify").returncode == 0
     assert rows(trial) == before
     assert lost_ranges(trial) == lost == [(0, 0, 10)]
 
@@ -168,7 +171,7 @@ def test_files_are_found_by_day_below_a_cut(trial: Trial, archive_here: Callable
     assert index.files_for(trial.settings, trial.topic, None, {}) == []
 
 
-def test_a_topic_made_anew_gets_an_archive_of_its_own(
+def test_a_topic_made_again_gets_an_archive_of_its_own(
     trial: Trial, archive_here: Callable[..., Here]
 ) -> None:
     trial.produce(600, partition=0)
@@ -182,6 +185,6 @@ def test_a_topic_made_anew_gets_an_archive_of_its_own(
     trial.produce(700, partition=0)
     until("the new one is archived", lambda: len(trial.archived()[0]) == 700)
     assert trial.archived() == trial.in_kafka()
-    assert index.verify(trial.settings, trial.topic) == {old: {0: 600}, trial.topic_id: {0: 700}}
+    assert ends(trial) == {(old, 0): 600, (trial.topic_id, 0): 700}
     trial.topic_id = old
     assert trial.archived()[0] == old_lines

@@ -24,7 +24,6 @@ from sluice.archive.file import Place
 from sluice.archive.footer import Footer
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
-from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files as files
 from sluice.storage.schema import archive_losses as losses
@@ -99,36 +98,17 @@ def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list
     return links
 
 
-def rebuild(settings: Settings, topic: str) -> int:
-    """Make the index of a topic anew from the footers of all its incarnations; the number of files."""
-    database, count = engine(settings), 0
-    for place, claims in _places(settings, topic):
-        found = [
-            (claims.footer(file), file.length, f"{claims.path(layout.first_of(file.name) or 0)}")
-            for file in claims.files()
-        ]
-        with database.begin() as connection:
-            connection.execute(delete(files).where(*_at(place)))
-            for footer, length, path in found:
-                _put(connection, footer, length, path)
-        count += len(found)
-    return count
+def replace(database: Engine, place: Place, rows: Iterable[tuple[Footer, int, str]]) -> None:
+    """Make these files (footer, bytes, path) all that the index has of the partition, in one transaction."""
+    with database.begin() as connection:
+        connection.execute(delete(files).where(*_at(place)))
+        for footer, length, path in rows:
+            _put(connection, footer, length, path)
 
 
-def verify(settings: Settings, topic: str, topic_id: str | None = None) -> dict[str, dict[int, int]]:
-    """Read every footer of the topic and check that each partition's files form one chain.
-
-    Returns the position after the newest file by topic id and partition. Raises BrokenChain or
-    UnreadableArchiveFile.
-    """
-    positions: dict[str, dict[int, int]] = {}
-    for place, claims in _places(settings, topic):
-        if topic_id in (None, place.topic_id):
-            footers = [claims.footer(file) for file in claims.files()]
-            links = [Link(footer.first, footer.next, claims.path(footer.first)) for footer in footers]
-            end = chain.check(place.topic, place.partition, links)
-            positions.setdefault(place.topic_id, {})[place.partition] = end
-    return positions
+def known(database: Engine, place: Place) -> dict[int, tuple[int, int]]:
+    """What the index has of the partition: {first offset: (offset behind the last, bytes)}."""
+    return {first: (row.next, row.bytes) for first, row in _rows(database, place).items()}
 
 
 def newest_id(settings: Settings, topic: str) -> str | None:
@@ -235,16 +215,6 @@ def _rows(database: sqlalchemy.Engine, place: Place) -> dict[int, Any]:
     with database.connect() as connection:
         query = select(files.c.first, files.c.next, files.c.bytes).where(*_at(place))
         return {row.first: row for row in connection.execute(query)}
-
-
-def _places(settings: Settings, topic: str) -> Iterable[tuple[Place, Claims]]:
-    """Every partition that the archive has of the topic, in every incarnation."""
-    store = HdfsStore.of(settings)
-    for incarnation in store.list(f"{settings.hdfs.raw}/{topic}"):
-        for partition in store.list(layout.topic_directory(settings, topic, incarnation.name)):
-            place = Place(topic, incarnation.name, int(partition.name))
-            directory = layout.partition_directory(settings, topic, place.topic_id, place.partition)
-            yield place, Claims(store, directory)
 
 
 def _put(connection: Connection, footer: Footer, length: int, path: str) -> None:

@@ -59,6 +59,7 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
+    "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy("sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured."),
     "demo": Lazy(
         "sluice.cli.demo.command",
