@@ -114,9 +114,9 @@ def test_the_command_line_page_is_what_the_commands_say() -> None:
     assert page.read_text() == reference.markdown(), "run: python -m sluice.cli.reference > docs/cli.md"
 
 
-def test_the_seeded_tasks_of_the_readme_are_there() -> None:
+def test_the_first_tasks_of_the_demo_page_are_there() -> None:
     names = {task["name"] for task in yaml.safe_load(text_of("include/tasks.yaml"))}
-    block = next(piece for piece in code(text_of("README.md")) if piece.startswith("- name:"))
+    block = next(piece for piece in code(text_of("docs/demo.md")) if piece.startswith("- name:"))
     assert yaml.safe_load(block)[0] in yaml.safe_load(text_of("include/tasks.yaml"))
     assert {"hits_by_status", "bytes_by_path", "hits_by_client"} <= names
 

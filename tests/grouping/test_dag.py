@@ -12,8 +12,8 @@ from sluice.grouping.dag import DAG
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads, replicas
 from tests.examples import examples
-from tests.grouping import plain_seeds as plain
-from tests.grouping.seed_streams import cold_with, skewed, workers_of
+from tests.grouping import plain_papers as plain
+from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 @examples(25)

@@ -13,8 +13,8 @@ from sluice.grouping.key import Key
 from sluice.grouping.measures import imbalance, loads, replicas
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
-from tests.grouping import plain_seeds as plain
-from tests.grouping.seed_streams import cold_with, skewed, workers_of
+from tests.grouping import plain_papers as plain
+from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 def learnt(strategy: DKG, cluster: Cluster, keys: Hashes, sources: int = 1) -> list[Router]:

@@ -1,4 +1,4 @@
-"""KG2 against its plain version, and what seed 000 says of it."""
+"""KG2 against its plain version, and what paper 000 says of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sluice.grouping.base import Cluster, ParameterOutOfBounds, Router
 from sluice.grouping.kg2 import KG2
 from sluice.grouping.measures import imbalance, loads
 from tests.examples import examples
-from tests.grouping import plain_seeds as plain
-from tests.grouping.seed_streams import cold_with, skewed, workers_of
+from tests.grouping import plain_papers as plain
+from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 def router(workers: int, strategy: KG2 | None = None) -> Router:

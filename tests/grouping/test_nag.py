@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sluice.grouping.base import Cluster, Counts, ParameterOutOfBounds
 from sluice.grouping.nag import NAG
 from tests.examples import examples
-from tests.grouping import plain_seeds as plain
-from tests.grouping.seed_streams import skewed
+from tests.grouping import plain_papers as plain
+from tests.grouping.paper_streams import skewed
 
 TIMES = st.lists(st.floats(0.1, 350), min_size=1, max_size=9)
 
@@ -54,7 +54,7 @@ def test_no_worker_is_ever_more_than_one_tuple_ahead_of_another_by_weight(
 
 
 def test_the_nearest_come_first() -> None:
-    """Seed 001, table 1: a worker in the same process, one on the same node, one in the rack, one beyond."""
+    """Paper 001, table 1: a worker in the same process, one on the same node, one in the rack, one beyond."""
     targets = NAG().router(Cluster((350.0, 200.0, 20.0, 100.0))).route(skewed(11, 1))
     assert targets[:6].tolist() == [2, 2, 2, 2, 2, 3]
     assert 0 not in targets

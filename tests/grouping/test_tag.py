@@ -1,4 +1,4 @@
-"""TAG against its plain version, and what seed 001 says of it."""
+"""TAG against its plain version, and what paper 001 says of it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from sluice.grouping.pkg import PartialKey
 from sluice.grouping.tag import TAG, Rows
 from sluice.runtime.arrays import Hashes
 from tests.examples import examples
-from tests.grouping import plain_seeds as plain
-from tests.grouping.seed_streams import cold_with, skewed, workers_of
+from tests.grouping import plain_papers as plain
+from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 def end_of_batch(routers: list[Router], cluster: Cluster, keys: Hashes) -> None:

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from sluice import grouping
-from sluice.lab import comparison, plots, seeds
+from sluice.lab import comparison, papers, plots
 from sluice.lab.experiments import DRIFT_AT, EXPERIMENTS, KG2_FINER, kept, measure
 from sluice.lab.page import PAGE, PLOTS, render, write
 from sluice.lab.tables import Table, pivot, selected, shown
@@ -60,10 +60,15 @@ def test_every_strategy_is_in_the_table_and_linked() -> None:
 
 
 def test_the_seed_is_quoted_as_it_is_printed() -> None:
-    """Seed 000, table 2."""
-    assert seeds.IMBALANCE["edu"]["key"] == (1.52, 1.74, 2.06, 2.17)
-    assert seeds.IMBALANCE["isp"]["kg2"] == (0.52, 0.53, 1.34, 2.07)
-    assert (seeds.MEMORY, seeds.THROUGHPUT, seeds.TAG_THROUGHPUT, seeds.TAG_LATENCY) == (0.45, 1.4, 1.1, 0.67)
+    """Paper 000, table 2."""
+    assert papers.IMBALANCE["edu"]["key"] == (1.52, 1.74, 2.06, 2.17)
+    assert papers.IMBALANCE["isp"]["kg2"] == (0.52, 0.53, 1.34, 2.07)
+    assert (papers.MEMORY, papers.THROUGHPUT, papers.TAG_THROUGHPUT, papers.TAG_LATENCY) == (
+        0.45,
+        1.4,
+        1.1,
+        0.67,
+    )
 
 
 # What the page says in words.
@@ -79,12 +84,12 @@ def test_the_order_of_table_2_is_the_seeds(stream: str) -> None:
 
 def test_the_seed_has_that_order_too_but_once() -> None:
     otherwise = []
-    for stream, printed in seeds.IMBALANCE.items():
-        shuffle, kg2, key = (printed[name] for name in seeds.STRATEGIES)
+    for stream, printed in papers.IMBALANCE.items():
+        shuffle, kg2, key = (printed[name] for name in papers.STRATEGIES)
         assert all(theirs < keys for theirs, keys in zip(kg2, key, strict=True))
         otherwise += [
             (stream, width)
-            for width, ours, turns in zip(seeds.WIDTHS, kg2, shuffle, strict=True)
+            for width, ours, turns in zip(papers.WIDTHS, kg2, shuffle, strict=True)
             if ours < turns
         ]
     assert otherwise == [("isp", 10)]
@@ -94,7 +99,9 @@ def test_isp_is_less_even_than_edu_and_its_top_key_bounds_it() -> None:
     edu, isp = (comparison.shares(MEASURED, stream, "key")[-1] for stream in ("edu", "isp"))
     assert edu * 1.01 >= 7.42 * (1 - 1 / 50)
     assert isp * 1.01 >= 9.01 * (1 - 1 / 50)
-    assert edu < isp < 1.5 * edu < seeds.IMBALANCE["isp"]["key"][-1] / seeds.IMBALANCE["edu"]["key"][-1] * edu
+    assert (
+        edu < isp < 1.5 * edu < papers.IMBALANCE["isp"]["key"][-1] / papers.IMBALANCE["edu"]["key"][-1] * edu
+    )
 
 
 def test_a_support_that_follows_the_width_mends_kg2() -> None:
@@ -107,7 +114,7 @@ def test_a_support_that_follows_the_width_mends_kg2() -> None:
 def test_kg2_holds_ever_less_of_shuffles_memory() -> None:
     ratios = list(comparison.held_ratio(MEASURED).values())
     assert ratios == sorted(ratios, reverse=True)
-    assert ratios[0] > 1.05 * seeds.MEMORY > 2 * ratios[-1]
+    assert ratios[0] > 1.05 * papers.MEMORY > 2 * ratios[-1]
     assert pytest.approx(0.06, abs=0.005) == 2 / 32
 
 
@@ -115,18 +122,18 @@ def test_kg2_holds_ever_less_of_shuffles_memory() -> None:
 def test_kg2s_throughput_is_near_shuffles_and_far_above_keys(stream: str) -> None:
     kg2, shuffle = (comparison.throughput(MEASURED, stream, name) for name in ("kg2", "shuffle"))
     assert kg2 > 0.95 * shuffle
-    assert kg2 > 2 * seeds.THROUGHPUT
+    assert kg2 > 2 * papers.THROUGHPUT
 
 
 def test_tag_fills_the_cluster_and_dag_does_not() -> None:
     tag, dag = (comparison.capacity(MEASURED, name) for name in ("tag", "dag"))
-    assert tag > seeds.TAG_THROUGHPUT * dag
+    assert tag > papers.TAG_THROUGHPUT * dag
 
 
 def test_tags_latency_gains_on_nags_most_where_queues_are_short() -> None:
     ratios = list(comparison.latency_ratio(MEASURED).values())
     assert ratios == sorted(ratios)
-    assert ratios[0] < seeds.TAG_LATENCY < ratios[-1]
+    assert ratios[0] < papers.TAG_LATENCY < ratios[-1]
 
 
 @pytest.mark.parametrize("strategy", ["kg2", "d-choices"])

@@ -28,7 +28,7 @@ def share(keys: Hashes, key: np.uint64 = TOP) -> float:
 
 
 def test_isp_is_what_the_seed_says_but_for_the_top_ten() -> None:
-    """Seed 000, 3.3.1 and table 1: at 25 M visits, in expectation."""
+    """Paper 000, 3.3.1 and table 1: at 25 M visits, in expectation."""
     visits = isp.frequencies() * 25_000_000
     assert len(visits) == 15_104
     assert visits.sum() == pytest.approx(25_000_000)

@@ -1,6 +1,6 @@
-"""The names of series and of results (seed 002, 3.2.1): readable, and no two alike.
+"""The names of series and of results (paper 002, 3.2.1): readable, and no two alike.
 
-A result's row is ``taskid_dim1name_dim1value_..._dimNname_dimNvalue_metric_timestamp``. The seed joins its
+A result's row is ``taskid_dim1name_dim1value_..._dimNname_dimNvalue_metric_timestamp``. The paper joins its
 parts with ``_`` as they are, so that a value with a ``_`` in it can be taken for two parts. Here every part
 is escaped (``%`` becomes ``%25``, ``_`` becomes ``%5F``): no two names collide, and they can be read.
 ``taskid`` is the task's id and version (``3v2``), ``timestamp`` the period's start in ms since the epoch.

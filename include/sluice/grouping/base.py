@@ -1,7 +1,7 @@
 """The seam of grouping: a strategy with its parameters, and the routers of its sources.
 
 A *source* sends each tuple to one of W *workers*. Its `Router` decides where to, in the tuples' order, from
-what this source knows: it never sees another source's tuples. Between two batches (seed 001: windows) the
+what this source knows: it never sees another source's tuples. Between two batches (paper 001: windows) the
 `Strategy` may look at all that was counted and give its routers a new plan.
 
 Inside a router two decisions are apart: an *assignment* says which workers may take a key, a *selection*
@@ -38,7 +38,7 @@ class ParameterOutOfBounds(ValueError):
 class Cluster:
     """What tuples are routed to.
 
-    times: mean completion time of a tuple at each worker (t_i of seed 001), any unit; shape (workers,).
+    times: mean completion time of a tuple at each worker (t_i of paper 001), any unit; shape (workers,).
     """
 
     times: tuple[float, ...]
@@ -59,7 +59,7 @@ class Cluster:
 
     @property
     def shares(self) -> Floats:
-        """The part of all tuples that each worker should get, 1/t_i over their sum (seed 001, (4))."""
+        """The part of all tuples that each worker should get, 1/t_i over their sum (paper 001, (4))."""
         rates = 1 / np.asarray(self.times)
         return np.asarray(rates / rates.sum())
 
@@ -84,7 +84,7 @@ class Router(ABC):
         """The worker of each tuple, in the tuples' order; what was routed is remembered."""
 
     def window(self, cluster: Cluster) -> None:  # noqa: B027 - most rules have no windows
-        """A window ends; `cluster` has the workers' times as measured in it (seed 001: rebalance)."""
+        """A window ends; `cluster` has the workers' times as measured in it (paper 001: rebalance)."""
 
     @property
     @abstractmethod

@@ -1,7 +1,7 @@
 """What dkg, dag and tag share: keys that are hot beside a worker's fair share, and tables of them.
 
 One worker's fair share is 1/W of all tuples. By default a key from a fifth of it on is hot, the 1/(5W) of
-seed 001, section 3.3.1: below it, two choices keep keys in balance (Nasir et al. 2015). So the threshold and
+paper 001, section 3.3.1: below it, two choices keep keys in balance (Nasir et al. 2015). So the threshold and
 the summary's error move with W.
 """
 

@@ -1,11 +1,11 @@
 """KG2: a key that Lossy Counting calls hot may go to a fifth of the workers, any other key to two.
 
-Seed 000, section 3.2. A source counts keys by Lossy Counting (Manku and Motwani 2002) with support s =
+Paper 000, section 3.2. A source counts keys by Lossy Counting (Manku and Motwani 2002) with support s =
 0.05, and in a vector of W numbers the tuples that it sent to each worker. A tuple goes to the least loaded,
 by that vector, of its key's candidates: W/5 hashed workers for a hot key, two for a cold one, and two for
 all where W/5 < 2.
 
-What the seed leaves open, and what is done here:
+What the paper leaves open, and what is done here:
 
 - epsilon: s/10, as Manku and Motwani recommend;
 - hot is what Lossy Counting would report, an estimate of at least (s - epsilon) N: every key above s N is
@@ -61,7 +61,7 @@ _route = router_loop(_assign, least_loaded)
 
 @dataclass(frozen=True)
 class KG2(Strategy):
-    """Seed 000's rule.
+    """Paper 000's rule.
 
     support: the share of all tuples above which a key is hot; 0.0001 to 1.
     error: epsilon of Lossy Counting; 0.00001 to `support` / 2, for a summary coarser than that

@@ -1,8 +1,8 @@
 """How good a routing was. Load is tuples times t_i; three definitions of imbalance are in use.
 
-- `relative`: max / mean - 1, for W workers; seed 001, formula (2), and this project's bars;
+- `relative`: max / mean - 1, for W workers; paper 001, formula (2), and this project's bars;
 - `share`: (max - mean) / all tuples, as Nasir et al. 2015 print it;
-- `absolute`: max - mean in tuples, seed 000, section 3.3.
+- `absolute`: max - mean in tuples, paper 000, section 3.3.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Network-aware grouping: weighted round robin over all workers, whatever the key.
 
-Chen, Wu, Jin 2018, "Network-aware grouping in distributed stream processing systems" (ICA3PP), as seed 001,
+Chen, Wu, Jin 2018, "Network-aware grouping in distributed stream processing systems" (ICA3PP), as paper 001,
 section 1, and the paper's abstract sum it up: the channel to a worker has a weight and a priority by its
 distance in the network, tuples are sent by them, and the weights are adjusted while the job runs. The forms
 are left open; here they are:
 
-- a worker's weight is 1/t_i (`Cluster.times`); for the network alone, t may be the delays of seed 001,
+- a worker's weight is 1/t_i (`Cluster.times`); for the network alone, t may be the delays of paper 001,
   table 1;
 - the weighted round robin is stride scheduling (Waldspurger and Weihl 1995): the next tuple goes to the
   worker with the least (m_i + 1) / weight_i, m_i being the tuples that this source sent it in this window.
@@ -13,7 +13,7 @@ are left open; here they are:
 - at a window's end each weight moves by `adjust` of the way to what the window measured, and the round
   begins anew: what was sent by other weights is not made up for.
 
-A key's tuples go to all workers, as shuffle's do: NAG is seed 001's baseline for latency, not for memory.
+A key's tuples go to all workers, as shuffle's do: NAG is paper 001's baseline for latency, not for memory.
 
 Cost: O(W) a tuple. Memory: two numbers a worker and source.
 """

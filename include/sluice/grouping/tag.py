@@ -1,6 +1,6 @@
 """Time-aware grouping: a hot key's segments are drawn in proportion to the workers' speed, once a window.
 
-Seed 001, section 3.2. t_i is worker i's mean completion time, measured by window; W is the seed's n.
+Paper 001, section 3.2. t_i is worker i's mean completion time, measured by window; W is the paper's n.
 
 Rebalance, at a window's end: Space-Saving's counts of the window name the hot keys, from 1/(5W) of the
 tuples on. Each is cut into segments of like size, and each segment is drawn to worker i with probability
@@ -8,7 +8,7 @@ p_i = (1/t_i) / sum_j(1/t_j), formula (4). The workers of a key's segments are i
 Grouping: a hot key's candidates are its row, a cold one's are two hashed workers; the candidate with the
 least t_i * m_i takes the tuple.
 
-What the seed leaves open, and what is done here:
+What the paper leaves open, and what is done here:
 
 - a segment is at most as large as the least hot key, and a key has as few as that allows, so segments
   differ in size by less than a factor of two;
@@ -127,7 +127,7 @@ class TagRouter(LoopRouter[_State, Load]):
 
 @dataclass(frozen=True)
 class TAG(HotKeys):
-    """Seed 001's rule; its parameters are those of `HotKeys`."""
+    """Paper 001's rule; its parameters are those of `HotKeys`."""
 
     name: ClassVar[str] = "tag"
 

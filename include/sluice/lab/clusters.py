@@ -1,4 +1,4 @@
-"""Clusters to route to: how long a tuple takes at each worker (t_i of seed 001)."""
+"""Clusters to route to: how long a tuple takes at each worker (t_i of paper 001)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from sluice.grouping.base import Cluster
 
 #: Microseconds from a source to a worker in the same process, on the same machine, in the same rack, and
-#: anywhere else: seed 001, table 1.
+#: anywhere else: paper 001, table 1.
 DISTANCES = (0.1, 20.0, 200.0, 350.0)
 SERVICE = 100.0  # microseconds of work a tuple: near workers are then some four times as fast as far ones
 SLOWEST = 4.0
@@ -28,9 +28,9 @@ def spread(workers: int) -> Cluster:
 
 
 def network(workers: int, service: float = SERVICE) -> Cluster:
-    """Service and network distance, in microseconds; a quarter of the workers at each distance of seed 001.
+    """Service and network distance, in microseconds; a quarter of the workers at each distance of paper 001.
 
-    The seed does not say how many of its workers were how far away; quarters are a choice.
+    The paper does not say how many of its workers were how far away; quarters are a choice.
     """
     quarter = np.arange(workers) * len(DISTANCES) // workers
     return Cluster(tuple((service + np.asarray(DISTANCES)[quarter]).tolist()))

@@ -1,34 +1,34 @@
-"""Our figures as the seeds print theirs: from rows of experiments to numbers that can stand side by side."""
+"""Our figures as the papers print theirs: from rows of experiments to numbers that stand side by side."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sluice.lab import seeds
+from sluice.lab import papers
 from sluice.lab.tables import Cell, Measured, Table, selected
 
 _PERCENT = 100
 
 
 def shares(measured: Measured, stream: str, strategy: str) -> list[float]:
-    """Table 2 of seed 000: (max - mean) / sum in percent by number of workers, the mean of all hash seeds."""
+    """Table 2 of paper 000: (max - mean) / sum in percent by number of workers, mean of all hash seeds."""
     rows = selected(measured["table_2"], stream=stream, strategy=strategy)
     return [
         float(np.mean([row["share"] for row in selected(rows, workers=workers)])) * _PERCENT
-        for workers in seeds.WIDTHS
+        for workers in papers.WIDTHS
     ]
 
 
 def table_2(measured: Measured, stream: str) -> Table:
-    """The seed's rows and ours, and how KG2 compares with key in each."""
-    printed = seeds.IMBALANCE[stream]
+    """The paper's rows and ours, and how KG2 compares with key in each."""
+    printed = papers.IMBALANCE[stream]
     ours = {name: shares(measured, stream, name) for name in printed}
     rows: list[list[Cell]] = []
     for name in printed:
-        rows += [[f"{name}, seed", *printed[name]], [f"{name}, ours", *ours[name]]]
-    for whose, of in (("seed", printed), ("ours", ours)):
+        rows += [[f"{name}, paper", *printed[name]], [f"{name}, ours", *ours[name]]]
+    for whose, of in (("paper", printed), ("ours", ours)):
         rows.append([f"kg2 / key, {whose}", *np.divide(of["kg2"], of["key"]).tolist()])
-    return Table([stream.upper(), *(f"W = {w}" for w in seeds.WIDTHS)], rows)
+    return Table([stream.upper(), *(f"W = {w}" for w in papers.WIDTHS)], rows)
 
 
 def held_ratio(measured: Measured) -> dict[int, float]:
@@ -42,7 +42,7 @@ def held_ratio(measured: Measured) -> dict[int, float]:
 
 def throughput(measured: Measured, stream: str, strategy: str) -> float:
     """Tuples a time until the busiest worker is full, over key grouping's."""
-    rows = selected(measured["balance"], stream=stream, workers=seeds.WORKERS)
+    rows = selected(measured["balance"], stream=stream, workers=papers.WORKERS)
     key, other = (float(selected(rows, strategy=name)[0]["makespan"]) for name in ("key", strategy))
     return key / other
 

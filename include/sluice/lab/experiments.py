@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sluice import grouping
-from sluice.lab import named, seeds
+from sluice.lab import named, papers
 from sluice.lab.drift import Drift, Kind
 from sluice.lab.simulate import simulate
 from sluice.lab.streams import edu_stream, isp_stream, zipf_stream
@@ -28,9 +28,9 @@ COST_BATCHES = 5
 SEEDS = 10
 DRIFT_BATCHES, DRIFT_AT = 8, 3.5
 UNEQUAL = ("slow", "spread", "network")
-PARALLELISM = 12  # seed 001's figures 8 and 9
+PARALLELISM = 12  # paper 001's figures 8 and 9
 UTILISATIONS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
-MEMORY_WORKERS = 32  # seed 000's figure 6
+MEMORY_WORKERS = 32  # paper 000's figure 6
 MEMORY_STRATEGIES = ("shuffle", "pkg", "kg2", "planned", "key")
 _MEMORY_BATCH = 2_000_000
 _DIGITS = 5
@@ -47,11 +47,11 @@ def balance(scale: float) -> Iterator[Row]:
 
 
 def table_2(scale: float) -> Iterator[Row]:
-    """Seed 000's table 2, ten times: balance hangs on where a hash sends the top keys."""
-    for stream, workers, seed in itertools.product((edu_stream(), isp_stream()), seeds.WIDTHS, range(SEEDS)):
+    """Paper 000's table 2, ten times: balance hangs on where a hash sends the top keys."""
+    for stream, workers, seed in itertools.product((edu_stream(), isp_stream()), papers.WIDTHS, range(SEEDS)):
         setting = Setting(stream, workers, batches=1, tuples=_part(TUPLES // 4, scale), seed=seed)
         keys = setting.keys()
-        for strategy in seeds.STRATEGIES:
+        for strategy in papers.STRATEGIES:
             yield from rows(strategy, setting, run(strategy, setting, keys))
 
 

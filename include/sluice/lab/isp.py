@@ -1,6 +1,6 @@
-"""How often each key occurs: the ISP data set of seed 000, section 3.3.1 and table 1.
+"""How often each key occurs: the ISP data set of paper 000, section 3.3.1 and table 1.
 
-What the seed says of 24 hours of a company's web traffic, keyed by domain: 25 M visits of 15,104 domains;
+What the paper says of 24 hours of a company's web traffic, keyed by domain: 25 M visits of 15,104 domains;
 74 % of them were visited less than 1,000 times, 3.79 % more than 10,000 times; the most frequent domain has
 9.01 % of all visits (table 1), the ten most frequent together 7.7 % (the text).
 

@@ -11,7 +11,7 @@ import jinja2
 import numpy as np
 
 from sluice import grouping
-from sluice.lab import comparison, plots, seeds
+from sluice.lab import comparison, papers, plots
 from sluice.lab.experiments import DRIFT_AT, EXPERIMENTS, FOLDER, KG2_FINER, kept
 from sluice.lab.plots import Plot
 from sluice.lab.tables import Cell, Measured, Table, pivot, selected, shown
@@ -76,18 +76,18 @@ def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
 def render(measured: Measured) -> str:
     """The page. measured: the rows of every experiment, by its name."""
     ratios = comparison.held_ratio(measured)
-    widest = selected(measured["balance"], stream="edu", workers=seeds.MOST_WORKERS)
+    widest = selected(measured["balance"], stream="edu", workers=papers.MOST_WORKERS)
     return _jinja.get_template("grouping.md.j2").render(
-        seeds=seeds,
+        papers=papers,
         drift_at=DRIFT_AT,
         plots={name: plot.title for name, (_, _, plot) in PLOTS.items()},
         tuples={name: int(rows[0]["tuples"]) for name, rows in measured.items() if name != "latency"},
         stand_in=measured["latency"][0]["stream"],
         zipf_keys=int(str(measured["skew"][0]["stream"]).rpartition(":")[2]),
         strategies=_strategies().markdown(),
-        overview={stream: _overview(measured, stream).markdown() for stream in seeds.IMBALANCE},
-        table_2={stream: comparison.table_2(measured, stream).markdown() for stream in seeds.IMBALANCE},
-        key_50={stream: comparison.shares(measured, stream, "key")[-1] for stream in seeds.IMBALANCE},
+        overview={stream: _overview(measured, stream).markdown() for stream in papers.IMBALANCE},
+        table_2={stream: comparison.table_2(measured, stream).markdown() for stream in papers.IMBALANCE},
+        key_50={stream: comparison.shares(measured, stream, "key")[-1] for stream in papers.IMBALANCE},
         kg2=selected(widest, strategy="kg2")[0],
         kg2_finer=selected(widest, strategy=KG2_FINER)[0],
         memory=_memory(measured, _few([*ratios], _MARKS)).markdown(),
@@ -117,7 +117,7 @@ def _strategies() -> Table:
 
 def _overview(measured: Measured, stream: str) -> Table:
     rows: list[list[Cell]] = []
-    for row in selected(measured["balance"], stream=stream, workers=seeds.WORKERS):
+    for row in selected(measured["balance"], stream=stream, workers=papers.WORKERS):
         partials = float(row["partials"]) / float(row["tuples"])
         times = [float(batch["ns"]) for batch in selected(measured["cost"], strategy=row["strategy"])]
         quickest = min(times, default=None)
@@ -134,7 +134,7 @@ def _throughput(measured: Measured) -> Table:
     names = ("key", "pkg", "kg2", "planned", "shuffle")
     rows: list[list[Cell]] = [
         [stream.upper(), *(comparison.throughput(measured, stream, name) for name in names)]
-        for stream in seeds.IMBALANCE
+        for stream in papers.IMBALANCE
     ]
     return Table(["", *names], rows)
 

@@ -1,4 +1,4 @@
-"""Streams of keys whose frequencies are known: EDU and ISP of seed 000, and Zipf's law.
+"""Streams of keys whose frequencies are known: EDU and ISP of paper 000, and Zipf's law.
 
 A stream comes in batches. The key of a rank is the same in every batch and for every seed, so that what was
 learnt from one batch can be tried on the next; a seed decides only which tuples come, and in which order.

@@ -20,7 +20,7 @@ SMALLEST_SCALE = 7  # 10^7 ms are 2.8 h
 def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequence[int] = ()) -> pa.Table:
     """`ONLINE_RESULTS` of the results whose periods begin in `starts`, or are one of `others` (ms).
 
-    The period is at the end of the row key (seed 002), so a scan meets all periods of the version; the region
+    The period is at the end of the row key (paper 002), so a scan meets all periods of a version; the region
     server leaves out most of the others, and only those near the range travel. The rows are not derived from
     the state's blocks instead: a result that has no state behind it is a difference to be found.
     """

@@ -1,4 +1,4 @@
-"""State in blocks: the partial aggregates of many series under one name (seed 000's HBase rows, made few).
+"""State in blocks: the partial aggregates of many series under one name (paper 000's HBase rows, made few).
 
 A block holds the series of one task version and period whose key hashes into one of `layout` buckets. It
 stays below `LIMIT` bytes: when one outgrows it, the whole period moves to a layout of more buckets, under new

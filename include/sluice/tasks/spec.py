@@ -1,4 +1,4 @@
-"""What a user asks to be counted, as data (seed 002, section 3.2.1).
+"""What a user asks to be counted, as data (paper 002, section 3.2.1).
 
 A task reads one topic. Each line that passes every condition of `where` and every dimension's filter is
 counted in the series named by the values of its dimensions, in the period that its own time falls into::
@@ -53,7 +53,7 @@ class Condition(Model):
 
 
 class Dimension(Model):
-    """One coordinate of a series: `<name, extraction, filter>` of seed 002."""
+    """One coordinate of a series: `<name, extraction, filter>` of paper 002."""
 
     name: Name
     extract: Extract

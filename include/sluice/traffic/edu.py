@@ -1,4 +1,4 @@
-"""How often each key occurs: the EDU data set of seed 000, section 3.3.1 and table 1.
+"""How often each key occurs: the EDU data set of paper 000, section 3.3.1 and table 1.
 
 What the seed says of 24 hours of a university's web traffic, keyed by domain: 32 M visits of 12,078 domains;
 the most frequent has 7.42 % of them, the ten most frequent 12.5 % together; about 75 % of the domains were

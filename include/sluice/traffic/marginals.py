@@ -1,6 +1,6 @@
 """A whole distribution of keys from the few figures that a paper prints of it.
 
-Seed 000, section 3.3.1 and table 1, says of its two data sets: the visits, the distinct keys, the share of
+Paper 000, section 3.3.1 and table 1, says of its two data sets: the visits, the distinct keys, the share of
 the most frequent key and of the ten most frequent, and how many keys have more than 10,000 and more than
 1,000 visits. It does not say what lies between.
 

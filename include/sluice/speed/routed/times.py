@@ -1,4 +1,4 @@
-"""How long a worker takes for a tuple of a task, the t_i of seed 001: measured in each batch and smoothed."""
+"""How long a worker takes for a tuple of a task (t_i in paper 001): measured in each batch, smoothed."""
 
 from __future__ import annotations
 

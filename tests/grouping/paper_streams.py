@@ -1,4 +1,4 @@
-"""Small streams of keys for the tests of the seeds' strategies."""
+"""Small streams of keys for the tests of the papers' strategies."""
 
 from __future__ import annotations
 
