@@ -11,7 +11,7 @@ from tests.docs.test_docs import PAGES
 
 COLUMNS = 110
 # What a line break would change or break.
-WHOLE = re.compile(r"\||#|!\[| {4}|<!--|`[^`]+`[.,:;]?$")
+WHOLE = re.compile(r" *(?:\||#|!\[| {4}|<!--|`[^`]+`[.,:;]?$)")
 
 
 def too_long(text: str) -> list[str]:
