@@ -3,7 +3,7 @@ Triggered by the asset `results`, that is, by every day that the batch layer com
 layer has passed the day's cut, compares online with offline results by task, period and series, and the hops
 with each other (Great Expectations; Data Docs under `var/`), and then, only then, publishes the day as final.
 
-A difference fails the run, with task, period, dimensions and hop named in its log. After the cause is mended,
+A difference fails the run, with task, period, dimensions and hop named in its log. When the cause is fixed,
 clear the task, or trigger a run by hand: `{"days": [{"topic": "logs", "day": "2015-05-17"}]}`, or without a
 configuration for all days that are not published.
 """

@@ -1,4 +1,4 @@
-"""The instance that the tests use: ``python -m tests.bring_up`` starts it, or mends it if it runs already.
+"""The instance that the tests use: ``python -m tests.bring_up`` starts it, or repairs it if it runs already.
 
 It is ``test``, and begins with nothing in it, unless SLUICE_TEST_INSTANCE names another, which is used as it
 is.

@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     Of the second kind the two layers come first: they take the longest, and of two processes that share the
     tests none should wait for them at the end. Of the third kind those that kill a single daemon come first,
-    because a process that died often of late is not restarted at once.
+    because a process that has died often is not restarted at once.
     """
 
     def place(item: pytest.Item) -> tuple[bool, bool, bool]:

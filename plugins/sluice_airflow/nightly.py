@@ -29,7 +29,7 @@ class NightlyBatch(SparkJob):
     may name another day and other topics in its configuration: ``{"day": "2015-05-17", "topics": ["logs"]}``.
 
     A topic that fails is tried again with all others. Where it fails the last time too, the days of the
-    others are in the event all the same, and `every_topic` fails.
+    others are in the event anyway, and `every_topic` fails.
 
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """

@@ -14,7 +14,7 @@ from sluice_airflow.connections import environment
 class SparkJob(SparkSubmitOperator):
     """Submit ``jobs/<job>.py`` on the instance's connection, with its environment, memory and properties.
 
-    A retry submits it anew: what a cluster's half-done job wrote is overwritten whole.
+    A retry submits it again: what a cluster's half-done job wrote is overwritten whole.
     """
 
     def __init__(self, *, job: str, **kwargs: Any) -> None:

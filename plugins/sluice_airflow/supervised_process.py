@@ -154,5 +154,5 @@ class SupervisedJob(BaseOperator):
         self.defer(trigger=JobTrigger(self.job, self.arguments, owner, seconds), method_name="lost")
 
     def lost(self, context: Any, event: dict[str, str]) -> None:
-        """The trigger gave up: fail, so that the next try (or the next run) claims the job anew."""
+        """The trigger gave up: fail, so that the next try (or the next run) claims the job again."""
         raise AirflowException(f"{event['status']}: {event['message']}")

@@ -1,4 +1,4 @@
-"""The archive is exact after kill -9 of what it depends on, while it is at work."""
+"""The archive is exact after kill -9 of what it depends on, while it runs."""
 
 from __future__ import annotations
 

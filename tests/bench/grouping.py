@@ -1,4 +1,4 @@
-"""Grouping in Spark: every strategy at work, and the map of where which wins."""
+"""Grouping in Spark: every strategy, and a map of which one wins where."""
 
 from __future__ import annotations
 

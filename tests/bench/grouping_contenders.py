@@ -1,4 +1,4 @@
-"""Strategies of grouping at work in Spark: the same batches, the same cluster, one job a batch each.
+"""Strategies of grouping in Spark: the same batches, the same cluster, one job a batch each.
 
 The driver keeps the routers of a contender's sources. A job gets what they know; afterwards, outside the
 clock, the driver's own route the same tuples, so they know what the sources then know (same input, same

@@ -24,7 +24,7 @@ def cluster(slots: int) -> Iterator[SparkSession]:
     """Spark with so many slots, and a Python process at each that has all that the strategies need."""
     config = {"spark.python.daemon.module": "tests.bench.grouping_daemon"}
     with spark.session(f"bench grouping on {slots}", slots, config) as session:
-        # As in the speed layer: streaming does not support it, and it would plan the second stage anew.
+        # As in the speed layer: streaming does not support it, and it would plan the second stage again.
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.range(0, slots, 1, slots).mapInArrow(_together, "id bigint").toArrow()
         yield session

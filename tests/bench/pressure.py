@@ -164,7 +164,7 @@ class Watch:
         return seen
 
     def during(self, seconds: float, every: float = 1.0) -> list[Seen]:
-        """Look at it for so long."""
+        """Look at it for this long."""
         until, found = time.monotonic() + seconds, []
         while time.monotonic() < until:
             found.append(self.look())

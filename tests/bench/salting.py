@@ -1,6 +1,6 @@
 """Salting as users do it by hand: a key gets one of a few numbers, in turn, and a later stage takes them off.
 
-All keys are salted, for whoever writes the query does not know which will be hot. What is sent is key
+All keys are salted, because the author of the query does not know which will be hot. What is sent is key
 grouping's of the salted key, so a key has up to `salts` replicas, and the hottest one the load of
 `salts` ordinary workers at most.
 """

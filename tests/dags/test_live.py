@@ -20,7 +20,7 @@ JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "
 # A task start takes 3-5 s of one core, and a continuous run comes at the scheduler's next look.
 RUN_SECONDS = 120.0
 START_SECONDS = 300.0  # all four at once: 40-70 s on two idle cores
-MENDED_SECONDS = 10.0
+REPAIRED_SECONDS = 10.0
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> float:
@@ -59,7 +59,7 @@ def test_killed_job_is_replaced_within_ten_seconds(stack: Settings, airflow: Air
     dag, task = JOBS[job]
     killed = pid(stack, job)
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: pid(stack, job) not in (0, killed), MENDED_SECONDS, f"a new {job}")
+    wait_for(lambda: pid(stack, job) not in (0, killed), REPAIRED_SECONDS, f"a new {job}")
     run = airflow.runs(dag)[0].id
     wait_for(lambda: f"DIED {job}, pid {killed}" in airflow.task_log(dag, run, task), 30, "the task's log")
     assert f"STARTED {job}, pid {pid(stack, job)}" in airflow.task_log(dag, run, task)

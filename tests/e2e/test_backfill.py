@@ -40,7 +40,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     statuses(platform)
     store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
     task = store.get(TASK)
-    # No line comes: the speed layer takes the task up all the same.
+    # No line comes: the speed layer still takes the task up.
     wait_until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "no first commit")
     assert platform.counted(TASK, DAY, "online").values == {}
 

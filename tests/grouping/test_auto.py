@@ -23,7 +23,7 @@ from sluice.grouping.auto import (
 CHEAP = Figures(
     tuples=1_000_000, groups=1_000, rows=8_000, cost=2e-8, state=16, top=0.05, widest=1 / 8, workers=8
 )
-#: Tuples that are dear, most of them in one source, and a hot key.
+#: Expensive tuples, most of them in one source, and a hot key.
 HOT = replace(CHEAP, cost=5e-5, top=0.4, widest=0.9)
 #: Each tuple is nearly a series of its own, with a state of some size, and is worth some work.
 DISTINCT = replace(CHEAP, groups=900_000, rows=1_000_000, cost=5e-6, state=16, top=1e-6, widest=0.6)

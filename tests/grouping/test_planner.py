@@ -120,7 +120,7 @@ def test_a_key_is_split_into_no_more_parts_than_it_needs(shares_of_a_worker: flo
     assert np.count_nonzero(keys == 0) == parts
 
 
-def test_weights_are_packed_largest_first_to_whoever_is_through_first() -> None:
+def test_weights_are_packed_largest_first_to_the_worker_that_is_free_first() -> None:
     """Graham's example: 4/3 - 1/(3W) of the optimum, and no order does worse for LPT with three workers."""
     load = np.zeros(3)
     owners = pack_whole(np.array([5.0, 5, 4, 4, 3, 3, 3]), Cluster.alike(3).shares, load)

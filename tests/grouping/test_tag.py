@@ -78,7 +78,8 @@ def test_a_row_names_a_worker_once() -> None:
 def test_a_row_changes_little_where_speed_did() -> None:
     """One of 50 workers is slower by half.
 
-    The others' bounds move by 1/100 at most, in sum a quarter of all segments; drawn anew, 98 % would change.
+    The others' bounds move by 1/100 at most, in sum a quarter of all segments; drawn again, 98 % would
+    change.
     """
     times = np.ones(50)
     keys, segments = np.arange(2_000, dtype=np.uint64), np.ones(2_000, np.int64)

@@ -42,7 +42,7 @@ def team(**files: str) -> Team:
 
 
 def longest(**changed: str) -> Metric:
-    """`longest` with one of its functions written anew."""
+    """`longest` with one of its functions written again."""
     functions = "".join(f"\n    def {name}({of}): {body}" for name, (of, body) in _bodies(changed).items())
     found = team(longest=f"{LONGEST}\nclass Changed(Longest):\n    name = 'changed'{functions}\n")
     assert not found.problems
@@ -221,7 +221,7 @@ def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.stack  # needs none, but compiles the kernels anew
+@pytest.mark.stack  # needs none, but compiles the kernels again
 def test_executors_get_them_in_the_package(tmp_path: Path) -> None:
     """Out of the zip alone, without the checkout: the metrics, and the kernels that they need."""
     package = package_zip(tmp_path)

@@ -23,7 +23,7 @@ STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 
 
 class Login:
-    """A double of Airflow's auth manager: whoever is logged in (nobody, to begin with), in one role."""
+    """A double of Airflow's auth manager: the user who is logged in (nobody, to begin with), in one role."""
 
     roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "stranger": set()}  # noqa: RUF012
 

@@ -21,7 +21,7 @@ def inventory(home: Path) -> Path:
 
 
 def deferred(xcom: str | None):
-    """The trigger that the supervising task defers to, made anew from what was serialized."""
+    """The trigger that the supervising task defers to, made again from what was serialized."""
     from airflow.sdk.exceptions import TaskDeferred
 
     from sluice_airflow.collection import AgentsTrigger, SuperviseCollection

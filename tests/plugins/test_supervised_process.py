@@ -46,7 +46,7 @@ def context(run_id: str = "r1", try_number: int = 1) -> Any:
 
 
 def execute(module: Any, **where: Any) -> Any:
-    """Run the operator until it defers; its trigger, made anew from what was serialized."""
+    """Run the operator until it defers; its trigger, made again from what was serialized."""
     from airflow.sdk.exceptions import TaskDeferred
 
     operator = module.SupervisedJob(task_id="t", job="sleeper")

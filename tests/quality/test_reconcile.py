@@ -285,8 +285,8 @@ def test_a_version_that_one_night_could_not_count_is_compared_on_the_next_day(to
     assert "1 periods wait" in outcome.message  # the one that both days share
     assert topic.reconcile().compared == 0
     record(topic.database, topic.topic, DAY, {})
-    mended = topic.reconcile()
-    assert (mended.outcome, mended.compared) == ("agrees", 2), mended.message
+    fixed = topic.reconcile()
+    assert (fixed.outcome, fixed.compared) == ("agrees", 2), fixed.message
 
 
 def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(topic: Topic) -> None:

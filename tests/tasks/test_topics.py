@@ -109,7 +109,7 @@ def test_topics_that_a_task_reads_are_counted_and_archived(
     assert "logs" in topics.names()
     topics.apply(json_topic(f"{unique}_described"), "ann")
     tasks.apply([spec(name=unique, topic=unique, metrics=["count"])], "ann")
-    tasks.pause(unique, "ann")  # it may be resumed: its lines are archived all the same
+    tasks.pause(unique, "ann")  # it may be resumed: its lines are still archived
     assert {unique, f"{unique}_described"} & set(topics.names()) == {unique}
     tasks.delete(unique, "ann")
     assert unique not in topics.names()

@@ -68,7 +68,7 @@ class LogBehindArchive(BrokenChain):
             place.topic,
             place.partition,
             f"Kafka's log ends at offset {end}, the archive at {position} (topic id {place.topic_id})",
-            "The broker lost acknowledged records: make the topic anew (it gets a new id and a directory of "
+            "The broker lost acknowledged records: make the topic again (it gets a new id and a directory of "
             "its own), or let the collection go to another topic",
         )
 

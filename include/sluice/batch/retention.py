@@ -10,13 +10,13 @@ with the last of them. The day is noted as dropped for good: it is not reconcile
 backwards. A line that comes for it after all is counted from nothing, so its result shows what came since.
 
 Also dropped, by the same age: commits (the newest stays, and their sums), dead letters, and from the ledger
-the files whose last line is so old: such a file must not be sent again, for its lines would count anew. Never
-dropped: the archive in HDFS and Hive's `logs`, which are lines and no results, and the tasks.
+the files whose last line is so old: such a file must not be sent again, because its lines would count again.
+Never dropped: the archive in HDFS and Hive's `logs`, which are lines and no results, and the tasks.
 
 HBase's own TTL is not used. It knows cells and no days: a late line would touch some results of an old day
 and not others, which expire alone, and a block of state could expire under a pointer in PostgreSQL.
 
-Everything may be repeated, and a run that died is: what is left to drop is found anew each time. Results go
+Everything may be repeated, and a run that died is: what is left to drop is found again each time. Results go
 before the state that names them, pointers before the blocks, so nothing points to what is not there; dying
 between the two leaves columns that nobody reads. A batch that was built on a block that went cannot commit
 (`BlocksGone`): the speed layer starts again without it.

@@ -28,7 +28,7 @@ class DeployError(RuntimeError):
 
 
 class DeployBusy(DeployError):
-    """Another deployment, or the supervision, is at work on this instance."""
+    """Another deployment, or the supervision, holds this instance."""
 
 
 def agents(settings: Settings) -> list[Agent]:

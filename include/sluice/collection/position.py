@@ -37,7 +37,7 @@ class Position:
 
 
 def read(path: Path) -> list[Position] | None:
-    """The entries; None if the file is missing or was torn by a crash (TAILDIR then begins anew)."""
+    """The entries; None if the file is missing or was torn by a crash (TAILDIR then begins again)."""
     try:
         return [Position(**entry) for entry in json.loads(path.read_text())]
     except (FileNotFoundError, ValueError, TypeError):

@@ -37,7 +37,7 @@ _jinja.filters["escaped"] = lambda text: str(text).replace("\\", "\\\\")
 
 @dataclass(frozen=True)
 class Agent:
-    """One Flume agent, as whoever starts, watches or stops it needs it."""
+    """One Flume agent, as needed to start, watch and stop it."""
 
     name: str
     tier: Literal["edge", "collector"]

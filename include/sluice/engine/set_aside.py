@@ -24,7 +24,7 @@ Done = TypeVar("Done")
 Task = TypeVar("Task")
 #: Task id and version.
 Version = tuple[int, int]
-#: Why each version failed, in words for whoever wrote the task.
+#: Why each version failed, in words for the author of the task.
 Failures = dict[Version, str]
 
 #: What is caught for one task. A panic in polars' Rust code is no `Exception`.

@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class MeasureStep:
-    """What the measure was. One that is missing is counted apart, and the line all the same."""
+    """What the measure was. One that is missing is counted apart; the line counts."""
 
     text: str | None
     number: float | None  # None for a text measure, and where it is missing

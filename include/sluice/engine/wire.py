@@ -12,7 +12,7 @@ import pyarrow as pa
 #: The schema of what a single stage yields, for Spark and for Arrow.
 FOUND = "kind string, payload binary"
 FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
-#: The same where workers are: who a row is for or, of ROUTED, by whom it was made.
+#: The same where workers are: the worker that a row is for or, in ROUTED, that made it.
 SENT = f"{FOUND}, worker int"
 SENT_ARROW = FOUND_ARROW.append(pa.field("worker", pa.int32()))
 

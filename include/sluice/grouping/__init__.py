@@ -26,7 +26,7 @@ _PLACES = {
 
 
 class UnknownStrategy(ValueError):
-    """A strategy is asked for that there is not."""
+    """The requested strategy does not exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"grouping {name!r} is not known: use one of {', '.join(_PLACES)}")

@@ -17,7 +17,7 @@ making of a plan, which is also why planned must be better than key, not just as
 
 So combine wins where aggregating is cheap and series repeat within a source; key where partial aggregates are
 large or nearly one a tuple (combining finds nothing to combine) and no key is hot; planned where tuples are
-dear and a key is hot.
+expensive and a key is hot.
 
 The strategy in use stays until another was cheaper by `margin` in each of `patience` batches in a row.
 """

@@ -1,6 +1,6 @@
 """The decorators of compiled functions: a kernel is called from Python, a step only by kernels and steps.
 
-numba keeps a kernel's code on disk and compiles it anew when the kernel's own file has changed, but not when
+numba keeps a kernel's code on disk and compiles it again when the kernel's own file has changed, but not when
 that of a step has which it calls. So a kernel's name, under which its code is kept, has a checksum of the
 files of all steps that it may reach, and steps are not kept by themselves. (Steps are to be imported by name,
 and constants that a step uses belong into a file with a step.)

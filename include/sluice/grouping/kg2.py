@@ -15,7 +15,7 @@ What the paper leaves open, and what is done here:
 - the summary never forgets, so a key that was hot long ago may stay hot: `half_life` changes that.
 
 s does not move with W: at W = 64 a key just below 5 % has 3.2 workers' fair shares for its two workers.
-That is what bounds KG2's balance, and s = 1/(5W) mends it.
+That is what bounds KG2's balance, and s = 1/(5W) repairs it.
 
 Cost: O(1) a tuple, O(W/5) for a hot key's. Memory: 1/epsilon * log(epsilon N) counters and W loads a
 source; a hot key has W/5 replicas, a cold one two.

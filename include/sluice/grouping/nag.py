@@ -11,7 +11,7 @@ are left open; here they are:
   worker with the least (m_i + 1) / weight_i, m_i being the tuples that this source sent it in this window.
   The nearest workers come first, and none is ever more than one tuple ahead of another by weight;
 - at a window's end each weight moves by `adjust` of the way to what the window measured, and the round
-  begins anew: what was sent by other weights is not made up for.
+  begins again: what was sent by other weights is not made up for.
 
 A key's tuples go to all workers, as shuffle's do: NAG is paper 001's baseline for latency, not for memory.
 

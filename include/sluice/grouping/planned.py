@@ -144,7 +144,7 @@ class PlannedRouter(Router):
         }
 
     def carried(self) -> dict[str, Any]:
-        """The plan alone: a source begins each batch anew, and the past is for who makes the next plan."""
+        """The plan alone: a source begins each batch afresh, and the past serves the next plan."""
         return {"plan": self.plan, "expected": self.state.expected}
 
     def resume(self, carried: Mapping[str, Any]) -> None:

@@ -14,8 +14,8 @@ What the paper leaves open, and what is done here:
   differ in size by less than a factor of two;
 - a segment is drawn by a hash of its key and number, not by a generator: all sources draw the same, and as
   long as t_i and a key's frequency change little, so does its row ("small changes", section 4.2);
-- m_i and the summary start anew with each window: a changed t_i would rate the past anew, and keys that
-  were hot would stay so;
+- m_i and the summary start again with each window: a changed t_i would rate the past differently, and keys
+  that were hot would stay so;
 - in the first window there is no table yet, and all keys are cold.
 
 Drawing segments leaves chance in: n segments of equal size on W workers differ as balls in bins do. The

@@ -39,7 +39,7 @@ class Routed:
 
 
 class Simulation:
-    """A strategy at work: its sources' routers keep what they learn from batch to batch."""
+    """A strategy in use: its sources' routers keep what they learn from batch to batch."""
 
     def __init__(self, strategy: Strategy, cluster: Cluster, *, sources: int = 1, seed: int = 0) -> None:
         """Raises ValueError unless there are 1 to 1,000 sources."""

@@ -51,7 +51,7 @@ COLUMNS: dict[str, pa.DataType] = {n: t for a in ACCUMULATORS.values() for n, t 
 
 
 class UnknownMetric(ValueError):
-    """A task asks for a metric that there is not."""
+    """The requested metric does not exist."""
 
 
 @functools.cache

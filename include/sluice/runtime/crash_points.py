@@ -2,7 +2,7 @@
 
 ``SLUICE_FAULT=after_blocks`` kills the process when it reaches the point of that name;
 ``SLUICE_FAULT=after_commit:3`` when it reaches it for the third time. ``SLUICE_FAULTS=<directory>`` kills
-whoever reaches a point whose name is a file there, and takes the file away first: one death, also of a
+a process that reaches a point whose name is a file there, and takes the file away first: one death, also of a
 process that somebody else started long ago. Without the variables nothing happens.
 """
 

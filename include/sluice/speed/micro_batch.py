@@ -12,7 +12,7 @@ A batch is an offset range of each partition, beginning where the newest commit 
    transaction. A second writer collides here, and stops;
 5. projects (`Projector`): writes the results of the series touched, and notes that it did;
 6. deletes the columns replaced, learns how to route the next batch, and shows the offsets to Kafka and the
-   progress to whoever looks.
+   progress to those who look.
 
 Death before 4 leaves columns that were never committed, and the next start counts the same lines again.
 Death after it leaves results that lag behind the state, and the next start projects the commits that are not

@@ -88,7 +88,7 @@ class PartitionPass:
         source, sender = 0, None
         for batch in together(batches):
             lines, ends = identify(decode(batch), self.topic)
-            if not records:  # a slice is a partition of the topic, but for one that was dealt out anew
+            if not records:  # a slice is a partition of the topic, except for one that was distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
             unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))

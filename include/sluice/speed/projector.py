@@ -27,7 +27,7 @@ class Projector:
     """Writes the results of one topic's series, with what backfills counted of them.
 
     Results carry the time of their commit as HBase's timestamp. So what a writer that was fenced out still
-    writes lies beneath what its successor wrote.
+    writes lies below what its successor wrote.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The speed layer's application: one streaming query a topic, each restarted on its own when it fails.
 
-Spark's checkpoint is scratch, made anew for each start of a query and removed at its end: where to go on is
+Spark's checkpoint is scratch: made for each start of a query and removed at its end. Where to go on is
 in the commit book. A query that fails (Kafka, HBase or PostgreSQL stayed away longer than a batch waits)
 starts again with all state read afresh, after 1, 2, 4 ... 30 seconds.
 """

@@ -23,8 +23,8 @@ Say = Callable[[str], None]
 
 POLL_SECONDS = 0.5
 STILL_SECONDS = 15.0
-# So long nothing more may become healthy. All takes 60-100 s on 2 cores, the slowest daemon 30 s of it; a
-# machine that others use as well may need five times that.
+# Give up when no further daemon becomes healthy for this long. All of it takes 60-100 s on 2 cores, the
+# slowest daemon 30 s of it; a machine that others use as well may need five times that.
 LIMIT_SECONDS = 240.0
 # The first exits can be somebody else's fault (a port that is just being given up); the third is its own.
 DEATHS = 3

@@ -1,4 +1,4 @@
-"""Databases within the instance's PostgreSQL: made when first needed, each by whoever needs it."""
+"""Databases within the instance's PostgreSQL: made when first needed, each by the daemon that needs it."""
 
 from __future__ import annotations
 

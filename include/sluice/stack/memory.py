@@ -17,9 +17,9 @@ SETTLED_SECONDS = 15.0
 class Family:
     """Finds every process of an instance: daemons, Airflow's workers, Spark's drivers and Python workers.
 
-    All of them inherit SLUICE_INSTANCE from whoever started them; what does not hand its environment on names
+    All of them inherit SLUICE_INSTANCE from their starter; what does not hand its environment on names
     the instance's directory in its command line, or is a child of a process that does. A process is looked at
-    until it is SETTLED_SECONDS old (a fork has the environment of whoever forked it until it becomes another
+    until it is SETTLED_SECONDS old (a fork has the environment of its parent until it becomes another
     program): over hundreds of processes this look is most of the work.
     """
 

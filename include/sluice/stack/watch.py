@@ -75,7 +75,7 @@ class Watch:
         return seen.sick >= self.patience
 
     def restart(self, name: str, problem: str) -> None:
-        self.say(f"{name} lives and is sick: {problem}. It is started anew")
+        self.say(f"{name} runs but is unhealthy: {problem}. It is restarted")
         supervisord.stop_program(self.settings, name)
         supervisord.start_program(self.settings, name)
 

@@ -2,7 +2,8 @@
 
 A version's lines have two owners that share none: the backfill those below the start of the version's first
 commit, the speed layer those from there on. Each keeps accumulators of its own. A result is made of both, so
-a period that the version was born in is whole, and each of its lines is counted once, whoever projects last.
+a period that the version was born in is whole, and each of its lines is counted once, whichever projects
+last.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Backfilled:
     def added(self, touched: pa.Table) -> tuple[pa.Table, Failures]:
         """The merged PARTIALS of these series with what backfills counted of them; no series comes or goes.
 
-        The revision is asked for anew each time, and *after* the batch was committed: a backfill that made
+        The revision is read again each time, and *after* the batch was committed: a backfill that made
         its days true before that is in the result, and one that did so later projects them itself, from a
         state that has this commit in it. Versions that cannot be merged are left out, and named.
         """

@@ -195,7 +195,8 @@ def _merge_into(
     outgrown = _outgrown(blocks)
     if not outgrown:
         return Changes(blocks, [], touched)
-    # The outgrown periods are read whole and laid out anew. Blocks share no series: nothing is left to merge.
+    # The outgrown periods are read whole and laid out again. Blocks share no series: nothing is left to
+    # merge.
     old = [BlockId.of(p, layouts.get(p, 1), n) for p in sorted(outgrown) for n in range(layouts.get(p, 1))]
     loaded = load(old)
     written = {block: data for block, data in blocks.items() if block.period in outgrown}

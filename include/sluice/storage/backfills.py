@@ -2,7 +2,7 @@
 
 A day of a version is filled by exactly one backfill. `Filling.replace` swaps the pointers of a day in one
 transaction, so a reader sees the old blocks or the new ones, all of them, and never a sum of both. Each such
-transaction raises the topic's *revision*; whoever keeps pointers in memory asks for it again and again.
+transaction raises the topic's *revision*; a reader that keeps pointers in memory asks for it again and again.
 """
 
 from __future__ import annotations

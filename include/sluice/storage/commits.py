@@ -49,7 +49,7 @@ class BlocksGone(RuntimeError):
     def __init__(self, topic: str, rows: Sequence[str]) -> None:
         super().__init__(
             f"topic {topic!r}: retention dropped {len(rows)} blocks that this batch was built on, such as "
-            f"{rows[0]}: it counts anew at the next start"
+            f"{rows[0]}: it counts again at the next start"
         )
 
 
@@ -363,7 +363,7 @@ class TopicClaim:
         """Raises FencedOut when another writer still has it after so many seconds."""
         connection = patiently(self._engine.connect, PATIENCE_SECONDS)
         self._connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-        self._connection.detach()  # closing it shall close the session, and so free the lock
+        self._connection.detach()  # closing it must close the session, and so free the lock
         key = sa.func.hashtextextended("sluice speed layer " + self._topic, 0)
         deadline = time.monotonic() + seconds
         while not self._connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))):

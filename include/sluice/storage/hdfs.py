@@ -25,8 +25,8 @@ CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0
 HTTP_ERROR = 400
 
-# What no retry can mend. Everything else (SafeModeException, RetriableException, StandbyException, the plain
-# IOException of a write that finds no DataNode, ...) passes when the daemon is back.
+# What no retry can repair. Everything else (SafeModeException, RetriableException, StandbyException, the
+# plain IOException of a write that finds no DataNode, ...) passes when the daemon is back.
 PERMANENT = frozenset(
     {
         "AccessControlException",

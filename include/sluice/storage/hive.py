@@ -136,7 +136,7 @@ class Hive:
                 raise
 
     def _cursor(self, text: str) -> Any:
-        """A cursor with the statement run; a connection that broke since the last one is opened anew."""
+        """A cursor with the statement run; a connection that broke since the last one is opened again."""
         if self._connection is not None:
             try:
                 return self._execute(text)

@@ -315,7 +315,7 @@ backfill_blocks = Table(
 )
 
 # Goes up by one in every transaction that changes `backfill_days` or `backfill_blocks`, and by its row's lock
-# these transactions become visible in this order: whoever has seen revision n has seen all up to it.
+# these transactions become visible in this order: a reader that has seen revision n has seen all before it.
 backfill_revisions = Table(
     "backfill_revisions",
     metadata,

@@ -182,7 +182,7 @@ def _wrong(values: object) -> str | None:
 
 
 def pins_of(connection: sa.Connection, spec: TaskSpec) -> tuple[Pins, list[Problem]]:
-    """The newest versions of the lists that a task names, and a problem for each that there is not."""
+    """The newest versions of the lists that a task names, and a problem for each that does not exist."""
     if not spec.sets:
         return {}, []
     newest = _newest(connection)

@@ -1,4 +1,4 @@
-"""What is wrong with a document, said so that its writer can mend it."""
+"""What is wrong with a document, said so that its author can fix it."""
 
 from __future__ import annotations
 

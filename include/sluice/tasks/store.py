@@ -51,7 +51,7 @@ class TaskStore:
     def apply(self, specs: Sequence[TaskSpec], user: str) -> _Changes:
         """Create what is new, give a new version to what changed, all or nothing; tasks not named stay.
 
-        `TasksRefused` where a spec does not fit its topic or names a list that there is not.
+        `TasksRefused` where a spec does not fit its topic or names a list that does not exist.
         """
         with writing(self._engine) as connection:
             pins = _check(connection, specs)

@@ -1,7 +1,7 @@
 """The platform's Kafka topics: made with the settings that the layers rely on, and told apart by their id.
 
 A topic that is deleted and made again under its name is another topic: its offsets start at 0 again. Only the
-id that the broker gave it (KIP-516) tells the two apart, so whoever keeps offsets keeps the id with them.
+id that the broker gave it (KIP-516) tells the two apart, so offsets are kept together with the id.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
     # come back. After a new start it counts from nothing; the day's lines are proved, no results compared.
     late = layers.records(layers.lines(1, start=99))
     layers.archive(late)
-    with pytest.raises(BlocksGone, match="it counts anew at the next start"):
+    with pytest.raises(BlocksGone, match="it counts again at the next start"):
         layers.count(late)
     layers.restart()
     layers.count(late)

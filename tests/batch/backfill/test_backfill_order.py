@@ -95,7 +95,7 @@ def test_whatever_the_order_each_line_is_in_the_result_once(turns: list[bool], d
     actors = [speed(platform), backfills(platform, deaths)]
     for turn in turns:
         next(actors[turn], None)
-    for actor in actors:  # whoever is not through yet
+    for actor in actors:  # those that are not through yet
         for _ in actor:
             pass
     whole = counted([line for text in (*OLD, *NEW) for line in text])

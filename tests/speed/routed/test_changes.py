@@ -34,7 +34,7 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
 def test_routed_lines_count_once_whatever_comes_twice_dies_or_is_grouped_otherwise(speed: SpeedTest) -> None:
     """By the topic's grouping, then by the task's, which makes no version.
 
-    What comes twice in a batch is dealt out anew, and routed all the same.
+    What comes twice in a batch is distributed again, and still routed.
     """
     planned = TopicSpec(name=speed.topic, grouping=GroupingSpec(strategy="planned"))
     TopicStore(speed.engine).apply(planned, "test")

@@ -207,7 +207,7 @@ def routes_by_key(there: Mapping[Version, ActiveTask]) -> Routes:
 
 
 def heavy(sources: tuple[int, int] = (0, 1)) -> Gathered:
-    """A batch of 100,000 tuples that are dear, nearly all in one source, half of them of one key."""
+    """A batch of 100,000 expensive tuples, nearly all in one source, half of them of one key."""
     lines = {"hot": 50_000, **{f"c{n}": 50 for n in range(1_000)}}
     rows = spent((AT_SOURCE, sources[0], 90_000, 4.5, 1_001), (AT_SOURCE, sources[1], 10_000, 0.5, 1_001))
     return gathered(lines, rows)
@@ -330,7 +330,7 @@ def test_whatever_goes_wrong_in_learning_the_batch_stays_counted(
         groupings.counted(found)
     assert "task 1v1: what was known for its grouping is forgotten" in caplog.text
     assert groupings.shown("logs", there) == {}
-    assert groupings.routes(there, None, [0, 1]) is not None  # and begins anew
+    assert groupings.routes(there, None, [0, 1]) is not None  # and begins again
 
 
 @pytest.mark.parametrize("step", ["route", "shown"])

@@ -19,7 +19,7 @@ Why a result is never wrong for good, with two processes that write it: say the 
 The speed layer asks for them after each commit. A commit that it made after T is projected with them. One
 made before T may have been projected without; but then 4, which reads the newest commit after T, finds this
 one in the state. It writes a millisecond later than that commit (commits are two apart), so its cells lie
-above those of every commit that it has in it, and beneath those of every commit to come.
+above those of every commit that it has in it, and below those of every later commit.
 
 Death before 3 changes nothing; after it the day lags, marked as not projected, and is not compared. A run
 that is repeated goes on with the days that its backfill has not finished: it projects what lags, and fills

@@ -34,7 +34,7 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
 
 
 def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settings: Settings) -> Hops:
-    """Look until it is done, or nothing has moved for too long: the final audit then says what is amiss."""
+    """Look until it is done, or nothing has moved for too long: the final audit then says what is wrong."""
     moved, before = time.monotonic(), ""
     while True:
         done, text, hops = look_now()
@@ -63,7 +63,7 @@ def whole_audit(settings: Settings) -> Hops:
 
 
 def groupings(settings: Settings) -> list[GroupingReport]:
-    """What the speed layer says of its grouping, of each task; nothing if it was started anew since."""
+    """What the speed layer says of its grouping, of each task; nothing if it was restarted since."""
     from sluice.speed.progress import progress_path
     from sluice.speed.routed.report import NothingCounted, reports
 

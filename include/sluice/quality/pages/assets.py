@@ -41,7 +41,7 @@ def place(site: Path) -> None:
     """Put the files below the site unless these very ones are there; the caller holds the site's lock.
 
     Without the webjars the pages can still be written, so that is only a warning: they link to the files
-    all the same, say on themselves what is missing, and are whole as soon as the files are there.
+    anyway, say on themselves what is missing, and are whole as soon as the files are there.
     """
     try:
         _place(require(COMPONENT), site / "static" / "lib")

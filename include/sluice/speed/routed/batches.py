@@ -1,4 +1,5 @@
-"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it anew.
+"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it a second
+time.
 
 It is read on the driver after every batch, so it must cost next to nothing: as a rule a batch has one period
 of a task, its rows have a key each, and nothing has to be grouped.

@@ -1,6 +1,6 @@
 """What the speed layer shows of its grouping: a part of its progress file, for the command line and the API.
 
-It is of one running speed layer: after a restart it begins anew, and is complete after a few batches.
+It is of one running speed layer: after a restart it begins again, and is complete after a few batches.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: In batches, after which a batch counts half as much: long enough for a plan to be about more than the last
 #: garbage collection, short enough to follow a machine that has a new neighbour within seconds.
 HALF_LIFE = 8.0
-#: A worker counts as if it had also worked so long at the mean speed. What a batch costs once, whatever its
+#: A worker counts as if it had also worked this long at the mean speed. What a batch costs once, whatever its
 #: tuples (a first call, a pause, a neighbour), is up to tens of milliseconds; a worker that is slow shows it
 #: in seconds of work, and one with less to do can wait for.
 PRIOR_SECONDS = 0.1

@@ -58,7 +58,7 @@ class TopicRouting:
         return Routes(self._workers, found) if found else None
 
     def counted(self, found: Gathered) -> None:
-        """A batch was committed. Whatever goes wrong here, its lines are counted: a task then begins anew."""
+        """A batch was committed. If this fails, its lines still count: the task then begins again."""
         try:
             batches = by_task(found)
         except Exception:

@@ -87,7 +87,7 @@ class Metrics:
             percent = format((Decimal(parameter) * 100).normalize(), "f")
             if not 0 < Decimal(percent) < 100:  # noqa: PLR2004
                 raise self._statement.refused(
-                    parameter, "a share between 0 and 1 is meant: 0.95", arguments[1]
+                    parameter, "it takes a share between 0 and 1: 0.95", arguments[1]
                 )
             asked = f"p{percent}"
         else:

@@ -161,7 +161,7 @@ class Statement:
         except RecursionError:
             raise SqlRefused("the text", 0, self.text, TOO_DEEP) from None
         except Exception as error:
-            # The parser is fed by whoever may write tasks; a fault of it is their refusal, not our crash.
+            # Users' text reaches the parser: where it fails, their text is refused and nothing crashes.
             reason = f"this is no SQL that is understood here ({type(error).__name__})"
             raise SqlRefused("the text", 0, self.text, reason) from None
         if not isinstance(parsed, exp.Select):
