@@ -135,15 +135,23 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 client_lists = st.lists(st.integers(0, 60), max_size=120)
 
 
-@examples(25) @given(before=st.lists(client_lists, max_size=3), after=client_lists) def
-test_a_result_has_every_line_once_whichever_layer_counted_it(before: list[list[int]], after: list[int]) ->
-None: limit, blocks_module.LIMIT = blocks_module.LIMIT, 2_000 try: book, cells = Book(), Cells() days =
-[lines(clients, DAY + timedelta(days=n), size=n) for n, clients in enumerate(before)] for n, text in
-enumerate(days): fill(book, cells, DAY + timedelta(days=n), counted(text)) new = lines(after, DAY +
-timedelta(days=5)) touched = counted(new) found, failures = Backfilled(book, cells, "logs").added(touched)  #
-type: ignore[arg-type] assert failures == {} whole = {row["key"]: row for row in rows(counted([each for day in
-days for each in day] + new))} assert rows(found) == [whole[row["key"]] for row in rows(touched)] finally:
-blocks_module.LIMIT = limit
+@examples(25)
+@given(before=st.lists(client_lists, max_size=3), after=client_lists)
+def test_a_result_has_every_line_once_in_both_layers(before: list[list[int]], after: list[int]) -> None:
+    limit, blocks_module.LIMIT = blocks_module.LIMIT, 2_000
+    try:
+        book, cells = Book(), Cells()
+        days = [lines(clients, DAY + timedelta(days=n), size=n) for n, clients in enumerate(before)]
+        for n, text in enumerate(days):
+            fill(book, cells, DAY + timedelta(days=n), counted(text))
+        new = lines(after, DAY + timedelta(days=5))
+        touched = counted(new)
+        found, failures = Backfilled(book, cells, "logs").added(touched)  # type: ignore[arg-type]
+        assert failures == {}
+        whole = {row["key"]: row for row in rows(counted([each for day in days for each in day] + new))}
+        assert rows(found) == [whole[row["key"]] for row in rows(touched)]
+    finally:
+        blocks_module.LIMIT = limit
 
 
 def test_a_day_filled_again_is_replaced_and_never_added(small_blocks: None) -> None:
