@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tests.bench.outcome import Outcome
 
 #: In the order of `make bench`: those that need the stack last.
-PLATFORM = ("tasks", "sketches", "offline", "kernels", "start", "hbase", "end_to_end")
+PLATFORM = ("tasks", "sketches", "sketch_states", "offline", "kernels", "start", "hbase", "end_to_end")
 #: In that of `make bench-grouping`.
 GROUPING = ("grouping_bars", "grouping")
 BENCHES = (*PLATFORM, *GROUPING)

@@ -88,7 +88,7 @@ def test_what_is_stopped_stays_stopped(stack_of_four: Stack, watching: Watch) ->
 
 
 @pytest.mark.e2e
-def test_a_daemon_that_hangs_is_started_anew(stack: Settings) -> None:
+def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
     said: list[str] = []
     name, watching = "hbase-thrift", Watch(stack, said.append, PATIENCE)
 
@@ -110,6 +110,6 @@ def test_a_daemon_that_hangs_is_started_anew(stack: Settings) -> None:
     wait_until(lost, 120, f"{name} was not found to be sick")
     assert list(found) == [name]
     watching.restart(*found.popitem())
-    assert said[0].startswith("hbase-thrift lives and is sick")
+    assert said[0].startswith("hbase-thrift runs but is unhealthy")
     assert not psutil.pid_exists(hanging)
     wait_until(lambda: entry.check(stack, name) is None, 120, f"{name} is not healthy again")

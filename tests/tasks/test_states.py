@@ -53,7 +53,7 @@ def test_a_changed_task_stays_paused(tasks: TaskStore, unique: str) -> None:
     assert (tasks.get(unique).state, tasks.get(unique).version, change.state) == ("paused", 2, "paused")
 
 
-def test_a_task_that_failed_and_is_paused_is_paused_also_when_it_was_mended(
+def test_a_task_that_failed_and_is_paused_is_paused_also_when_it_was_fixed(
     tasks: TaskStore, unique: str
 ) -> None:
     (made,) = tasks.apply([counts(unique)], "ann")
@@ -86,7 +86,7 @@ def test_a_failure_of_an_old_version_says_nothing_of_the_new_one(tasks: TaskStor
     assert tasks.get(unique).state == "active"
 
 
-def test_a_change_mends_what_failed(tasks: TaskStore, unique: str) -> None:
+def test_a_change_fixes_what_failed(tasks: TaskStore, unique: str) -> None:
     (made,) = tasks.apply([counts(unique)], "ann")
     tasks.set_aside(made.task_id, 1, "boom")
     assert tasks.apply([counts(unique)], "ann")[0].action == "unchanged"
