@@ -106,7 +106,7 @@ def file_table(hops: Hops) -> str:
 
 
 def notes(hops: Hops) -> list[str]:
-    """What the table does not say: what moves, what is gone, what is wrong, or that all agrees."""
+    """What the table does not say: what moves, what is gone, what is wrong, or that everything agrees."""
     lines = [f"in flight: {what}" for what in hops.in_flight]
     if hops.gone:
         lines.append(

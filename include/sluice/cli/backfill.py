@@ -156,7 +156,7 @@ def follow(
     say: Callable[[str], None],
     pause: float = POLL_SECONDS,
 ) -> Backfill:
-    """Say how far the backfill is until it ends; as it is then.
+    """Report the backfill's progress until it ends; return its last state.
 
     `ended`: what Airflow says of a run that ended, None while it goes on. Raises BackfillFailed.
     """

@@ -1,4 +1,4 @@
-"""`sluice grouping ...` and `sluice hotkeys`: how lines are dealt out to workers, and which keys are hot.
+"""`sluice grouping ...` and `sluice hotkeys`: how lines are distributed to workers, and which keys are hot.
 
 Both read what the running speed layer says of itself.
 """
@@ -23,7 +23,7 @@ WATCH_SECONDS = 2.0
 _CLEAR = "\x1b[H\x1b[2J"
 
 app = typer.Typer(
-    help="How tasks' lines are dealt out to workers, and why: explain, strategies.", no_args_is_help=True
+    help="How tasks' lines are distributed to workers, and why: explain, strategies.", no_args_is_help=True
 )
 
 Name = Annotated[

@@ -81,7 +81,7 @@ def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Take a list away that no task uses. What was counted by it stays."""
+    """Delete a list that no task uses. What was counted with it stays."""
     _store().get(name)
     if not yes:
         typer.confirm(f"Delete the list {name}?", abort=True)

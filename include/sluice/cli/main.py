@@ -1,6 +1,6 @@
 """The `sluice` command: everything a person does without Airflow's pages.
 
-Sub-commands are imported when they are called, for some of them import Spark's, Kafka's and PostgreSQL's
+Sub-commands are imported when they are called, because some of them import Spark's, Kafka's and PostgreSQL's
 clients: `sluice --help` must answer in well under a second.
 """
 
@@ -51,7 +51,7 @@ COMMANDS = {
     "grouping": Lazy(
         "sluice.cli.grouping",
         "app",
-        "How tasks' lines are dealt out to workers, and why: explain, strategies.",
+        "How tasks' lines are distributed to workers, and why: explain, strategies.",
     ),
     "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
     "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),

@@ -119,7 +119,7 @@ class Report:
 
 
 def compare_task(settings: Settings, name: str, error: str | None = None) -> TaskReport:
-    """Hold every online result of a task (as the speed layer left it) against the offline one.
+    """Compare every online result of a task (as the speed layer left it) with the offline one.
 
     `error`: why the task was set aside, if it was.
     """

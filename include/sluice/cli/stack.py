@@ -29,7 +29,7 @@ def up(
         ),
     ] = "",
 ) -> None:
-    """Start every daemon in order, wait until all are healthy, and make what they must hold.
+    """Start every daemon in order, wait until all are healthy, and fill them.
 
     Resolves the jars first if a pom changed. Whatever runs already is left alone, so it can be repeated.
 

@@ -123,14 +123,14 @@ def diff(file: File) -> None:
 
 @app.command()
 def pause(name: Name) -> None:
-    """Count a task no more, from the next batch on; its results stay."""
+    """Stop counting a task from the next batch on; its results stay."""
     task = _store().pause(name, getpass.getuser())
     typer.echo(f"{name}: {task.state} ({task.label})")
 
 
 @app.command()
 def resume(name: Name) -> None:
-    """Count a task again that was paused or that failed; the lines in between are not counted by it."""
+    """Count a paused or failed task again; it does not count the lines in between."""
     task = _store().resume(name, getpass.getuser())
     typer.echo(f"{name}: {task.state} ({task.label})")
 
@@ -159,7 +159,7 @@ def delete(
 
 @app.command()
 def history(name: Name, style: Style = Format.TABLE) -> None:
-    """Show who changed what and when, also of deleted tasks of that name."""
+    """Show who changed what and when, deleted tasks of that name included."""
     rows = [
         (f"{e.task_id}v{e.version}", e.action, e.at.astimezone(UTC).replace(microsecond=0), e.by, e.detail)
         for e in _store().history(name)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
-    """Give the file this text in one step, in an existing directory: whoever reads it, a full disk and a kill
-    meet the old text or the new one, never a half. `mode`: of a file that holds secrets, 0o600.
+    """Replace the file's text in one step: a reader, a full disk and a kill find the old text or the new one,
+    never half of it. The directory must exist. `mode`: 0o600 for a file that holds secrets.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.touch(mode=mode)

@@ -50,7 +50,7 @@ HBASE_OPENS = (
 
 
 def java() -> str:
-    """The java of JAVA_HOME, else the one on the PATH."""
+    """The java of JAVA_HOME, or else the one on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else "java"
 

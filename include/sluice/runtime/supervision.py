@@ -1,9 +1,9 @@
-"""Keep one detached process alive: who polls this sees it restarted within a poll of its death.
+"""Keep one detached process alive: it is restarted within one poll of its death.
 
 Death is one reason for a restart, standing still is the other: a process whose position has not changed for
 ``stuck_after`` seconds while its lag grows is stopped and started again. A process that dies young, within
 STEADY seconds, is started again after 0, 1, 2, 4 ... seconds; one that dies young more than EARLY_DEATHS
-times in a row is in a crash loop, which somebody else (Airflow's retries, then a person) has to look at.
+times in a row is in a crash loop: Airflow retries, then a person must look at it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TAIL_LINES = 15
 
 
 class Superseded(RuntimeError):
-    """Another supervisor owns the process now: this one has to leave it alone."""
+    """Another supervisor owns the process now: this one must leave it alone."""
 
 
 class CrashLoop(RuntimeError):
@@ -33,7 +33,7 @@ class CrashLoop(RuntimeError):
 
 
 class Supervisor:
-    """One process under the eyes of one owner.
+    """One process, watched for one owner.
 
     environment: asked at each start, so that a changed connection is used from the next start on.
     position: something that changes as the process gets on; lag: what it has still to do. None if unknown.

@@ -19,7 +19,7 @@ GENERATED_LINES = 10_000
 EXAMPLES = Path("include", "examples")
 TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
 
-#: The log is written in so long, or as fast as it goes: there must be several batches, for a plan is made
+#: The log is written in this time, or as fast as it goes: there must be several batches, as a plan is made
 #: between them.
 REPLAY_SECONDS = 10.0
 FOR_EVER = ("collection", "speed_layer", "archive")
