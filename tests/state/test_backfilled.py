@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.batch.backfill.backfill import day_prefix, explained, point, prune
-from sluice.batch.backfill.backfill_lines import BLOCKS, to_blocks, to_partials
-from sluice.batch.backfill.backfill_projection import block_ids
 from sluice.batch.backfill.count_apart import count_apart
+from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.projection import block_ids
 from sluice.batch.day_lines import DAY_LINES
 from sluice.engine.count import count
 from sluice.engine.merge import merge

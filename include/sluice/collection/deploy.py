@@ -1,6 +1,6 @@
-"""Bringing what runs into line with the inventory.
+"""Deploys the agents that the inventory asks for.
 
-One lock an instance keeps a deployment and the supervision from pulling at the same agent.
+One lock for each instance keeps a deployment and the supervision from changing the same agent.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 def ensure(settings: Settings, log: Log = print) -> list[str]:
     """Start every deployed agent that does not run; the names of those that then work.
 
-    One that cannot start is said to ``log`` and tried again at the next call. Does nothing while a deployment
-    is at work: it has stopped agents on purpose.
+    An agent that cannot start is named to ``log`` and tried again at the next call. Does nothing while a
+    deployment is at work: it has stopped agents on purpose.
     """
     try:
         with _locked(settings, wait=False):
@@ -207,9 +207,9 @@ def _write(settings: Settings, change: Change) -> None:
 def _start_all(
     settings: Settings, log: Log, *, check: bool = False
 ) -> tuple[list[str], list[lifecycle.AgentError]]:
-    """Start what is deployed and does not run, a tier at a time: who was started, and who failed.
+    """Start what is deployed and does not run, one tier at a time: which were started, and which failed.
 
-    With `check` those that run already have to be ready as well: one lives on without a component that it
+    With `check` those that already run must be ready as well: an agent goes on without a component that it
     could not start.
     """
     started, failed = [], []

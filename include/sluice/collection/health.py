@@ -1,4 +1,4 @@
-"""Is an agent well? From its process and its counters; what is wrong becomes an alert.
+"""The health of agents, by process and counters; what is wrong becomes an alert.
 
 Rules, each with the alert's name behind ``<agent>:``
   dead                the process is gone (its supervision restarts it)
@@ -118,7 +118,7 @@ def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
 
 
 def _components(agent: Agent, now: Metrics) -> dict[str, str]:
-    """Flume lives on without a source whose file it may not read, and counts nothing of it."""
+    """Flume goes on without a source whose file it cannot read, and counts nothing of it."""
     missing = ", ".join(sorted(part.lower() for part in now.missing))
     if not missing:
         return {}

@@ -35,7 +35,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True) -> Hops:
 
 
 def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
-    """How many records each partition was ever given: its end offset, for nothing here is transactional."""
+    """How many records each partition was ever given: its end offset, as nothing here is transactional."""
     from sluice.transmission.topics import TopicMissing, Topics
 
     with Topics(settings) as topics:

@@ -1,4 +1,4 @@
-"""All that is compared of one day: every task version's results, and the day's lines at each hop."""
+"""What is compared of one day: every task version's results, and the day's lines at each hop."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _config(settings: Settings) -> Any:
 def escaped(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with its text safe to print: the library puts values into its pages as they are.
 
-    A dollar sign is escaped as well, for the pages are made from templates with ``$name``.
+    A dollar sign is escaped as well, because the pages are made from templates with ``$name``.
     """
     safe = frame.copy()
     for name in safe.columns:

@@ -1,4 +1,4 @@
-"""The front-ends' files, held against the byte ledger."""
+"""The front-ends' files, compared with the byte ledger."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FileAccount:
 
 
 def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
-    """Hold a file's lines against the ledger's intervals [starts, ends); both sorted and disjoint.
+    """Compare a file's lines with the ledger's intervals [starts, ends); both are sorted and disjoint.
 
     A line is missing when its *first byte* is in no interval. A line over 16 MiB, which Flume's agents cut,
     leaves a hole behind its beginning although it was taken.
@@ -62,7 +62,7 @@ def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> F
 def line_spans(path: Path) -> Iterator[tuple[Ints, Ints]]:
     """The complete lines of a file, chunk by chunk: where each begins, and where the next one would.
 
-    A last line without its newline is not complete: its writer may not be done with it.
+    A last line without its newline is not complete: its writer may still be writing it.
     """
     start = offset = 0  # of the first line that is not yet complete; of the chunk
     with path.open("rb") as file:

@@ -52,7 +52,7 @@ class Hops:
 
 @dataclass(frozen=True)
 class Read:
-    """What was read of a topic to reckon its hops."""
+    """All that was read of a topic, from which its hops follow."""
 
     topic: str
     booked: Booked

@@ -14,7 +14,7 @@ from sluice.storage.hbase import FINAL, RESULTS, Cells, HBase
 def publish(hbase: HBase, frame: pd.DataFrame) -> int:
     """Write the final cells of each compared result (rows of `compare.COLUMNS`); how many.
 
-    All of them must agree. Repeating it changes nothing.
+    All of them must agree. It can be repeated without effect.
     """
     return hbase.put(RESULTS, final_cells(frame))
 

@@ -2,7 +2,7 @@
 
 ==========  ===============================================================================================
 exact       counts, minima, maxima, sums, averages: equal.
-fractions   of the others within the metric's own relative tolerance, for the two layers add in different
+fractions   of the others within the metric's own relative tolerance, because the two layers add in different
             orders; integers are equal.
 ``unique``  equal. Both layers hash the same values into the same registers, so whatever the order the
             estimate is one number; its stated error is about the truth, not about the other layer.
@@ -15,7 +15,7 @@ top-k       the stated error is how far a count may be from the true one. The co
             count is above that by no more than both errors. Without an error the lists are the same.
 ==========  ===============================================================================================
 
-A result that only one layer has, or that is no number, differs.
+A result that only one layer has, or that is not a number, differs.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ def _with_error(metric: str, value: object, error: float) -> object:
 
 
 def differences(online: Counted, offline: Counted) -> Iterator[Difference]:
-    """Each result that the layers do not agree on (`quality.agreement`), or that one of them lacks."""
+    """Each result that the layers do not agree on (`results.agreement`), or that one of them lacks."""
     import pandas as pd
 
     from sluice.results.agreement import judge

@@ -61,9 +61,9 @@ def within(since: int | None, until: int | None) -> range:
 
 
 class DayResults:
-    """A day's results as they stand in Hive: of all tasks, for a query takes as long for the rows of one.
+    """A day's results as they stand in Hive: of all tasks, because a query for one task takes as long.
 
-    They are read when the first of them are asked for: of a dropped day none are.
+    They are read when the first of them is needed; a dropped day is never read.
     """
 
     def __init__(self, hive: Hive, topic: str, day: date) -> None:
@@ -92,7 +92,8 @@ class DayResults:
 def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]) -> pa.Table:
     """`OFFLINE_RESULTS` of periods (start in ms: the days, UTC) that have lines on several days.
 
-    Merged from the accumulators of all of them: a quantile of two days is not to be had from those of each.
+    Merged from the accumulators of all of them: a quantile of two days does not follow from the quantiles of
+    each.
     """
     columns = ", ".join(f"base64(accumulators['{name}'])" for name in _needed(task))
     parts, starts = [OFFLINE_RESULTS.empty_table()], sorted(periods)

@@ -43,7 +43,7 @@ def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequen
 def ends_near(starts: range, others: Sequence[int] = ()) -> str:
     """A filter that passes every row key with a time stamp in the range or of the others, and few more.
 
-    Of the time before 1970 it passes all: that is where clocks stand that were never set, east of Greenwich.
+    It passes all times before 1970: clocks that were never set show such times, east of Greenwich.
     """
     scale = SMALLEST_SCALE
     stamps = [str(start) for start in others]

@@ -52,7 +52,7 @@ def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
     """The messages of one partition as a RECORDS batch, in their order.
 
     Exactly what `transmission.lines.decode` makes of them online: a header that is missing or no decimal
-    number leaves a null (such a line has no identity, yet stays a line), of a doubled header the first value
+    number leaves a null (such a line has no identity but stays a line), of a repeated header the first value
     holds, and a record without a value is an empty line.
     """
     found = _headers(messages)
@@ -89,8 +89,8 @@ def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
 def header_text(values: pa.Array) -> pa.Array:
     """The binary values of a header as text that PostgreSQL takes, null where there is none.
 
-    Bytes that are no UTF-8 become \\xNN, and so does NUL. The end of a text over `LONGEST` bytes gives way to
-    a hash of the whole: what was different stays so.
+    Bytes that are not UTF-8 become \\xNN, and so does NUL. The end of a text over `LONGEST` bytes gives way
+    to a hash of the whole, so different texts stay different.
     """
     coded = values.dictionary_encode()  # a batch has few hosts and few files
     words = [None if word is None else _shown(word) for word in coded.dictionary.to_pylist()]

@@ -35,7 +35,7 @@ def speed_group(topic: str) -> str:
 def group_lag(settings: Settings, group: str, topic: str) -> dict[int, Lag]:
     """The group's lag on each partition of the topic. Raises TopicMissing, or KafkaError without a broker.
 
-    The committed offsets are for the eye: both layers keep their true position with their data.
+    The committed offsets are for lag tools: both layers keep their true position with their data.
     """
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]

@@ -2,7 +2,7 @@
 
 Every line has an identity, (host, src_file, src_offset), in three headers. A record that lacks one, or whose
 `src_offset` is not a decimal number, was not collected from a file: its place in Kafka is its identity,
-host ``kafka``, file ``<topic>/<partition>``, offset the Kafka offset. So it is counted once as well.
+host ``kafka``, file ``<topic>/<partition>``, offset the Kafka offset. So it is counted once, too.
 """
 
 from __future__ import annotations

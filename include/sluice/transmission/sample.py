@@ -19,7 +19,7 @@ POLL_MS = 500
 def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS) -> list[bytes]:
     """The newest `count` lines of the topic, or as many as there are, the oldest first.
 
-    Reads without a group, so nobody's position moves, for so many seconds and `MAX_BYTES` at most. Raises
+    Reads without a group, so no consumer's position moves. Stops after so many seconds or `MAX_BYTES`. Raises
     TopicMissing, or KafkaError without a broker.
     """
     with Topics(settings) as topics:

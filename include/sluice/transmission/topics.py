@@ -19,7 +19,7 @@ REQUEST_MS = 10_000
 
 
 class TopicMissing(LookupError):
-    """Kafka has no topic of that name (now)."""
+    """Kafka has no topic of that name at present."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Topics:
     def create(self, name: str, *, partitions: int | None = None) -> Topic:
         """Make the topic unless it exists, and describe it.
 
-        Arrival is the broker's clock (LogAppendTime), for retention counts from arrival; a line of up to 16
-        MiB passes whole, or one long line would block Flume's sink for ever.
+        Arrival is the broker's clock (LogAppendTime), because retention counts from arrival; a line of up to
+        16 MiB passes whole, or one long line would block Flume's sink for ever.
         """
         configs = {
             "message.timestamp.type": "LogAppendTime",

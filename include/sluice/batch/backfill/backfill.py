@@ -41,8 +41,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sluice.archive import index
 from sluice.batch import day_job
-from sluice.batch.backfill.backfill_lines import BLOCKS, to_blocks, to_partials
-from sluice.batch.backfill.backfill_projection import Projection
+from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
+from sluice.batch.backfill.projection import Projection
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan

@@ -1,6 +1,6 @@
 """The styles and scripts of the Data Docs' pages, from the webjars in ``var/lib/data_docs`` into the site.
 
-A page that took them from public networks would tell strangers when somebody reads it, and would be bare
+A page that took them from public networks would tell strangers when it is read, and would have no style
 on a machine without one. They lie at ``static/lib/<webjar>/<path in it>``.
 """
 
