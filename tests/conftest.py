@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from tests.bring_up import instance_settings, take_down, variables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TESTS = Path(__file__).parent
 #: The packages whose tests on the stack take the longest.
 LAYERS = ("speed", "batch", "state", "spark")
 
@@ -34,7 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def place(item: pytest.Item) -> tuple[bool, bool, bool]:
         kills, uses = (item.get_closest_marker(name) is not None for name in ("e2e", "stack"))
-        return kills, not uses if kills else uses, kills or item.path.relative_to(ROOT).parts[1] not in LAYERS
+        package = item.path.relative_to(TESTS).parts[0]
+        return kills, not uses if kills else uses, kills or package not in LAYERS
 
     items.sort(key=place)
 
