@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -54,17 +54,17 @@ def bare_python(directory: Path) -> Path:
 @pytest.fixture(scope="module")
 def master(stack: Settings, directory: Path) -> Iterator[str]:
     """The address of a standalone cluster on loopback."""
-    address = f"spark://127.0.0.1:{free_port()}"
-    with cluster(stack, directory, address):
+    port, page = free_ports(2)
+    address = f"spark://127.0.0.1:{port}"
+    with cluster(stack, directory, address, page):
         yield address
 
 
 @contextmanager
-def cluster(settings: Settings, directory: Path, address: str) -> Iterator[None]:
+def cluster(settings: Settings, directory: Path, address: str, page: int) -> Iterator[None]:
     env = {**environment(settings), "SPARK_PUBLIC_DNS": "127.0.0.1"}
     spark_class = str(spark_home() / "bin" / "spark-class")
     here = ["--host", "127.0.0.1", "--webui-port"]
-    page = free_port()
     master = ["--port", address.rsplit(":", 1)[1], *here, str(page)]
     worker = ["--cores", "1", "--memory", "1g", *here, "0", address]
     commands = [["org.apache.spark.deploy.master.Master", *master]]
@@ -95,10 +95,13 @@ def cluster(settings: Settings, directory: Path, address: str) -> Iterator[None]
             process.wait(30)
 
 
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Ports that differ: each is held until all are found."""
+    with ExitStack() as held:
+        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def test_the_speed_layer_on_a_cluster(
