@@ -6,8 +6,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
+from kafka import KafkaAdminClient
 from kafka.coordinator.base import BaseCoordinator
 
 from sluice.archive import index, membership, session
@@ -18,12 +20,20 @@ from tests.archive.archive_trial import Here, Trial, ends, until
 pytestmark = pytest.mark.stack
 
 
+def group_state(trial: Trial) -> str:
+    """The state of the archiver's group, as the broker has it."""
+    group = archive_group(trial.topic)
+    with closing(KafkaAdminClient(bootstrap_servers=trial.settings.kafka.bootstrap)) as admin:
+        return str(admin.describe_groups([group])[group]["group_state"])
+
+
 def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(3000)
     here = archive_here()
     trial.assert_exact()
     until("all is indexed", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3000)
     until("it says so", lambda: here.partition(0).get("lag") == 0 and here.partition(1).get("lag") == 0)
+    until("the group's rebalance is over", lambda: group_state(trial) == "Stable")  # or it hears nothing
     here.stop()
     lags = group_lag(trial.settings, archive_group(trial.topic), trial.topic)
     assert {number: lag.records for number, lag in lags.items()} == {0: 0, 1: 0}
