@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -28,3 +29,33 @@ def test_a_child_without_environment_is_found_by_its_group(tmp_path: Path) -> No
     assert process_groups.of_daemon(settings) == [left]
     process_groups.stop([left])
     assert not left.is_running()
+
+
+LARGE = """
+import socket, sys
+from sluice.runtime.settings import Settings
+from sluice.stack import process_groups
+process_groups.remember(Settings(instance="test", home=sys.argv[1]), "kafka")
+memory = b"x" * (1 << 30)
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_daemon_is_found_until_its_port_is_free(tmp_path: Path) -> None:
+    """The kernel takes its memory first, and with it its environment; a gigabyte of that takes a while."""
+    settings = Settings(instance="test", home=tmp_path)
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", LARGE, str(tmp_path)],
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with daemon:
+        assert daemon.stdout is not None
+        port = int(daemon.stdout.readline())
+        daemon.kill()
+        while process_groups.of_daemon(settings):
+            pass
+        socket.create_server(("127.0.0.1", port)).close()

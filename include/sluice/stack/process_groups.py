@@ -19,6 +19,8 @@ from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
 
 GRACE_SECONDS = 10.0
+# When a process began is computed from the clock of the day, which may be set between two readings.
+CLOCK_SECONDS = 2.0
 
 
 def mark(settings: Settings, name: str) -> str:
@@ -47,14 +49,15 @@ def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Proces
         try:
             if process.pid in spared or process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            variables = process.environ()
+            variables = _environment(process)
             group = (os.getpgid(process.pid), os.getsid(process.pid))
         except (psutil.Error, OSError):
             continue
         value = variables.get(DAEMON, "")
         marked = value == wanted if name else value.startswith(wanted)
         # A number is given again in time: what is older than the daemon is not of its group.
-        member = DAEMON not in variables and process.create_time() >= groups.get(group, float("inf"))
+        started = groups.get(group, float("inf")) - CLOCK_SECONDS
+        member = DAEMON not in variables and process.create_time() >= started
         if TOKEN not in variables and (marked or member):
             found.append(process)
     return found
@@ -86,6 +89,14 @@ def _read_groups(settings: Settings, name: str | None) -> dict[tuple[int, int], 
         record = json.loads(path.read_text())
         groups[record["group"], record["session"]] = record["started"]
     return groups
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """The variables of a process; none while it ends, when its memory is gone but its ports are still held."""
+    try:
+        return process.environ()
+    except psutil.NoSuchProcess:
+        return {}
 
 
 def _send(process: psutil.Process, *, terminate: bool) -> None:
