@@ -12,6 +12,7 @@ import logging
 
 from sluice.batch import offline
 from sluice.batch.backfill import backfill
+from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
 
@@ -25,6 +26,7 @@ def main() -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
 
+    load_team()
     settings = get_settings()
     spark = session(settings, f"sluice backfill {number}", config=offline.SPARK_CONFIG)
     try:

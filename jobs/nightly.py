@@ -15,6 +15,7 @@ import sys
 from datetime import date
 
 from sluice.batch import offline
+from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
 
@@ -33,6 +34,7 @@ def main() -> None:
     for chatty in ("py4j", "pyhive"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
+    load_team()
     settings = get_settings()
     spark = session(settings, f"sluice nightly {args.day}", config=offline.SPARK_CONFIG)
     failed = []

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 
+from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import session
 from sluice.speed.progress import SpeedProgress, progress_path
@@ -37,6 +38,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
 
+    load_team()
     settings = get_settings()
     progress = SpeedProgress(progress_path(settings))
     spark = session(settings, "sluice speed layer", kafka=True)

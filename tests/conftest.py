@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.examples  # noqa: F401 (loads the profile)
+from sluice.metrics import load_team
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import supervisord
 from sluice.stack.environment import environment
@@ -20,6 +21,8 @@ from tests.bring_up import instance_settings, take_down, variables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+load_team()
 
 TESTS = Path(__file__).parent
 #: The packages whose tests on the stack take the longest.

@@ -116,8 +116,10 @@ class Reconcile(BaseOperator):
             raise AirflowFailException(said)
 
     def _compare(self, now: Any, day: Day, differing: list[str], broken: list[str]) -> None:
+        from sluice.metrics import load_team
         from sluice.quality.reconcile import ReconciliationFailed, reconcile
 
+        load_team()
         try:
             outcome = reconcile(now, day["topic"], date.fromisoformat(day["day"]), day["cut"])
             self.log.info("%s: %s, %s", name(day), outcome.outcome, outcome.message)

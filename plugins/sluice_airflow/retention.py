@@ -17,7 +17,9 @@ class Retention(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         from sluice.batch import retention
+        from sluice.metrics import load_team
 
+        load_team()
         said = [str(dropped) for dropped in retention.run(settings())]
         for line in said:
             self.log.info("dropped of %s", line)

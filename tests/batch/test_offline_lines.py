@@ -6,7 +6,7 @@ from sluice.batch.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan, Range
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.records import RECORDS
@@ -141,4 +141,4 @@ def test_a_version_counts_its_own_offsets() -> None:
 def test_no_lines_make_no_rows() -> None:
     assert list(to_partials(iter([]), plan())) == []
     assert list(to_results(iter([]), TASKS)) == []
-    assert list(to_results(iter(PARTIALS.empty_table().to_batches()), TASKS)) == []
+    assert list(to_results(iter(partials_schema().empty_table().to_batches()), TASKS)) == []

@@ -13,7 +13,7 @@ from sluice.batch.retention import Dropped, TopicRetention, gone, result_rows, s
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import results
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.storage.commits import Pointer, column
 from sluice.storage.retention import Floor, LastLine
 from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
@@ -81,7 +81,7 @@ def test_the_rows_dropped_are_the_rows_that_were_written() -> None:
     series = merge(count(records(text), plan(by_client)).partials)
     written = results(series, {(1, 1): task}).column("row").to_pylist()
     assert sorted(result_rows(task, series)) == sorted(written)
-    assert list(result_rows(task, PARTIALS.empty_table())) == []
+    assert list(result_rows(task, partials_schema().empty_table())) == []
 
 
 def test_columns_that_were_never_committed_go_with_their_block_and_newer_ones_stay() -> None:

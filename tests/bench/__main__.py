@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
 #: In the order of `make bench`: those that need the stack last.
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def one(name: str, quick: bool) -> int:
     """Run one bench in this process; 1 if one of its bars fails."""
+    load_team()
     outcome: Outcome = importlib.import_module(f"tests.bench.{name}").run(quick=quick)
     path = outcome.write()
     sys.stdout.write(f"{outcome.text()}\n{path}\n\n")

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
+from sluice.spark.workers import with_metrics
 from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec
 from sluice.tasks.period import parse_period
@@ -50,14 +51,10 @@ class EnginePass:
 
 def engine(lines: DataFrame, specs: Sequence[TaskSpec]) -> pa.Table:
     """Partial aggregates a partition in the executors, merged in the driver, as in the speed layer."""
-    work = EnginePass(EnginePlan.of(active(specs), Limits()))
-
-    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from work(batches)
-
-    found = lines.mapInArrow(function, "payload binary").toArrow()
+    work = with_metrics(EnginePass(EnginePlan.of(active(specs), Limits())))
+    found = lines.mapInArrow(work, "payload binary").toArrow()
     tables = [pa.ipc.open_stream(payload.as_buffer()).read_all() for payload in found.column("payload")]
-    return merge(pa.concat_tables([PARTIALS.empty_table(), *tables]))
+    return merge(pa.concat_tables([partials_schema().empty_table(), *tables]))
 
 
 def engine_rows(merged: pa.Table) -> pa.Table:

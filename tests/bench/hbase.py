@@ -16,8 +16,8 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
-from sluice.engine.schema import PARTIALS
-from sluice.metrics import COLUMNS
+from sluice.engine.schema import partials_schema
+from sluice.metrics import accumulator_columns
 from sluice.runtime.settings import Limits
 from sluice.state.blocks import BlockId, Changes, merge_into_blocks
 from sluice.state.state import BLOCKS_A_PUT
@@ -199,7 +199,8 @@ def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
         "min": pa.array(rng.random(size)),
         "max": pa.array(rng.random(size)),
     }
-    table = pa.table([given.get(f.name, pa.nulls(size, f.type)) for f in PARTIALS], schema=PARTIALS)
+    schema = partials_schema()
+    table = pa.table([given.get(f.name, pa.nulls(size, f.type)) for f in schema], schema=schema)
     return [table, table], {(task, 1, start): BUCKETS for task in range(1, tasks + 1) for start in starts}
 
 
@@ -225,6 +226,6 @@ def sketched_batches(series: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]
             clients, '- - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200', sizes, " "
         )
         batches.append(count(batch_of(lines.cast(pa.binary())), plan).partials)
-    if not {"hll", "kll"} & set(COLUMNS):
+    if not {"hll", "kll"} & set(accumulator_columns()):
         raise ValueError("this build has no sketches: unique and p99 have no accumulators of their own")
     return batches, {}

@@ -15,6 +15,7 @@ from sluice.engine.count import count
 from sluice.engine.parse import event_time
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
+from sluice.spark.workers import with_metrics
 from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.period import parse_period
@@ -184,7 +185,7 @@ def _consume(frame: DataFrame, way: Way, specs: Sequence[TaskSpec]) -> None:
         for batch in together(batches):
             yield pa.RecordBatch.from_arrays([pa.array([way(batch, specs).num_rows])], ["rows"])
 
-    spark.consume(frame.mapInArrow(function, "rows bigint"))
+    spark.consume(frame.mapInArrow(with_metrics(function), "rows bigint"))
 
 
 def _fields(

@@ -21,7 +21,7 @@ from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
 from sluice.engine.rowkey import series_values
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Limits
 from sluice.tasks import TaskSpec
 from tests.engine.samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
@@ -104,7 +104,7 @@ def same(found: Found, expected: Found, metrics: tuple[str, ...]) -> None:
 @given(lines_of)
 def test_counts_what_a_loop_over_the_lines_counts(lines: list[bytes]) -> None:
     counted = count(records(lines), plan(*TASKS))
-    assert counted.partials.schema == PARTIALS
+    assert counted.partials.schema == partials_schema()
     for task, found in zip(TASKS, engine(counted.partials, TASKS), strict=True):
         same(found, by_hand(lines, task), task.metrics)
 
@@ -187,7 +187,7 @@ def test_a_plan_can_be_shipped() -> None:
 @pytest.mark.parametrize("lines", [[], [b"no time"]])
 def test_nothing_to_count(lines: list[bytes]) -> None:
     counted = count(records(lines), plan(*TASKS))
-    assert counted.partials.equals(PARTIALS.empty_table())
+    assert counted.partials.equals(partials_schema().empty_table())
     assert len(counted.reason) == len(counted.event_ms) == len(lines)
 
 

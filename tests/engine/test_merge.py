@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge, merge_numbered
-from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.schema import KEYS, partials_schema
 from tests.engine.samples import ALL_METRICS, BYTES, line, plan, records, spec
 from tests.examples import examples
 
@@ -46,7 +46,7 @@ def test_the_laws_of_merging(one: list[str], two: list[str], three: list[str]) -
     whole = rows(together(a, b, c))
     assert rows(together(c, a, b)) == whole  # commutative
     assert rows(together(together(a, b), c)) == rows(together(a, together(b, c))) == whole  # associative
-    assert rows(together(a, b, c, PARTIALS.empty_table())) == whole  # nothing is neutral
+    assert rows(together(a, b, c, partials_schema().empty_table())) == whole  # nothing is neutral
     assert rows(merge(together(a, b, c))) == whole  # what is merged stays as it is
 
 
@@ -68,4 +68,4 @@ def test_what_a_task_does_not_need_stays_null() -> None:
 
 
 def test_nothing() -> None:
-    assert merge(PARTIALS.empty_table()).equals(PARTIALS.empty_table())
+    assert merge(partials_schema().empty_table()).equals(partials_schema().empty_table())

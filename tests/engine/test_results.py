@@ -10,7 +10,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.results import RESULTS, results
 from sluice.engine.rowkey import RowKey
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.metrics import Metric
 from sluice.metrics.accumulators import LINES
 from sluice.metrics.base import Columns, Results
@@ -99,7 +99,7 @@ def test_versions_that_are_not_asked_for_are_left_out() -> None:
 
 
 def test_nothing_and_tables_in_chunks() -> None:
-    assert results(PARTIALS.empty_table(), TASKS).equals(RESULTS.empty_table())
+    assert results(partials_schema().empty_table(), TASKS).equals(RESULTS.empty_table())
     table = merge(count(records([line(), line(status="404")]), plan(*SPECS)).partials)
     chunks = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     assert results(chunks, TASKS).equals(results(table, TASKS))

@@ -13,7 +13,7 @@ from sluice.batch.day_results import to_partials, to_results
 from sluice.engine.count import count
 from sluice.engine.merge import merge, merge_guarded
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import SHOWN, Failures, Noted, TasksFailed, Version, leaving_out, reason
 from sluice.metrics.accumulators import MAX
 from sluice.runtime.arrays import Ints
@@ -205,7 +205,7 @@ def test_the_limit_is_a_period_not_a_task() -> None:
     counted = count(records(lines), plan(CLIENTS, limits=Limits(series=30)))
     assert not counted.failed
     assert counted.partials.num_rows == 90
-    assert PARTIALS.names == counted.partials.schema.names
+    assert partials_schema().names == counted.partials.schema.names
 
 
 def test_offline_the_ones_that_fail_are_told_and_the_others_have_results(

@@ -11,7 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.metrics import ACCUMULATORS, COLUMNS, Batch, Numbers, Results, Texts, accumulators, metric
+from sluice.metrics import (
+    Batch,
+    Numbers,
+    Results,
+    Texts,
+    accumulator_columns,
+    accumulators,
+    all_accumulators,
+    metric,
+)
 from sluice.traffic import generate
 
 Columns = dict[str, pa.Array]
@@ -37,19 +46,19 @@ def textual(groups: Any, values: Sequence[str | None] | pa.Array, size: int, row
 def added(batch: Batch, *metrics: str) -> Columns:
     """The states of what these metrics need; the other columns null."""
     own = {name: column for a in accumulators(metrics) for name, column in a.add(batch).items()}
-    return {name: own.get(name, pa.nulls(batch.size, kind)) for name, kind in COLUMNS.items()}
+    return {name: own.get(name, pa.nulls(batch.size, kind)) for name, kind in accumulator_columns().items()}
 
 
 def merged(size: int, *parts: Columns) -> Columns:
     """States of the same groups, merged at once."""
     groups = np.tile(np.arange(size), len(parts))
-    stacked = {name: pa.concat_arrays([p[name] for p in parts]) for name in COLUMNS}
+    stacked = {name: pa.concat_arrays([p[name] for p in parts]) for name in accumulator_columns()}
     own: Columns = {}
-    for accumulator in ACCUMULATORS.values():
+    for accumulator in all_accumulators().values():
         given = {name: stacked[name] for name in accumulator.columns}
         if any(column.null_count < len(column) for column in given.values()):
             own |= accumulator.merge(given, groups, size)
-    return {name: own.get(name, pa.nulls(size, kind)) for name, kind in COLUMNS.items()}
+    return {name: own.get(name, pa.nulls(size, kind)) for name, kind in accumulator_columns().items()}
 
 
 def results(columns: Columns, name: str) -> Results:

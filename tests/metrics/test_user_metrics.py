@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.metrics import METRICS, Batch, Metric, UnknownMetric, metric
-from sluice.metrics.registry import TEAM
+from sluice.metrics.registry import team as loaded
 from sluice.metrics.team import Team, load
 from sluice.metrics.user import MAX_STATE, UserMetricFailed
 from sluice.runtime.settings import ROOT, metrics_folder
@@ -69,7 +69,7 @@ def run(own: Metric, *batches: Batch) -> list[float]:
 
 def test_the_example_is_loaded_like_any_other() -> None:
     assert metrics_folder() == ROOT / "include" / "metrics"
-    assert TEAM.problems == {}
+    assert loaded().problems == {}
     assert metric("geometric_mean").measure == "number"
     assert "user_geometric_mean" in added(numeric([0], [1.0], 1), "geometric_mean")
 
@@ -183,7 +183,7 @@ def test_two_files_cannot_define_the_same_metric() -> None:
 
 
 def test_an_unknown_metric_is_told_with_the_files_that_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TEAM.problems, "mine.py", "NameError: x")
+    monkeypatch.setitem(loaded().problems, "mine.py", "NameError: x")
     with pytest.raises(UnknownMetric, match=r"geometric_mean.*; mine\.py is not loaded: NameError: x"):
         metric("mine")
 
@@ -194,15 +194,24 @@ def test_the_registry_takes_them_from_the_folder_that_is_set(tmp_path: Path) -> 
     (tmp_path / "_helper.py").write_text("raise ValueError")
     (tmp_path / "notes.txt").write_text("no Python")
     script = (
-        "from sluice.metrics import COLUMNS, metric\nfrom sluice.metrics.registry import TEAM\n"
-        "from sluice.engine.schema import PARTIALS\n"
-        "print(metric('longest').name, PARTIALS.field('user_longest').type, *TEAM.problems)"
+        "from sluice.metrics import load_team, metric\n"
+        "from sluice.engine.schema import partials_schema\n"
+        "team = load_team()\n"
+        "print(metric('longest').name, partials_schema().field('user_longest').type, *team.problems)"
     )
     assert _python(script, SLUICE_METRICS__PATH=str(tmp_path)) == "longest binary broken.py"
-    assert (
-        _python("from sluice.metrics.registry import TEAM; print(TEAM.metrics)", SLUICE_METRICS__PATH="none")
-        == "{}"
+    script = "from sluice.metrics import load_team; print(load_team().metrics)"
+    assert _python(script, SLUICE_METRICS__PATH="none") == "{}"
+
+
+def test_a_program_that_forgot_to_load_them_is_told() -> None:
+    script = (
+        "from sluice.metrics import NotLoaded, metric\n"
+        "print(metric('count').name)\n"
+        "try: metric('longest')\n"
+        "except NotLoaded as error: print(error)"
     )
+    assert "call sluice.metrics.load_team() at the start" in _python(script)
 
 
 def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
@@ -214,7 +223,7 @@ def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
     assert team(longest=LONGEST + "\n").write(tmp_path) != folder
     assert (
         _python(
-            "from sluice.metrics import metric; print(metric('longest').name)",
+            "from sluice.metrics import load_team, metric; load_team(); print(metric('longest').name)",
             SLUICE_METRICS__PATH=str(folder),
         )
         == "longest"
@@ -231,7 +240,9 @@ def test_executors_get_them_in_the_package(tmp_path: Path) -> None:
         "import sys; sys.meta_path = [m for m in sys.meta_path if 'editable' not in repr(m)]\n"
         "sys.path = [p for p in sys.path if not p.endswith('include')]\n"
         f"sys.path.insert(0, {str(package)!r})\n"
-        "import sluice, numpy as np\nfrom sluice.metrics import Batch, Numbers, accumulators, metric\n"
+        "import sluice, numpy as np\n"
+        "from sluice.metrics import Batch, Numbers, accumulators, load_team, metric\n"
+        "load_team()\n"
         "batch = Batch(np.zeros(3, np.int64), 1, Numbers(np.array([1.0, 2.0, 4.0])))\n"
         "columns = {n: c for a in accumulators(['p50', 'geometric_mean']) for n, c in a.add(batch).items()}\n"
         "found = [metric(m).results(columns).values[0] for m in ('p50', 'geometric_mean')]\n"

@@ -16,7 +16,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.results import results
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.quality import day_comparison
 from sluice.results.compare import Comparison
 from sluice.results.counted import Counted, differences, results_of
@@ -62,7 +62,7 @@ def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
     plan = EnginePlan.of(TASKS, Limits())
     edges = [0, *sorted(chance.choice(LINES, 12, replace=False).tolist()), LINES]
     parts = [lines.slice(a, b - a) for a, b in itertools.pairwise(edges)]
-    state = PARTIALS.empty_table()
+    state = partials_schema().empty_table()
     for at in chance.permutation(len(parts)).tolist():
         counted = count(parts[at], plan)
         assert not counted.failed

@@ -18,7 +18,7 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.state.cells import online_cells
@@ -46,7 +46,7 @@ class TwoLayers:
         self.next: defaultdict[int, int] = defaultdict(int)
         self.counted: dict[str, int] = {}
         self._archived: dict[int, int] = defaultdict(int)
-        self._partials = PARTIALS.empty_table()
+        self._partials = partials_schema().empty_table()
         self._ledger = ByteLedger()
         self._seq = 0
 

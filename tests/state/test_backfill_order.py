@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engine.merge import merge
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.speed.writer import COMMITS_APART
 from sluice.state.backfilled import Backfilled, keys_of, onto
 from tests.examples import examples
@@ -34,7 +34,7 @@ class Platform:
 
     def __init__(self) -> None:
         self.book, self.cells = Book(), Cells()
-        self.state = PARTIALS.empty_table()
+        self.state = partials_schema().empty_table()
         self.head = 0  # the newest commit's time
         self.results: dict[str, tuple[int, Any]] = {}
 

@@ -18,7 +18,7 @@ from sluice.batch.day_lines import DAY_LINES
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan, Range
-from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.schema import KEYS, partials_schema
 from sluice.engine.set_aside import TasksFailed
 from sluice.state import blocks as blocks_module
 from sluice.state.backfilled import (
@@ -289,7 +289,7 @@ def test_what_was_a_dead_letter_then_is_not_counted_backwards() -> None:
     batch = day_lines([line(), line(path=LONG), line(status="404")])
     living = EnginePlan.of([path], LIMITS, None, {(1, 1): [Range.of({}, {0: 3})]})
     own = EnginePlan.of([status], LIMITS)
-    found = pa.Table.from_batches(to_partials(iter([batch]), living, own), schema=PARTIALS)
+    found = pa.Table.from_batches(to_partials(iter([batch]), living, own), schema=partials_schema())
     assert {row["key"]: row["lines"] for row in found.to_pylist()} == {"200": 1, "404": 1}
 
 

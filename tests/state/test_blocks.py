@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.schema import KEYS, partials_schema
 from sluice.engine.set_aside import TasksFailed
 from sluice.state import blocks as module
 from sluice.state.blocks import (
@@ -69,7 +69,7 @@ def partials(clients: Sequence[int], hour: int = 10) -> pa.Table:
 def test_blocks_hold_the_merge_of_everything_whatever_their_layout(
     found: list[tuple[list[int], int]],
 ) -> None:
-    store, batches = Store(), [PARTIALS.empty_table()]
+    store, batches = Store(), [partials_schema().empty_table()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "LIMIT", 2000)  # so that a few series outgrow a block
         for clients, hour in found:
@@ -122,7 +122,9 @@ def test_a_batch_reads_and_writes_only_what_it_touches() -> None:
 
 
 def test_an_empty_batch_changes_nothing() -> None:
-    changes = merge_into_blocks(PARTIALS.empty_table(), {}, lambda ids: pytest.fail("nothing to load"))
+    changes = merge_into_blocks(
+        partials_schema().empty_table(), {}, lambda ids: pytest.fail("nothing to load")
+    )
     assert not changes.blocks
     assert changes.touched.num_rows == 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,9 @@ from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.access_log import FIELDS
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.schema import KEYS, partials_schema
 from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
+from sluice.spark.workers import Work, with_metrics
 from sluice.tasks.spec import ActiveTask
 from sluice.transmission.records import IDENTITY, RECORDS
 
@@ -44,9 +45,7 @@ def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    lines = records.select(*RECORDS.names).mapInArrow(
-        partial(of_day, which=which, plan=plan), _spark_schema(DAY_LINES)
-    )
+    lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
     copies = Window.partitionBy(*IDENTITY)
     return (
         lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", "partition")))
@@ -63,7 +62,7 @@ def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, 
 
     counts = Observation("lines")
     (
-        lines.mapInArrow(partial(to_logs, plan=plan), _spark_schema(LOG_LINES))
+        mapped(lines, partial(to_logs, plan=plan), LOG_LINES)
         .observe(
             counts,
             F.coalesce(F.sum("copies"), F.lit(0)).alias("raw"),
@@ -138,28 +137,16 @@ def _write_results(
             F.col("line").cast("binary"),
         )
     )
-    (
-        lines.mapInArrow(
-            partial(to_partials, plan=plan, backwards=backwards, aside=failures.add), _spark_schema(PARTIALS)
-        )
-        .repartition(*KEYS)
-        .mapInArrow(
-            partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add),
-            _spark_schema(RESULTS),
-        )
-        .write.mode("overwrite")
-        .parquet(location)
-    )
+    counting = partial(to_partials, plan=plan, backwards=backwards, aside=failures.add)
+    partials = mapped(lines, counting, partials_schema()).repartition(*KEYS)
+    merging = partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add)
+    mapped(partials, merging, RESULTS).write.mode("overwrite").parquet(location)
     return Failures(failures.value)
 
 
-def mapped(
-    frame: DataFrame,
-    function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: pa.Schema,
-) -> DataFrame:
-    """The rows, of that schema, which the function makes of the frame's in Python workers."""
-    return frame.mapInArrow(function, _spark_schema(schema))
+def mapped(frame: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+    """The rows, of that schema, which the work makes of the frame's in Python workers."""
+    return frame.mapInArrow(with_metrics(work), _spark_schema(schema))
 
 
 def _spark_schema(schema: pa.Schema) -> StructType:

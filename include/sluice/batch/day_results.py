@@ -14,9 +14,9 @@ from sluice.engine.groups import code
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
-from sluice.engine.schema import PARTIALS, of_version
+from sluice.engine.schema import of_version, partials_schema
 from sluice.engine.set_aside import CAUGHT, Aside, reason, refuse, series_a_period
-from sluice.metrics import COLUMNS, metric
+from sluice.metrics import accumulator_columns, metric
 from sluice.runtime.arrays import Bools
 from sluice.tasks.spec import ActiveTask
 
@@ -82,7 +82,7 @@ def to_results(
 
     `aside` is told of versions that fail, or have more than `series` series in a period here alone.
     """
-    merged = merge_all((pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches), aside)
+    merged = merge_all((pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches), aside)
     for task in tasks:
         own = merged.filter(of_version(merged, task.task_id, task.version))
         try:
@@ -108,7 +108,7 @@ def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
             aside(failures)
         return merged
 
-    kept, waiting, rows, size = PARTIALS.empty_table(), [], 0, 0
+    kept, waiting, rows, size = partials_schema().empty_table(), [], 0, 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
@@ -124,7 +124,7 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
     size = table.num_rows
     if size == 0:
         return RESULTS.empty_table()
-    columns = {name: table.column(name).chunk(0) for name in PARTIALS.names}
+    columns = {name: table.column(name).chunk(0) for name in partials_schema().names}
     names = [dimension.name for dimension in task.spec.dimensions]
     values = [unescape_column(part) for part in split_keys(columns["key"], len(names))]
     found = {name: metric(name).results(columns) for name in task.spec.metrics}
@@ -140,7 +140,7 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
     maps = {
         "dims": dict(zip(names, values, strict=True)),
         "results": results,
-        "accumulators": {name: _bytes(columns[name]) for name in COLUMNS},
+        "accumulators": {name: _bytes(columns[name]) for name in accumulator_columns()},
         "texts": texts,
         "errors": errors,
     }

@@ -44,10 +44,12 @@ def stop_agents(settings: Settings, say: Say) -> None:
 
 def tasks(settings: Settings) -> None:
     """Put the tasks of include/tasks.yaml into a store that never had any; later the store is the user's."""
+    from sluice.metrics import load_team
     from sluice.storage.postgres import engine
     from sluice.tasks import parse_tasks
     from sluice.tasks.store import TaskStore
 
+    load_team()
     store = TaskStore(engine(settings))
     if not store.list():
         store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")

@@ -10,7 +10,9 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -28,19 +30,30 @@ class Lazy:
     module: str
     attribute: str  # a function, or a typer.Typer with sub-commands of its own
     help: str
+    metrics: bool = True  # whether it may use one, so that the team's are loaded first
 
 
 COMMANDS = {
     "up": Lazy("sluice.cli.stack", "up", "Start the platform's daemons and wait until they are healthy."),
-    "down": Lazy("sluice.cli.stack", "down", "Stop the platform's daemons; their data stays."),
-    "status": Lazy("sluice.cli.stack", "status", "Show each daemon: state, port, memory, health."),
-    "logs": Lazy("sluice.cli.stack", "logs", "Show the end of a daemon's log."),
-    "reset": Lazy("sluice.cli.stack", "reset", "Delete the instance and all its data; asks first."),
+    "down": Lazy("sluice.cli.stack", "down", "Stop the platform's daemons; their data stays.", metrics=False),
+    "status": Lazy(
+        "sluice.cli.stack", "status", "Show each daemon: state, port, memory, health.", metrics=False
+    ),
+    "logs": Lazy("sluice.cli.stack", "logs", "Show the end of a daemon's log.", metrics=False),
+    "reset": Lazy(
+        "sluice.cli.stack", "reset", "Delete the instance and all its data; asks first.", metrics=False
+    ),
     "generate": Lazy(
-        "sluice.cli.replay", "generate", "Write a made-up access log, the same for the same seed."
+        "sluice.cli.replay",
+        "generate",
+        "Write a made-up access log, the same for the same seed.",
+        metrics=False,
     ),
     "replay": Lazy(
-        "sluice.cli.replay", "replay", "Write a log into a front-end's directory as a web server would."
+        "sluice.cli.replay",
+        "replay",
+        "Write a log into a front-end's directory as a web server would.",
+        metrics=False,
     ),
     "tasks": Lazy(
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
@@ -100,7 +113,22 @@ def load(name: str) -> Any:
     command.name = name
     for each in (command, *getattr(command, "commands", {}).values()):
         each.help = keep_examples(each.help or entry.help)
+        if entry.metrics and each.callback:
+            each.callback = _with_metrics(each.callback)
     return command
+
+
+def _with_metrics(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """The same command, after the team's metrics are loaded; `--help` does not need them."""
+
+    @wraps(callback)
+    def run(*args: Any, **options: Any) -> Any:
+        from sluice.metrics import load_team
+
+        load_team()
+        return callback(*args, **options)
+
+    return run
 
 
 def keep_examples(text: str) -> str:

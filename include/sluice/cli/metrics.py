@@ -23,16 +23,16 @@ def metrics(
     Example:
       sluice metrics --format csv
     """
-    from sluice.metrics.registry import METRICS, TEAM, metric
+    from sluice.metrics.registry import METRICS, metric, team
 
     built_in = (*METRICS.values(), metric("p50"), metric("top10"))
     rows = [
         (each.name, _MEASURE[each.measure], "estimated" if each.sketched else "exact", whose, each.about)
-        for whose, some in (("Sluice", built_in), ("team", TEAM.metrics.values()))
+        for whose, some in (("Sluice", built_in), ("team", team().metrics.values()))
         for each in some
     ]
     write(("metric", "computed of", "result", "by", "what it is"), rows, style)
-    for file, why in TEAM.problems.items():
+    for file, why in team().problems.items():
         typer.echo(f"{file} is not loaded: {why}", err=True)
-    if TEAM.problems:
+    if team().problems:
         raise typer.Exit(1)

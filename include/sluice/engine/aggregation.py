@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sluice.engine.groups import Groups
 from sluice.engine.plan import TaskPlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.metrics import Batch
 from sluice.runtime.arrays import Ints
 
@@ -55,6 +55,6 @@ def aggregate(task: TaskPlan, grouping: Grouping, shared: Shared, batch: Callabl
             shared.columns[(*measured, accumulator.name)] = accumulator.add(shared.batches[measured])
         columns |= shared.columns[(*measured, accumulator.name)]
     return pa.table(
-        [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in PARTIALS],
-        schema=PARTIALS,
+        [columns[f.name] if f.name in columns else pa.nulls(size, f.type) for f in partials_schema()],
+        schema=partials_schema(),
     )

@@ -25,7 +25,7 @@ from sluice.engine.groups import Coded, Groups, code, group
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan
 from sluice.engine.rowkey import escape_column
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.selector import Selector
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period
 from sluice.engine.spent import AT_SOURCE, Spent
@@ -124,7 +124,7 @@ class _Pass:
     def run(self) -> tuple[pa.Table, Bools, Failures]:
         """The partial aggregates (PARTIALS), the lines dead for their dimensions' length, and who failed."""
         if not len(self._event_ms):
-            return PARTIALS.empty_table(), self._long, {}
+            return partials_schema().empty_table(), self._long, {}
         judged = [task for task in self._plan.tasks if self._guarded(self._judge, task) is not None]
         alike: defaultdict[object, list[TaskPlan]] = defaultdict(list)
         for task in judged:
@@ -134,7 +134,7 @@ class _Pass:
             shared = Shared()
             done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
             tables += [table for table in done if table is not None]
-        return pa.concat_tables([PARTIALS.empty_table(), *tables]), self._long, self._failed
+        return pa.concat_tables([partials_schema().empty_table(), *tables]), self._long, self._failed
 
     def _guarded(self, work: Callable[[TaskPlan], Done], task: TaskPlan) -> Done | None:
         """One task's part of the work; None if it failed, which is noted."""
@@ -167,7 +167,7 @@ class _Pass:
             measure = None if task.measure is None else self._lines.values(task.measure)
             self.tuples.append(Tuples.of(task, grouping, measure))
             self.spent.append(Spent(*task.key, AT_SOURCE, self._source, len(self.tuples[-1]), 0.0, 0))
-            return PARTIALS.empty_table()
+            return partials_schema().empty_table()
         began = time.perf_counter()
         table = aggregate(task, grouping, shared, partial(self._batch, grouping, task))
         seconds, tuples = time.perf_counter() - began, len(grouping.groups.numbers)

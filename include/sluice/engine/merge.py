@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.groups import Groups, code, group
-from sluice.engine.schema import KEYS, PARTIALS
+from sluice.engine.schema import KEYS, partials_schema
 from sluice.engine.set_aside import Failures, each_or_all
-from sluice.metrics import ACCUMULATORS, Accumulator
+from sluice.metrics import Accumulator, all_accumulators
 from sluice.runtime.arrays import Ints
 
 
@@ -24,13 +24,13 @@ def merge(table: pa.Table) -> pa.Table:
 def merge_guarded(table: pa.Table) -> tuple[pa.Table, Failures]:
     """`merge`, less the task versions whose accumulators raise, and why each did."""
     merged, failures = each_or_all(merge, table)
-    return pa.concat_tables(merged) if merged else PARTIALS.empty_table(), failures
+    return pa.concat_tables(merged) if merged else partials_schema().empty_table(), failures
 
 
 def merge_numbered(table: pa.Table) -> tuple[pa.Table, Ints]:
     """`merge`, and for each row of `table` the row that it went into."""
     if table.num_rows == 0:
-        return PARTIALS.empty_table(), np.empty(0, np.int64)
+        return partials_schema().empty_table(), np.empty(0, np.int64)
     table = table.combine_chunks()
     coded = [code(_column(table, name)) for name in KEYS]
     groups = group([c for c, _ in coded], table.num_rows)
@@ -38,9 +38,9 @@ def merge_numbered(table: pa.Table) -> tuple[pa.Table, Ints]:
         name: distinct.take(pa.array(codes))
         for name, (_, distinct), codes in zip(KEYS, coded, groups.codes, strict=True)
     }
-    for accumulator in ACCUMULATORS.values():
+    for accumulator in all_accumulators().values():
         columns |= _merge(accumulator, table, groups)
-    return pa.table([columns[f.name] for f in PARTIALS], schema=PARTIALS), groups.numbers
+    return pa.table([columns[f.name] for f in partials_schema()], schema=partials_schema()), groups.numbers
 
 
 def _merge(accumulator: Accumulator, table: pa.Table, groups: Groups) -> dict[str, pa.Array]:

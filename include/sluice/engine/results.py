@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.rowkey import encode_column
-from sluice.engine.schema import PARTIALS
-from sluice.metrics import COLUMNS, Metric, metric
+from sluice.engine.schema import partials_schema
+from sluice.metrics import Metric, accumulator_columns, metric
 from sluice.tasks.spec import ActiveTask
 
 RESULTS = pa.schema(
@@ -35,7 +35,7 @@ def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.
 
     `tasks` by (id, version); rows of versions that are not in it are left out.
     """
-    columns = {name: _one(table.column(name)) for name in PARTIALS.names}
+    columns = {name: _one(table.column(name)) for name in partials_schema().names}
     labels = columns["task_id"].to_numpy().astype(np.int64) << 32 | columns["version"].to_numpy()
     parts = [RESULTS.empty_table()]
     for label in np.unique(labels).tolist():
@@ -49,7 +49,7 @@ def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.
 
 
 def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> pa.Table:
-    found = wanted.results({name: columns[name] for name in COLUMNS})
+    found = wanted.results({name: columns[name] for name in accumulator_columns()})
     there = np.flatnonzero(~np.isnan(found.values))
     rows = pa.array(there)
     values = found.values[there]

@@ -1,25 +1,33 @@
-"""The Arrow tables that flow through the engine, the same in both layers."""
+"""The Arrow tables that flow through the engine, the same in both layers.
+
+Docstrings name a table by its schema, in capitals: PARTIALS are rows of `partials_schema()`.
+"""
 
 from __future__ import annotations
+
+import functools
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.metrics import COLUMNS
+from sluice.metrics import accumulator_columns
 
 #: What names a partial aggregate: a task version, a period and a series (`rowkey.series_key`).
 KEYS = ("task_id", "version", "period_start", "key")
 
-#: Partial aggregates: the keys, then every accumulator's columns, null where the task does not need them.
-PARTIALS = pa.schema(
-    [
-        pa.field("task_id", pa.int32(), nullable=False),
-        pa.field("version", pa.int32(), nullable=False),
-        pa.field("period_start", pa.int64(), nullable=False),  # ms since the epoch
-        pa.field("key", pa.string(), nullable=False),
-        *(pa.field(name, kind) for name, kind in COLUMNS.items()),
-    ]
-)
+
+@functools.cache
+def partials_schema() -> pa.Schema:
+    """Partial aggregates (PARTIALS): the keys, then every accumulator's columns, null where not needed."""
+    return pa.schema(
+        [
+            pa.field("task_id", pa.int32(), nullable=False),
+            pa.field("version", pa.int32(), nullable=False),
+            pa.field("period_start", pa.int64(), nullable=False),  # ms since the epoch
+            pa.field("key", pa.string(), nullable=False),
+            *(pa.field(name, kind) for name, kind in accumulator_columns().items()),
+        ]
+    )
 
 
 def of_version(table: pa.Table, task_id: int, version: int) -> pa.ChunkedArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 
 import pyarrow as pa
 
@@ -31,23 +32,47 @@ def _built_in(name: str) -> Metric | None:
     return METRICS.get(name) or Quantile.named(name) or Top.named(name)
 
 
-#: The team's own (`user.py`), and why some are not loaded.
-TEAM: Team = load(found(), lambda name: _built_in(name) is not None)
+class NotLoaded(RuntimeError):
+    """A metric is asked for before `load_team`: this program does not begin as it must."""
 
-#: Accumulators by name, in the order of their columns. `lines` is kept for every task: it is what tells a
-#: series that exists from one that does not.
-ACCUMULATORS: dict[str, Accumulator] = {
-    a.name: a
-    for a in (
-        LINES,
-        *(a for m in METRICS.values() for a in m.accumulators),
-        KLL,
-        HEAVY,
-        *(a for m in TEAM.metrics.values() for a in m.accumulators),
-    )
-}
+    def __init__(self) -> None:
+        super().__init__("the team's metrics are not loaded: call sluice.metrics.load_team() at the start")
 
-COLUMNS: dict[str, pa.DataType] = {n: t for a in ACCUMULATORS.values() for n, t in a.columns.items()}
+
+_team: list[Team] = []  # one, once it is loaded
+_loading = threading.Lock()
+
+
+def load_team() -> Team:
+    """Load the team's own metrics, once a process; every program calls this before it uses a metric."""
+    with _loading:
+        if not _team:
+            _team.append(load(found(), lambda name: _built_in(name) is not None))
+    return _team[0]
+
+
+def team() -> Team:
+    """What `load_team` loaded. Raises NotLoaded."""
+    if not _team:
+        raise NotLoaded
+    return _team[0]
+
+
+@functools.cache
+def all_accumulators() -> dict[str, Accumulator]:
+    """Accumulators by name, in the order of their columns. Raises NotLoaded.
+
+    `lines` is kept for every task: it tells a series that exists from one that does not.
+    """
+    built_in = (LINES, *(a for m in METRICS.values() for a in m.accumulators), KLL, HEAVY)
+    own = (a for m in team().metrics.values() for a in m.accumulators)
+    return {a.name: a for a in (*built_in, *own)}
+
+
+@functools.cache
+def accumulator_columns() -> dict[str, pa.DataType]:
+    """Every accumulator's columns with their types. Raises NotLoaded."""
+    return {name: kind for a in all_accumulators().values() for name, kind in a.columns.items()}
 
 
 class UnknownMetric(ValueError):
@@ -56,11 +81,11 @@ class UnknownMetric(ValueError):
 
 @functools.cache
 def metric(name: str) -> Metric:
-    """The metric of that name. Raises UnknownMetric."""
-    known = _built_in(name) or TEAM.metrics.get(name)
+    """The metric of that name. Raises UnknownMetric, NotLoaded."""
+    known = _built_in(name) or team().metrics.get(name)
     if known is None:
-        there = ", ".join((*METRICS, *TEAM.metrics, _NAMED))
-        broken = "".join(f"; {file} is not loaded: {why}" for file, why in TEAM.problems.items())
+        there = ", ".join((*METRICS, *team().metrics, _NAMED))
+        broken = "".join(f"; {file} is not loaded: {why}" for file, why in team().problems.items())
         raise UnknownMetric(f"metric {name!r} is not known: use one of {there}{broken}")
     return known
 
@@ -68,4 +93,4 @@ def metric(name: str) -> Metric:
 def accumulators(metrics: list[str] | tuple[str, ...]) -> tuple[Accumulator, ...]:
     """The distinct accumulators that these metrics need, `lines` always among them."""
     needed = {a.name for m in metrics for a in metric(m).accumulators} | {LINES.name}
-    return tuple(a for name, a in ACCUMULATORS.items() if name in needed)
+    return tuple(a for name, a in all_accumulators().items() if name in needed)

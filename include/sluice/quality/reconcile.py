@@ -1,7 +1,5 @@
 """Online against offline at one cut, and the publication of what agrees.
 
-    python -m sluice.quality.reconcile --topic logs --day 2015-05-17
-
 1. The day must still be what was computed: a line beyond the cut, or a task version that changed below it,
    makes it *superseded*. That is no failure; the day is marked, and the next nightly run computes it again.
 2. Every result of every task version of the day is compared, HBase's online cell with Hive; and the day's
@@ -13,16 +11,13 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
-from sluice.runtime.settings import Settings, get_settings
+from sluice.runtime.settings import Settings
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
     from sluice.results.compare import Difference
 
-POLL_SECONDS = 1.0
 RECORD = """
 INSERT INTO reconciliations (topic, day, run_at, cut, outcome, compared, differing, details)
 VALUES (%(topic)s, %(day)s, %(run_at)s, %(cut)s, %(outcome)s, %(compared)s, %(differing)s, %(details)s)
@@ -162,26 +156,3 @@ def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object])
     }
     with Hive(settings) as hive:
         hive.query(RECORD, row)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m sluice.quality.reconcile",
-        description="Wait until the speed layer has passed a computed day's cut, then reconcile the day.",
-    )
-    parser.add_argument("--topic", required=True)
-    parser.add_argument("--day", required=True, type=date.fromisoformat, help="YYYY-MM-DD, UTC")
-    args = parser.parse_args()
-    settings = get_settings()
-    computed = Days(engine(settings), args.topic).get(args.day)
-    if computed is None:
-        raise NotComputed(args.topic, args.day)
-    while not speed_passed(settings, args.topic, computed.cut):
-        time.sleep(POLL_SECONDS)
-    outcome = reconcile(settings, args.topic, args.day, computed.cut)
-    print(outcome.message)
-    return int(outcome.outcome == "differs")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

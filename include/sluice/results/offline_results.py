@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.engine.rowkey import encode_column
-from sluice.engine.schema import PARTIALS, of_version
-from sluice.metrics import COLUMNS, accumulators
+from sluice.engine.schema import of_version, partials_schema
+from sluice.metrics import accumulator_columns, accumulators
 from sluice.results.compare import OFFLINE_RESULTS
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
@@ -163,9 +163,12 @@ def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
         "version": pa.array([task.version] * len(rows), pa.int32()),
         "period_start": pa.array(begins, pa.int64()),
         "key": pa.array(series, pa.string()),
-        **{name: _read(given.get(name, [None] * len(rows)), kind) for name, kind in COLUMNS.items()},
+        **{
+            name: _read(given.get(name, [None] * len(rows)), kind)
+            for name, kind in accumulator_columns().items()
+        },
     }
-    merged = merge(pa.table([columns[name] for name in PARTIALS.names], schema=PARTIALS))
+    merged = merge(pa.table([columns[name] for name in partials_schema().names], schema=partials_schema()))
     found = results(merged, {(task.task_id, task.version): task})
     return found.select(OFFLINE_RESULTS.names).cast(OFFLINE_RESULTS)
 

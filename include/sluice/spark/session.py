@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.metrics.registry import TEAM
+from sluice.metrics.registry import team
 from sluice.metrics.team import SHIPPED
 from sluice.runtime.jvm import LIB
 from sluice.runtime.settings import Settings
@@ -43,7 +43,7 @@ def session(
     os.environ.setdefault("SPARK_LOCAL_IP", settings.bind_host)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("HADOOP_USER_NAME", settings.hdfs.user)
-    os.environ["SLUICE_METRICS__PATH"] = str(TEAM.write(settings.home / "spark"))
+    os.environ["SLUICE_METRICS__PATH"] = str(team().write(settings.home / "spark"))
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app)
@@ -97,7 +97,7 @@ def package_zip(folder: Path) -> Path:
     source = Path(__file__).resolve().parents[1]
     files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})
     contents = {str(path.relative_to(source)): path.read_bytes() for path in files}
-    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in TEAM.sources.items()}
+    contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in team().sources.items()}
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(name.encode() + b"\0" + content + b"\0")

@@ -18,6 +18,7 @@ from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
 from sluice.engine.results import results
+from sluice.metrics import load_team
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec
 
@@ -65,5 +66,6 @@ def compile_all() -> None:
 
 if __name__ == "__main__":
     began = time.perf_counter()
+    load_team()
     compile_all()
     sys.stdout.write(f"setup: kernels are compiled ({time.perf_counter() - began:.0f} s)\n")

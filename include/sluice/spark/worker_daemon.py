@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from sluice.metrics import load_team
 from sluice.spark.warm import warm
 
 
@@ -38,6 +39,7 @@ def prepare(load: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
+    load_team()
     prepare(warm)
     from pyspark import daemon
 

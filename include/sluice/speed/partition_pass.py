@@ -25,7 +25,7 @@ from sluice.engine import spent as spending
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import Failures, Version, from_table, to_table, without
 from sluice.engine.spent import Spent
 from sluice.engine.wire import (
@@ -212,7 +212,7 @@ class Gathered:
             if kind == ROUTED:
                 holders.append(_held(table, worker))
         failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
-        partials = pa.concat_tables([PARTIALS.empty_table(), *found[PARTIAL], *found[ROUTED]])
+        partials = pa.concat_tables([partials_schema().empty_table(), *found[PARTIAL], *found[ROUTED]])
         merged, unmerged = merge_guarded(without(partials, failed))
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])

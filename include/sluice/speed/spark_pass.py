@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from sluice.engine.wire import FOUND
+from sluice.spark.workers import with_metrics
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.job import two_stages
 from sluice.transmission.records import IDENTITY
@@ -27,11 +28,7 @@ def run_pass(lines: DataFrame, work: PartitionPass, known: pa.Table, dealt: bool
             # of the first stage, each tuple must go where it went before, or a worker that is done lacks it.
             lines = lines.sortWithinPartitions("partition", "offset")
         return Gathered.of(two_stages(lines, work, work.routes.workers))
-
-    def function(batches: Any) -> Any:
-        yield from work(batches)
-
-    return Gathered.of(lines.mapInArrow(function, FOUND).toArrow())
+    return Gathered.of(lines.mapInArrow(with_metrics(work), FOUND).toArrow())
 
 
 def by_identity(lines: DataFrame) -> DataFrame:

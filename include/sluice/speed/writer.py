@@ -14,7 +14,7 @@ import pyarrow as pa
 from kafka.errors import KafkaError
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND_ARROW
 from sluice.speed.doubles import gather
@@ -49,7 +49,7 @@ class Counted:
 
 def nothing() -> Counted:
     """A batch without lines."""
-    changes = Changes({}, [], PARTIALS.empty_table())
+    changes = Changes({}, [], partials_schema().empty_table())
     return Counted(Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), changes)
 
 

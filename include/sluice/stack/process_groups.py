@@ -92,7 +92,7 @@ def _read_groups(settings: Settings, name: str | None) -> dict[tuple[int, int], 
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
-    """The variables of a process; none while it ends, when its memory is gone but its ports are still held."""
+    """The variables of a process; none while it ends, its memory gone but its ports still held."""
     try:
         return process.environ()
     except psutil.NoSuchProcess:

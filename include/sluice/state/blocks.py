@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from sluice.engine.groups import code, group
 from sluice.engine.merge import merge_numbered
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import (
     Failures,
     TasksFailed,
@@ -29,7 +29,7 @@ from sluice.engine.set_aside import (
     reason,
     versions_of,
 )
-from sluice.metrics import COLUMNS
+from sluice.metrics import accumulator_columns
 from sluice.runtime.arrays import Ints
 from sluice.state.portions import portions
 from sluice.storage.commits import PeriodKey
@@ -119,7 +119,7 @@ def merge_into_blocks(
     Raises TasksFailed, naming the versions that cannot be merged, have too many series or too large a state.
     """
     if partials.num_rows == 0:
-        return Changes({}, [], PARTIALS.empty_table())
+        return Changes({}, [], partials_schema().empty_table())
     ids = sorted(set(_assign(partials, layouts)[1]))
     state = _Loading(load)
     sizes: Counter[Version] = Counter()
@@ -239,7 +239,7 @@ def _too_many(merged: pa.Table, ids: Sequence[BlockId], limit: int) -> Failures:
 
 def pack(table: pa.Table) -> bytes:
     """The rows of one block (PARTIALS) as an Arrow IPC stream of keys and of the accumulators in use."""
-    used = [name for name in COLUMNS if table.column(name).null_count < table.num_rows]
+    used = [name for name in accumulator_columns() if table.column(name).null_count < table.num_rows]
     rows = table.select(["key", *used])
     options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows > _COMPRESS else None)
     sink = pa.BufferOutputStream()
@@ -259,7 +259,7 @@ def unpack(blocks: Mapping[BlockId, bytes]) -> pa.Table:
                 f"block {block.row} is damaged ({error}): restore it from a backup of HBase"
             ) from None
         alike.setdefault(tuple(rows.schema.names), []).append((block, rows))
-    return pa.concat_tables([PARTIALS.empty_table(), *(_name(group) for group in alike.values())])
+    return pa.concat_tables([partials_schema().empty_table(), *(_name(group) for group in alike.values())])
 
 
 def _name(blocks: list[tuple[BlockId, pa.Table]]) -> pa.Table:
@@ -269,9 +269,9 @@ def _name(blocks: list[tuple[BlockId, pa.Table]]) -> pa.Table:
     given = {name: rows.column(name) for name in rows.schema.names}
     for part in ("task_id", "version", "period_start"):
         values = np.array([getattr(block, part) for block, _ in blocks], np.int64)
-        given[part] = pa.array(np.repeat(values, sizes)).cast(PARTIALS.field(part).type)
-    columns = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in PARTIALS]
-    return pa.table(columns, schema=PARTIALS)
+        given[part] = pa.array(np.repeat(values, sizes)).cast(partials_schema().field(part).type)
+    columns = [given.get(f.name, pa.nulls(rows.num_rows, f.type)) for f in partials_schema()]
+    return pa.table(columns, schema=partials_schema())
 
 
 def _outgrown(blocks: Mapping[BlockId, bytes]) -> dict[PeriodKey, int]:

@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from pydantic.json_schema import models_json_schema
 
+from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice_airflow.api import errors, lists, tasks, topics
@@ -24,6 +25,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
 
     own: the address under which people know the server.
     """
+    load_team()
     app = FastAPI(
         title="Sluice",
         version=version("sluice"),

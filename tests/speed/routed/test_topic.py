@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import Version
 from sluice.engine.spent import AT_SOURCE, Spent, to_table
 from sluice.engine.tuples import hash_keys
@@ -154,7 +154,7 @@ def gathered(lines: dict[str, int], spent_: pa.Table) -> Gathered:
         {"task_id": 1, "version": 1, "period_start": 0, "key": key, "lines": count}
         for key, count in lines.items()
     ]
-    partials = pa.Table.from_pylist(rows, schema=PARTIALS)
+    partials = pa.Table.from_pylist(rows, schema=partials_schema())
     nothing = one_stage(EnginePlan.of([], Limits()), [[]])
     return replace(nothing, partials=partials, spent=spent_)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import KEYS
-from sluice.metrics import COLUMNS, metric
+from sluice.metrics import accumulator_columns, metric
 from sluice.runtime.settings import Limits
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import worker as worker_module
@@ -65,7 +65,7 @@ def rows(found: Gathered) -> list[dict[str, Any]]:
 
 def columns_of(found: Gathered) -> dict[str, pa.Array]:
     table = found.partials.sort_by([(name, "ascending") for name in KEYS])
-    return {name: table.column(name).combine_chunks() for name in COLUMNS}
+    return {name: table.column(name).combine_chunks() for name in accumulator_columns()}
 
 
 def geometric_means(found: Gathered) -> Any:
@@ -92,7 +92,7 @@ def same(one: Gathered, other: Gathered) -> None:
     mine, theirs = rows(one), rows(other)
     assert [[row[name] for name in KEYS] for row in mine] == [[row[name] for name in KEYS] for row in theirs]
     for a, b in zip(mine, theirs, strict=True):
-        for name in COLUMNS.keys() - SKETCHES - ROUNDED - {"user_geometric_mean"}:
+        for name in accumulator_columns().keys() - SKETCHES - ROUNDED - {"user_geometric_mean"}:
             assert a[name] == b[name], name
         for name in ROUNDED:
             assert (a[name] is None) == (b[name] is None)

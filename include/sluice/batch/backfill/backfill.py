@@ -46,7 +46,7 @@ from sluice.batch.backfill.projection import Projection
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.state.blocks import BlockId
@@ -237,7 +237,8 @@ class _Run:
             return iter(())
         paths = [self.settings.hdfs.namenode + file.path for file in files]
         lines = day_job.unique(day_job.archived(self.spark, paths, self.boundary), which, self.living)
-        partials = day_job.mapped(lines, partial(to_partials, living=self.living, own=self.own), PARTIALS)
+        counting = partial(to_partials, living=self.living, own=self.own)
+        partials = day_job.mapped(lines, counting, partials_schema())
         blocks: DataFrame = day_job.mapped(
             partials.repartition(PARTS, "period_start"),
             partial(to_blocks, series=self.settings.limits.series),

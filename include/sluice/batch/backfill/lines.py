@@ -11,7 +11,7 @@ from sluice.batch.backfill.count_apart import count_apart
 from sluice.batch.day_lines import reasons
 from sluice.batch.day_results import merge_all
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import PARTIALS
+from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed
 from sluice.state.blocks import BlockId, merge_into_blocks, unpack
 from sluice.transmission.records import RECORDS
@@ -46,7 +46,7 @@ def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.Rec
 
     Raises TasksFailed where a period has more than so many series.
     """
-    merged = merge_all(pa.Table.from_batches([batch.cast(PARTIALS)]) for batch in batches)
+    merged = merge_all(pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches)
     blocks = list(merge_into_blocks(merged, {}, lambda _: {}, series).blocks.items())
     for begin in range(0, len(blocks), BLOCKS_A_BATCH):
         some = blocks[begin : begin + BLOCKS_A_BATCH]

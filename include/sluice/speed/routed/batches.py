@@ -21,7 +21,7 @@ from sluice.engine.groups import code
 from sluice.engine.set_aside import Version
 from sluice.engine.spent import SPENT
 from sluice.grouping.auto import top_share
-from sluice.metrics import COLUMNS
+from sluice.metrics import accumulator_columns
 from sluice.runtime.arrays import Floats, Ints
 from sluice.speed.partition_pass import HOLDERS, Gathered
 
@@ -125,7 +125,7 @@ def by_task(found: Gathered) -> dict[Version, TaskBatch]:
 def _state_bytes(partials: pa.Table) -> Ints:
     """Bytes of each row's states."""
     total = np.zeros(partials.num_rows, np.int64)
-    for name in COLUMNS:
+    for name in accumulator_columns():
         column = partials.column(name)
         if column.null_count == len(column):
             continue

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sluice.engine.wire import SENT
+from sluice.spark.workers import with_metrics
 from sluice.speed.partition_pass import PartitionPass
 from sluice.speed.routed.worker import WorkerPass
 
@@ -24,13 +25,5 @@ def two_stages(lines: DataFrame, sources: PartitionPass, workers: int) -> pa.Tab
     `repartitionById` sends a row to exactly the partition that is named; a repartition by columns would hash
     the number and let workers meet by chance.
     """
-    second = WorkerPass(sources.plan)
-
-    def send(batches: Any) -> Any:
-        yield from sources(batches)
-
-    def work(batches: Any) -> Any:
-        yield from second(batches)
-
-    sent = lines.mapInArrow(send, SENT).repartitionById(workers, "worker")
-    return sent.mapInArrow(work, SENT).toArrow()
+    sent = lines.mapInArrow(with_metrics(sources), SENT).repartitionById(workers, "worker")
+    return sent.mapInArrow(with_metrics(WorkerPass(sources.plan)), SENT).toArrow()
