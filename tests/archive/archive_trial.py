@@ -25,8 +25,8 @@ from sluice.archive.file import Place
 from sluice.archive.verification import Verified, verify
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
-from sluice.transmission.identity import record_key, to_headers
 from sluice.transmission.topics import Topics
+from tests.identities import record_key, to_headers
 
 #: {partition: [(offset, src_offset, line), ...]} in the order of the offsets.
 Contents = dict[int, list[tuple[int, int, bytes]]]

@@ -22,9 +22,9 @@ from sluice.engine.rowkey import RowKey
 from sluice.storage import schema
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
-from sluice.transmission.identity import to_headers
 from sluice.transmission.topics import Topics
 from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines, wait_until
+from tests.identities import to_headers
 
 pytestmark = pytest.mark.e2e
 

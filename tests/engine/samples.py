@@ -90,7 +90,7 @@ def by_hand(lines: Sequence[bytes], task: TaskSpec) -> dict[tuple[int, tuple[str
         passed = all(v is not None and _passes(v, e.filter) for v, e in zip(values, wanted, strict=True))
         if at is None or not passed:
             continue
-        start = int(at.timestamp() * 1000) // task.period_ms * task.period_ms
+        start = int(at.timestamp() * 1000) // task.span.ms * task.span.ms
         measure = _number(_cut(text, task.measure.extract)) if task.measure else math.nan
         measures[start, tuple(str(v) for v in values[len(task.where) :])].append(measure)
     return {series: _metrics(found) for series, found in measures.items()}

@@ -62,9 +62,20 @@ class PlainPlan:
         new = max(1.0, past.last * unseen) / len(others)
         buckets = [max(o - k, 0) * (1 - unseen) + new for o, k in zip(others, known, strict=True)]
 
+        load = self._place_keys(listed, weights, buckets)
+        self.owners = [0] * len(buckets)
+        for bucket in sorted(range(len(buckets)), key=lambda b: -buckets[b]):
+            self.owners[bucket] = self._first_through(load, buckets[bucket])
+            load[self.owners[bucket]] += buckets[bucket]
+        self.loose: set[Unit] = set()
+        self._loosen(past.last, buckets, distinct)
+
+    def _place_keys(
+        self, listed: Sequence[int], weights: Sequence[float], buckets: Sequence[float]
+    ) -> list[float]:
         # numpy adds in another order than a loop does; with the last bits different, ties would be too.
         total = float(np.sum(weights)) + float(np.sum(buckets))
-        load = [0.0] * cluster.workers
+        load = [0.0] * len(self.shares)
         self.parts: dict[int, list[tuple[int, float]]] = {key: [] for key in listed}
         waiting = [(-weight, number) for number, weight in enumerate(weights)]
         room = [share * total for share in self.shares]
@@ -80,12 +91,9 @@ class PlainPlan:
             load[worker] += size
             room[worker] -= size
             self.parts[listed[number]].append((worker, size))
-        self.owners = [0] * len(buckets)
-        for bucket in sorted(range(len(buckets)), key=lambda b: -buckets[b]):
-            self.owners[bucket] = self._first_through(load, buckets[bucket])
-            load[self.owners[bucket]] += buckets[bucket]
+        return load
 
-        self.loose: set[Unit] = set()
+    def _loosen(self, last: int, buckets: Sequence[float], distinct: Sequence[int]) -> None:
         for worker, share in enumerate(self.shares):
             pieces: list[tuple[float, float, Unit]] = []
             for key, parts in self.parts.items():
@@ -98,7 +106,7 @@ class PlainPlan:
                     pieces.append((weight / max(distinct[bucket], 1), weight, ("bucket", bucket)))
             marked = 0.0
             for _, size, unit in sorted(pieces, key=lambda piece: -piece[0]):
-                if marked < 4.5 * math.sqrt(share * past.last):
+                if marked < 4.5 * math.sqrt(share * last):
                     self.loose.add(unit)
                 marked += size
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster
-from sluice.lab.queueing import latencies, latency, md1_wait
+from sluice.lab.queueing import latencies, latency
 
 ONE = np.zeros(400_000, np.int32)
 
@@ -87,3 +87,8 @@ def test_what_is_beyond_the_bounds_is_refused(wrong: dict[str, float]) -> None:
 def test_no_tuples_have_no_latency() -> None:
     with pytest.raises(ValueError, match="0 tuples"):
         latency(ONE[:0], Cluster.alike(1))
+
+
+def md1_wait(utilisation: float, service: float = 1.0) -> float:
+    """Mean wait before service in the M/D/1 queue (Pollaczek 1930, Khinchine 1932)."""
+    return utilisation * service / (2 * (1 - utilisation))

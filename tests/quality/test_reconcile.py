@@ -158,17 +158,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert published.is_final
     assert topic.book.marked() == []
 
-    late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
-    topic.count(late)
-    assert topic.book.marked() == [DAY]
-    assert topic.reconcile().outcome == "superseded"
-    topic.archive(late, 1)
-    days = topic.nightly(date(2015, 5, 18), marked=True)
-    assert [(day.day, day.lines, day.is_final) for day in days] == [
-        (DAY, 204, False),
-        (date(2015, 5, 18), 1, False),
-    ]
-    assert topic.book.marked() == []
+    _count_a_late_line(topic)
     assert not speed_passed(topic.settings, name, {"1": 1_000_000})
 
     again = topic.reconcile()
@@ -183,6 +173,21 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert len(pages) == 3
     assert all("<script>alert(" not in page.read_text() for page in pages)
     assert f"{name} {DAY}" in data_docs(topic.settings).read_text()
+
+
+def _count_a_late_line(topic: Topic) -> None:
+    """It marks its day, and the night of the next day computes both."""
+    late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
+    topic.count(late)
+    assert topic.book.marked() == [DAY]
+    assert topic.reconcile().outcome == "superseded"
+    topic.archive(late, 1)
+    days = topic.nightly(date(2015, 5, 18), marked=True)
+    assert [(day.day, day.lines, day.is_final) for day in days] == [
+        (DAY, 204, False),
+        (date(2015, 5, 18), 1, False),
+    ]
+    assert topic.book.marked() == []
 
 
 def _labels(topic: Topic) -> list[str]:

@@ -31,8 +31,8 @@ from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.postgres import engine, migrate
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
-from sluice.transmission.identity import record_key, to_headers
 from sluice.transmission.topics import Topics
+from tests.identities import record_key, to_headers
 
 WAIT_SECONDS = 180.0
 STAMP = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]")

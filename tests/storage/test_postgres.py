@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
-from sluice.storage.schema import alerts, archive_files, commits, metadata, settled_topics, uncounted
+from sluice.storage.schema import alerts, archive_files, commits, frozen_topics, metadata, uncounted
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Setting
         connection.execute(sa.insert(archive_files).values(file | dict.fromkeys(numbers, 1)))
     migrate(empty_database)
     with engine(empty_database).connect() as connection:
-        assert set(connection.scalars(sa.select(settled_topics.c.topic))) == {"archived", "counted"}
+        assert set(connection.scalars(sa.select(frozen_topics.c.topic))) == {"archived", "counted"}
 
 
 @pytest.mark.stack

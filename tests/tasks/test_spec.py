@@ -129,7 +129,7 @@ def test_a_task_that_cannot_work_is_refused(fields: dict[str, Any], says: str) -
     ("text", "ms"), [("1s", 1000), ("5m", 300_000), ("1h", 3_600_000), ("31d", 2_678_400_000)]
 )
 def test_periods(text: str, ms: int) -> None:
-    assert spec(period=text).period_ms == ms
+    assert spec(period=text).span.ms == ms
 
 
 def test_the_values_of_lists_take_the_place_of_their_names() -> None:

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 from sluice.transmission import lines
-from sluice.transmission.identity import Headers, record_key, records, to_headers
+from sluice.transmission.identity import Headers, records
 from sluice.transmission.records import RECORDS
+from tests.identities import to_headers
 
 
 @dataclass
@@ -67,17 +68,3 @@ def test_odd_headers_mean_the_same_offline_as_online(odd: Headers) -> None:
 
 def test_no_messages_make_an_empty_batch() -> None:
     assert len(records(0, [])) == 0
-
-
-@pytest.mark.parametrize(
-    ("line", "key"),
-    [
-        (b"10.0.0.1 - - [17/May", b"10.0.0.1"),
-        (b" leading", b""),
-        (b"", b""),
-        (b"x" * 100, b"x" * 64),
-        (b"tab\there", b"tab"),
-    ],
-)
-def test_the_key_is_a_function_of_the_line(line: bytes, key: bytes) -> None:
-    assert record_key(line) == key

@@ -20,8 +20,7 @@ _FOREIGN = {
     ("thrift.", "TTransportException"): "a Thrift server (HBase or the SQL endpoint) does not answer",
     ("thriftpy2.", "TTransportException"): "HBase's Thrift server does not answer",
     ("requests.", "ConnectionError"): "a daemon does not answer",
-    ("httpx", "ConnectError"): "a daemon does not answer",
-    ("httpx", "ReadTimeout"): "a daemon did not answer in time",
+    ("urllib3.", "MaxRetryError"): "a daemon does not answer",
 }
 
 

@@ -103,19 +103,15 @@ def grouping(
     """
     strategies = _strategies(strategy)
     widths = [_whole(each) for each in _names(workers)]
-    utilisations = [_number(each) for each in _names(utilisation)]
     extract = _extract(field, delimiter, index, regex)
     measured: list[Row] = []
     waited: list[Row] = []
     for setting in _settings(stream, extract, widths, times, sources, batches, tuples, seed, a_key):
-        for rows, waits in _measured(strategies, setting, utilisations):
+        for rows, waits in _measured(strategies, setting, utilisation):
             measured += rows
             waited += waits
-    shown = [row for row in measured if every_batch or row["batch"] == batches]
-    _print(shown, _SHOWN, style)
-    if waited:
-        typer.echo()
-        _print(waited, [*waited[0]], style)
+    _print([row for row in measured if every_batch or row["batch"] == batches], _SHOWN, style)
+    _print_latencies(waited, style)
     if to is not None:
         _write_csv(measured, to)
     if plots is not None:
@@ -180,11 +176,12 @@ def _settings(
 
 
 def _measured(
-    strategies: Sequence[str], setting: Setting, utilisations: Sequence[float]
+    strategies: Sequence[str], setting: Setting, utilisation: str
 ) -> Iterator[tuple[Sequence[Row], Sequence[Row]]]:
     """What each strategy does in this setting: figures by batch, and latencies."""
     from sluice.lab import trials
 
+    utilisations = [_number(each) for each in _names(utilisation)]
     keys = setting.keys()
     for each in strategies:
         found = trials.run(each, setting, keys)
@@ -215,6 +212,12 @@ def _extract(field: str | None, delimiter: str | None, index: int, regex: str | 
     if field is None and delimiter is None and regex is None:
         return None
     return Extract(field=field, delimiter=delimiter, index=None if delimiter is None else index, regex=regex)
+
+
+def _print_latencies(waited: Sequence[Row], style: Format) -> None:
+    if waited:
+        typer.echo()
+        _print(waited, [*waited[0]], style)
 
 
 def _print(rows: Sequence[Row], columns: Sequence[str], style: Format) -> None:

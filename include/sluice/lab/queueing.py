@@ -87,8 +87,3 @@ def latencies(targets: Targets, arrivals: Floats, times: Floats) -> Floats:
         free[worker] = max(free[worker], arrivals[i]) + times[worker]
         found[i] = free[worker] - arrivals[i]
     return found
-
-
-def md1_wait(utilisation: float, service: float = 1.0) -> float:
-    """Mean wait before service in the M/D/1 queue (Pollaczek 1930, Khinchine 1932)."""
-    return utilisation * service / (2 * (1 - utilisation))

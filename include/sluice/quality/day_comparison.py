@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sluice.batch.task_versions import task_versions
 from sluice.quality.day_hops import Hop, day_hops
-from sluice.results.compare import COLUMNS, NAMED, Comparison, Difference, compare
+from sluice.results.compare import COLUMNS, NAMED, Comparison, ShownDifference, compare
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
 from sluice.results.periods import Interval, Periods
@@ -31,7 +31,7 @@ class DayComparison:
     day: Day
     frame: pd.DataFrame  # compare.COLUMNS
     differing: int
-    differences: tuple[Difference, ...]  # the first of them
+    differences: tuple[ShownDifference, ...]  # the first of them
     hops: tuple[Hop, ...]
     open_periods: int
 

@@ -24,7 +24,7 @@ from sluice.storage.postgres import engine
 
 if TYPE_CHECKING:
     from sluice.quality.day_comparison import DayComparison
-    from sluice.results.compare import Difference
+    from sluice.results.compare import ShownDifference
 
 RECORD = """
 INSERT INTO reconciliations (topic, day, run_at, cut, outcome, compared, differing, details)
@@ -59,7 +59,7 @@ class Outcome:
     compared: int  # results
     differing: int  # of them
     message: str
-    differences: tuple[Difference, ...] = ()  # the first of them
+    differences: tuple[ShownDifference, ...] = ()  # the first of them
 
     def check(self) -> None:
         """Raise ReconciliationFailed if the layers differ."""

@@ -32,7 +32,7 @@ OFFLINE_RESULTS = pa.schema(
 
 
 @dataclass(frozen=True)
-class Difference:
+class ShownDifference:
     """One result that the layers do not agree on; a layer that has none has None."""
 
     task: str
@@ -56,7 +56,7 @@ class Comparison:
 
     frame: pd.DataFrame
     differing: int
-    differences: tuple[Difference, ...]
+    differences: tuple[ShownDifference, ...]
 
     @property
     def compared(self) -> int:
@@ -92,7 +92,7 @@ def compare(task: str, online: pa.Table, offline: pa.Table) -> Comparison:
     )
 
 
-def _difference(task: str, row: pd.Series) -> Difference:
+def _difference(task: str, row: pd.Series) -> ShownDifference:
     online = None if pd.isna(row["online_text"]) else str(row["online_text"])
     offline = None
     if not pd.isna(row["offline_text"]):
@@ -103,8 +103,10 @@ def _difference(task: str, row: pd.Series) -> Difference:
     try:
         key = RowKey.decode(row["row"])
     except BadRowKey:
-        return Difference(task, "?", {"row": row["row"].decode("utf-8", "replace")}, "?", online, offline)
-    return Difference(task, iso(key.period_start), dict(key.dimensions), key.metric, online, offline)
+        return ShownDifference(
+            task, "?", {"row": row["row"].decode("utf-8", "replace")}, "?", online, offline
+        )
+    return ShownDifference(task, iso(key.period_start), dict(key.dimensions), key.metric, online, offline)
 
 
 def iso(ms: int) -> str:

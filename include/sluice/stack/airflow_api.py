@@ -7,11 +7,33 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from datetime import time as time_of_day
 from types import TracebackType
 from typing import Any, Self
 
+from airflow_client.client import (
+    AssetApi,
+    AssetEventResponse,
+    BackfillApi,
+    BackfillPostBody,
+    ConnectionApi,
+    ConnectionBody,
+    DAGApi,
+    DAGPatchBody,
+    DagRunApi,
+    DAGRunClearBody,
+    DAGRunResponse,
+    ImportErrorApi,
+    PatchTaskInstanceBody,
+    ReprocessBehavior,
+    StructuredLogMessage,
+    TaskInstanceApi,
+    TaskInstanceState,
+    TriggerDAGRunPostBody,
+)
+
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_http import AirflowError, AirflowHttp
+from sluice.stack.airflow_session import AirflowError, AirflowSession
 
 FINISHED = frozenset({"success", "failed"})
 POLL_SECONDS = 1.0
@@ -44,9 +66,13 @@ class Airflow:
     """A client of one instance's Airflow. Close it, or use it as a context manager."""
 
     def __init__(self, settings: Settings) -> None:
-        self._http = AirflowHttp(settings)
-        self._request = self._http.request
-        self.token = self._http.token
+        session = AirflowSession(settings)
+        self.token = session.token
+        self._close = session.rest_client.pool_manager.clear
+        self._assets, self._backfills = AssetApi(session), BackfillApi(session)
+        self._connections, self._import_errors = ConnectionApi(session), ImportErrorApi(session)
+        self._dags, self._runs = DAGApi(session), DagRunApi(session)
+        self._tasks = TaskInstanceApi(session)
 
     def __enter__(self) -> Self:
         return self
@@ -57,19 +83,19 @@ class Airflow:
         self.close()
 
     def close(self) -> None:
-        self._http.close()
+        self._close()
 
     def unpause(self, dag: str) -> None:
-        self._request("PATCH", f"dags/{dag}", json={"is_paused": False})
+        self._dags.patch_dag(dag, DAGPatchBody(is_paused=False))
 
     def pause(self, dag: str) -> None:
         """No new runs; the one that runs goes on."""
-        self._request("PATCH", f"dags/{dag}", json={"is_paused": True})
+        self._dags.patch_dag(dag, DAGPatchBody(is_paused=True))
 
     def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
         """Start a run by hand; its id."""
-        body = {"logical_date": datetime.now(UTC).isoformat(), "conf": dict(conf or {})}
-        return str(self._request("POST", f"dags/{dag}/dagRuns", json=body)["dag_run_id"])
+        body = TriggerDAGRunPostBody(logical_date=datetime.now(UTC), conf=dict(conf or {}))
+        return self._runs.trigger_dag_run(dag, body).dag_run_id
 
     def backfill(
         self, dag: str, first: date, last: date, *, max_active_runs: int = 2, timeout: float = 600.0
@@ -78,17 +104,17 @@ class Airflow:
 
         Airflow allows one backfill of a DAG at a time: waits for another one to end. Raises AirflowTimeout.
         """
-        body = {
-            "dag_id": dag,
-            "from_date": f"{first}T00:00:00Z",
-            "to_date": f"{last}T00:00:00Z",
-            "reprocess_behavior": "completed",
-            "max_active_runs": max_active_runs,
-        }
+        body = BackfillPostBody(
+            dag_id=dag,
+            from_date=_midnight(first),
+            to_date=_midnight(last),
+            reprocess_behavior=ReprocessBehavior.COMPLETED,
+            max_active_runs=max_active_runs,
+        )
         deadline = time.monotonic() + timeout
         while True:
             try:
-                return int(self._request("POST", "backfills", json=body)["id"])
+                return self._backfills.create_backfill(body).id
             except AirflowError as error:
                 if error.status != CONFLICT:
                     raise
@@ -100,13 +126,13 @@ class Airflow:
         """The backfill's runs, once all have finished. Raises AirflowTimeout."""
 
         def runs() -> list[Run] | None:
-            backfill = self._request("GET", f"backfills/{number}")
+            backfill = self._backfills.get_backfill(number)
             found = [
                 run
-                for run in self.runs(backfill["dag_id"], kind="backfill")
+                for run in self.runs(backfill.dag_id, kind="backfill")
                 if run.day
-                and _day(backfill["from_date"]) <= run.day <= _day(backfill["to_date"])
-                and (run.ended is None or run.ended >= _moment(backfill["created_at"]))
+                and _day(backfill.from_date) <= run.day <= _day(backfill.to_date)
+                and (run.ended is None or run.ended >= backfill.created_at)
             ]
             # Airflow itself marks a backfill completed up to half a minute after its last run.
             return found if found and all(run.finished for run in found) else None
@@ -115,15 +141,13 @@ class Airflow:
 
     def runs(self, dag: str, *, kind: str | None = None, since: datetime | None = None) -> list[Run]:
         """The DAG's runs, the newest first; those made since a moment."""
-        query: dict[str, Any] = {"limit": PAGE, "order_by": "-id"}
-        if kind:
-            query["run_type"] = kind
-        if since:
-            query["run_after_gte"] = since.isoformat()
-        return [_run(each) for each in self._request("GET", f"dags/{dag}/dagRuns", params=query)["dag_runs"]]
+        found = self._runs.get_dag_runs(
+            dag, limit=PAGE, order_by=["-id"], run_type=[kind] if kind else None, run_after_gte=since
+        )
+        return [_run(each) for each in found.dag_runs]
 
     def run(self, dag: str, run: str) -> Run:
-        return _run(self._request("GET", f"dags/{dag}/dagRuns/{run}"))
+        return _run(self._runs.get_dag_run(dag, run))
 
     def wait_runs(self, dag: str, runs: Iterable[str], timeout: float) -> list[Run]:
         """These runs, once all have finished, well or not. Raises AirflowTimeout."""
@@ -150,8 +174,8 @@ class Airflow:
                 ((run.started, run) for run in self.runs(dag) if run.started), key=lambda pair: pair[0]
             )
             for event in (event for source in sorted(sources) for event in self._events(*source)):
-                made = [each["run_id"] for each in event["created_dagruns"] if each["dag_id"] == dag]
-                started = [run.id for start, run in after if start >= _moment(event["timestamp"])]
+                made = [each.run_id for each in event.created_dagruns if each.dag_id == dag]
+                started = [run.id for start, run in after if start >= event.timestamp]
                 if not made and not started:
                     return None
                 found |= {each: self.run(dag, each) for each in made or started[:1]}
@@ -161,49 +185,48 @@ class Airflow:
             finished, timeout, f"runs of {dag} after {', '.join(run for _, run in sorted(sources))}"
         )
 
-    def _events(self, dag: str, run: str) -> list[dict[str, Any]]:
-        query = {"source_dag_id": dag, "source_run_id": run, "limit": PAGE}
-        return list(self._request("GET", "assets/events", params=query)["asset_events"])
+    def _events(self, dag: str, run: str) -> list[AssetEventResponse]:
+        found = self._assets.get_asset_events(source_dag_id=dag, source_run_id=run, limit=PAGE)
+        return found.asset_events
 
     def task_log(self, dag: str, run: str, task: str, attempt: int | None = None) -> str:
         """The log of a task's try (default: its last), the triggerer's part included."""
-        where = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}"
-        attempt = attempt or int(self._request("GET", where)["try_number"])
-        content = self._request("GET", f"{where}/logs/{attempt}", params={"full_content": "true"})["content"]
-        return "\n".join(_line(each) for each in content)
+        attempt = attempt or self._tasks.get_task_instance(dag, run, task).try_number
+        content = self._tasks.get_log(dag, run, task, attempt, full_content=True).content.actual_instance
+        return "\n".join(_line(each) for each in content or [])
 
     def task_state(self, dag: str, run: str, task: str) -> str | None:
-        state = self._request("GET", f"dags/{dag}/dagRuns/{run}/taskInstances/{task}")["state"]
-        return str(state) if state else None
+        state = self._tasks.get_task_instance(dag, run, task).state
+        return state.value if state else None
 
     def fail(self, dag: str, run: str, task: str) -> None:
         """Mark a running task failed, which stops what it supervises."""
-        where = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}"
-        self._request("PATCH", where, json={"new_state": "failed"})
+        body = PatchTaskInstanceBody(new_state=TaskInstanceState.FAILED)
+        self._tasks.patch_task_instance(dag, run, task, body)
 
     def clear(self, dag: str, run: str) -> None:
         """Let all of a run's tasks run again."""
-        self._request("POST", f"dags/{dag}/dagRuns/{run}/clear", json={"dry_run": False})
+        self._runs.clear_dag_run(dag, run, DAGRunClearBody(dry_run=False))
 
     def connections(self) -> dict[str, dict[str, Any]]:
         """All connections by id, passwords hidden, ``extra`` as JSON text."""
-        found = self._request("GET", "connections", params={"limit": PAGE})["connections"]
-        return {each["connection_id"]: each for each in found}
+        found = self._connections.get_connections(limit=PAGE).connections
+        return {each.connection_id: each.to_dict() for each in found}
 
     def put_connection(self, name: str, fields: Mapping[str, Any], *, exists: bool) -> None:
         """Make or replace a connection; ``extra`` is an object here."""
         empty = dict.fromkeys(("host", "port", "login", "password", "schema"))
         extra = json.dumps(fields["extra"]) if fields.get("extra") else None
-        body = {**empty, **fields, "connection_id": name, "extra": extra}
+        body = ConnectionBody.model_validate({**empty, **fields, "connection_id": name, "extra": extra})
         if exists:
-            self._request("PATCH", f"connections/{name}", json=body)
+            self._connections.patch_connection(name, body)
         else:
-            self._request("POST", "connections", json=body)
+            self._connections.post_connection(body)
 
     def import_errors(self) -> dict[str, str]:
         """What kept a DAG's file from being imported, by file."""
-        errors = self._request("GET", "importErrors")["import_errors"]
-        return {each["filename"]: each["stack_trace"] for each in errors}
+        errors = self._import_errors.get_import_errors(limit=PAGE).import_errors
+        return {each.filename: each.stack_trace for each in errors}
 
     def _wait(self, look: Callable[[], list[Run] | None], timeout: float, what: str) -> list[Run]:
         deadline = time.monotonic() + timeout
@@ -214,33 +237,31 @@ class Airflow:
         return found
 
 
-def _run(fields: Mapping[str, Any]) -> Run:
-    start = fields["data_interval_start"]
+def _run(found: DAGRunResponse) -> Run:
     return Run(
-        dag=fields["dag_id"],
-        id=fields["dag_run_id"],
-        state=fields["state"],
-        kind=fields["run_type"],
-        day=_day(start) if start else None,
-        started=_moment(fields["start_date"]) if fields["start_date"] else None,
-        ended=_moment(fields["end_date"]) if fields["end_date"] else None,
+        dag=found.dag_id,
+        id=found.dag_run_id,
+        state=found.state.value,
+        kind=found.run_type.value,
+        day=_day(found.data_interval_start) if found.data_interval_start else None,
+        started=found.start_date,
+        ended=found.end_date,
     )
 
 
-def _line(entry: Any) -> str:
+def _line(entry: str | StructuredLogMessage) -> str:
     if isinstance(entry, str):
         return entry
+    more = entry.additional_properties
     error = "".join(
-        f"\n{each.get('exc_type')}: {each.get('exc_value')}" for each in entry.get("error_detail") or []
+        f"\n{each.get('exc_type')}: {each.get('exc_value')}" for each in more.get("error_detail") or []
     )
-    return (
-        f"{entry.get('timestamp') or ''} {entry.get('level') or ''} {entry.get('event', '')}{error}".strip()
-    )
+    return f"{entry.timestamp or ''} {more.get('level') or ''} {entry.event}{error}".strip()
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time_of_day(), UTC)
 
 
-def _day(text: str) -> date:
-    return _moment(text).astimezone(UTC).date()
+def _day(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()

@@ -95,11 +95,11 @@ topics = Table(
 )
 
 # Topics whose lines a layer has begun to read: what they look like stays, for both must read them alike.
-settled_topics = Table(
-    "settled_topics",
+frozen_topics = Table(
+    "frozen_topics",
     metadata,
     Column("topic", Text, primary_key=True),
-    Column("settled_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("frozen_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
 # Which offsets a version counts: from the start of its first commit to the start of the first commit without

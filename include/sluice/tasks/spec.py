@@ -138,11 +138,6 @@ class TaskSpec(Model):
         return self
 
     @property
-    def period_ms(self) -> int:
-        """The period's nominal length."""
-        return parse_period(self.period) * 1000
-
-    @property
     def span(self) -> Period:
         """How the task cuts time."""
         return Period(parse_period(self.period), self.timezone)

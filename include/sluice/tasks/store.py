@@ -18,11 +18,12 @@ from pydantic import ValidationError
 from sluice.storage import schema
 from sluice.tasks import versions
 from sluice.tasks.changes import Diff, changed_fields, compare
+from sluice.tasks.fit import check_task
 from sluice.tasks.lists import pins_of
 from sluice.tasks.problem import Problem, TasksRefused
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec, check_task
+from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import topic_spec
 from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writing
 

@@ -12,7 +12,7 @@ A topic that nobody described is `TopicSpec(name=...)`: Apache's combined (or co
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
@@ -20,11 +20,7 @@ from sluice.tasks.extract import MAX_FIELD, MAX_INDEX, Extract
 from sluice.tasks.grouping import GroupingSpec
 from sluice.tasks.model import Model, TopicName
 from sluice.tasks.period import UTC
-from sluice.tasks.problem import Problem
 from sluice.tasks.zones import check_zone
-
-if TYPE_CHECKING:
-    from sluice.tasks.spec import TaskSpec
 
 #: The named fields of Apache's combined log; referer and agent are missing in the common one.
 COMBINED_FIELDS = (
@@ -172,21 +168,6 @@ class TopicSpec(Model):
         if field in known:
             return None
         return f"topic {self.name} ({self.format}) has no field {field!r}: use one of {', '.join(known)}"
-
-
-def check_task(spec: TaskSpec, topic: TopicSpec) -> list[Problem]:
-    """What in a task does not fit the topic that it reads; pointers are into the task."""
-    places: list[tuple[str, Extract]] = [
-        *((f"/where/{n}/extract", c.extract) for n, c in enumerate(spec.where)),
-        *((f"/dimensions/{n}/extract", d.extract) for n, d in enumerate(spec.dimensions)),
-    ]
-    if spec.measure is not None:
-        places.append(("/measure", spec.measure.extract))
-    found = ((pointer, topic.unknown_field(extract)) for pointer, extract in places)
-    wrong = [(pointer, problem) for pointer, problem in found if problem is not None]
-    if spec.sql is not None:  # a person who wrote SQL knows nothing of dimensions/0
-        return [Problem("/sql", problem) for problem in dict.fromkeys(problem for _, problem in wrong)]
-    return [Problem(f"{pointer}/field", problem) for pointer, problem in wrong]
 
 
 def json_path(field: str) -> tuple[str, ...]:

@@ -18,13 +18,14 @@ from pydantic import ValidationError
 from sluice.storage import schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
+from sluice.tasks.fit import check_task
 from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.storable import unstorable
-from sluice.tasks.topic import TopicSpec, check_task
+from sluice.tasks.topic import TopicSpec
 
 log = logging.getLogger(__name__)
 
-_topics, _frozen = schema.topics, schema.settled_topics
+_topics, _frozen = schema.topics, schema.frozen_topics
 #: The topic that a new platform collects into.
 DEFAULT_TOPIC = "logs"
 #: How soon those who follow the topics see a new one.
@@ -69,7 +70,7 @@ class TopicStore:
             return topic_spec(connection, name)
 
     def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
-        """Settle what the topic's lines look like.
+        """Define what the topic's lines look like.
 
         Raises `TopicInUse` when it has lines of another format, `TasksRefused` when a task does not fit.
         """

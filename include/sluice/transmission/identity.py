@@ -8,7 +8,6 @@ of the line alone, meets its double in the same partition.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from itertools import chain
 from typing import Protocol
@@ -19,9 +18,6 @@ import pyarrow.compute as pc
 
 from sluice.transmission.records import HOST, RECORDS, SRC_FILE, SRC_OFFSET
 
-#: The record key: what stands before the first white space, at most 64 bytes of it (for an access log, the
-# client).
-KEY = re.compile(rb"\S{0,64}")
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file are a key of the ledger, of 2,704 bytes at most.
 LONGEST = 1_000
@@ -36,16 +32,6 @@ class Message(Protocol):
     timestamp: int
     value: bytes | None
     headers: Headers
-
-
-def record_key(line: bytes) -> bytes:
-    found = KEY.match(line)
-    return found.group() if found else b""
-
-
-def to_headers(host: str, src_file: str, src_offset: int) -> Headers:
-    """The headers under which a line of that identity travels; `src_offset` is its first byte in its file."""
-    return [(HOST, host.encode()), (SRC_FILE, src_file.encode()), (SRC_OFFSET, b"%d" % src_offset)]
 
 
 def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:

@@ -37,7 +37,7 @@ def get_topic(name: str, user: Reader, topics: Topics) -> TopicSpec:
 
 @router.put("/topics/{name}", responses={status.HTTP_201_CREATED: {"model": TopicSpec}})
 def put_topic(name: str, user: Writer, topics: Topics, document: Document, response: Response) -> TopicSpec:
-    """Settle what the topic's lines look like; once it has lines, its format stays."""
+    """Define what the topic's lines look like; once it has lines, its format stays."""
     if isinstance(document, dict):
         document = {"name": name, **document}
     spec = _valid(lambda: TopicSpec.model_validate(document))

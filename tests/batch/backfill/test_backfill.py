@@ -333,8 +333,14 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
         assert hive.query(rows.format("logs"), where).scalar() == 50
     again = retention.drop(before)
     assert (again.days, again.results, again.blocks, again.partitions, again.commits) == ([], 0, 0, 0, 0)
-    # A line for the dropped day after all. The speed layer has its old blocks in memory still: they must not
-    # come back. After a new start it counts from nothing; the day's lines are proved, no results compared.
+    _count_a_line_of_the_dropped_day(layers)
+
+
+def _count_a_line_of_the_dropped_day(layers: Layers) -> None:
+    """The speed layer still has the old blocks of the day in memory: they must not come back.
+
+    After a new start it counts from nothing; the day's lines are proved, no results compared.
+    """
     late = layers.records(layers.lines(1, start=99))
     layers.archive(late)
     with pytest.raises(BlocksGone, match="it counts again at the next start"):

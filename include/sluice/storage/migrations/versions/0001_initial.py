@@ -13,6 +13,15 @@ depends_on = None
 
 
 def upgrade() -> None:
+    _make_alerts()
+    _make_archive()
+    _make_commits()
+    _make_days()
+    _make_ledger_and_state()
+    _make_tasks()
+
+
+def _make_alerts() -> None:
     op.create_table(
         "alerts",
         sa.Column("id", sa.Integer(), nullable=False),
@@ -30,6 +39,9 @@ def upgrade() -> None:
         unique=True,
         postgresql_where=sa.text("cleared_at IS NULL"),
     )
+
+
+def _make_archive() -> None:
     op.create_table(
         "archive_files",
         sa.Column("topic", sa.Text(), nullable=False),
@@ -58,6 +70,9 @@ def upgrade() -> None:
         sa.Column("recorded_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.PrimaryKeyConstraint("topic", "topic_id", "partition", "first"),
     )
+
+
+def _make_commits() -> None:
     op.create_table(
         "commits",
         sa.Column("topic", sa.Text(), nullable=False),
@@ -75,18 +90,10 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("topic", "seq"),
     )
     op.create_table(
-        "days",
+        "projections",
         sa.Column("topic", sa.Text(), nullable=False),
-        sa.Column("day", sa.Date(), nullable=False),
-        sa.Column("cut", JSONB(), nullable=False),
-        sa.Column("run_id", sa.Text(), nullable=False),
-        sa.Column("tasks_seq", sa.BigInteger(), nullable=False),
-        sa.Column("computed_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
-        sa.Column("raw_lines", sa.BigInteger(), nullable=False),
-        sa.Column("lines", sa.BigInteger(), nullable=False),
-        sa.Column("published_cut", JSONB(), nullable=True),
-        sa.Column("published_at", sa.DateTime(timezone=True), nullable=True),
-        sa.PrimaryKeyConstraint("topic", "day"),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("topic"),
     )
     op.create_table(
         "dead_letters",
@@ -102,6 +109,23 @@ def upgrade() -> None:
         sa.Column("arrived_at", sa.DateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("topic", "partition", "offset"),
     )
+
+
+def _make_days() -> None:
+    op.create_table(
+        "days",
+        sa.Column("topic", sa.Text(), nullable=False),
+        sa.Column("day", sa.Date(), nullable=False),
+        sa.Column("cut", JSONB(), nullable=False),
+        sa.Column("run_id", sa.Text(), nullable=False),
+        sa.Column("tasks_seq", sa.BigInteger(), nullable=False),
+        sa.Column("computed_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
+        sa.Column("raw_lines", sa.BigInteger(), nullable=False),
+        sa.Column("lines", sa.BigInteger(), nullable=False),
+        sa.Column("published_cut", JSONB(), nullable=True),
+        sa.Column("published_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("topic", "day"),
+    )
     op.create_table(
         "event_days",
         sa.Column("topic", sa.Text(), nullable=False),
@@ -111,6 +135,9 @@ def upgrade() -> None:
         sa.Column("last_offset", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("topic", "day", "partition"),
     )
+
+
+def _make_ledger_and_state() -> None:
     op.create_table(
         "ledger",
         sa.Column("topic", sa.Text(), nullable=False),
@@ -119,12 +146,6 @@ def upgrade() -> None:
         sa.Column("starts", sa.LargeBinary(), nullable=False),
         sa.Column("ends", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("topic", "host", "src_file"),
-    )
-    op.create_table(
-        "projections",
-        sa.Column("topic", sa.Text(), nullable=False),
-        sa.Column("seq", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("topic"),
     )
     op.create_table(
         "state_blocks",
@@ -143,6 +164,9 @@ def upgrade() -> None:
     op.create_index(
         "state_blocks_period", "state_blocks", ["task_id", "version", "period_start"], unique=False
     )
+
+
+def _make_tasks() -> None:
     op.create_table(
         "task_ranges",
         sa.Column("task_id", sa.Integer(), nullable=False),

@@ -15,6 +15,7 @@ NOW = sa.text("now()")
 
 def upgrade() -> None:
     _make_backfills()
+    _make_backfill_blocks()
     _make_retention()
 
 
@@ -51,6 +52,9 @@ def _make_backfills() -> None:
         sa.PrimaryKeyConstraint("task_id", "version", "day"),
     )
     op.create_index("backfill_days_topic", "backfill_days", ["topic", "day"])
+
+
+def _make_backfill_blocks() -> None:
     op.create_table(
         "backfill_blocks",
         sa.Column("row", sa.Text(), nullable=False),

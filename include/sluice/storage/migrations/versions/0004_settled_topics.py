@@ -1,4 +1,4 @@
-"""What a topic's lines look like is settled by whoever reads the first of them"""
+"""What a topic's lines look like is frozen by the layer that reads the first of them"""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""Airflow's own client for its REST API v2, logged in as the admin, patient with an API that restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_client.client import ApiClient, Configuration
+from airflow_client.client.rest import RESTResponse
+from urllib3 import Retry
+
+from sluice.runtime.settings import Settings, read_secret
+
+REQUEST_SECONDS = 120.0  # the first requests after a start take half a minute on two busy cores
+#: A question is asked again while the API or its database restarts, for two minutes. Anything else only if it
+#: could not be sent.
+PATIENCE = Retry(
+    total=120,
+    read=1,
+    backoff_factor=0.5,
+    backoff_max=1.0,
+    allowed_methods={"GET"},
+    status_forcelist=frozenset(range(500, 600)),
+    raise_on_status=False,
+)
+UNAUTHORIZED, ERROR = 401, 400
+
+
+class AirflowError(RuntimeError):
+    """Airflow refused a request; the message has its reason."""
+
+    def __init__(self, what: str, status: int, reason: bytes) -> None:
+        super().__init__(f"{what}: {status} {reason[:500].decode(errors='replace')}")
+        self.status = status
+
+
+class AirflowSession(ApiClient):
+    """The client that every call of one instance goes through; it logs in when it must."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(Configuration(host=settings.airflow.url, no_proxy="*", retries=PATIENCE))
+        self._user = settings.airflow.user
+        self._password = read_secret(settings.home, "airflow_admin")
+
+    def call_api(
+        self, method: str, url: str, header_params: dict[str, str] | None = None, *args: Any, **options: Any
+    ) -> RESTResponse:
+        """Send one request. Raises AirflowError, or what urllib3 raises while the API is away."""
+        headers = dict(header_params or {})
+        options["_request_timeout"] = options.get("_request_timeout") or REQUEST_SECONDS
+        response = super().call_api(method, url, headers, *args, **options)
+        if response.status == UNAUTHORIZED:  # the first request, or the token is too old
+            self.configuration.access_token = self.token()
+            headers["Authorization"] = f"Bearer {self.configuration.access_token}"
+            response = super().call_api(method, url, headers, *args, **options)
+        if response.status >= ERROR:
+            raise AirflowError(f"{method} {url}", response.status, response.response.data)
+        return response
+
+    def token(self) -> str:
+        """Log in; what proves it, in the header `Authorization: Bearer ...`."""
+        response = self.rest_client.pool_manager.request(
+            "POST",
+            f"{self.configuration.host}/auth/token",
+            json={"username": self._user, "password": self._password},
+            timeout=REQUEST_SECONDS,
+        )
+        if response.status >= ERROR:
+            raise AirflowError(f"log in as {self._user}", response.status, response.data)
+        return str(response.json()["access_token"])
