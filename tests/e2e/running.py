@@ -58,7 +58,7 @@ def access_line(when: dt.datetime, *, client: str, path: str, status: str, size:
 
 
 def expected(lines: Iterable[str]) -> dict[str, dict[Series, dict[str, Number]]]:
-    """What the three seeded tasks count of these lines (all of which parse)."""
+    """What the three tasks of include/tasks.yaml count of these lines (all of which parse)."""
     status: Counter[Series] = Counter()
     client: Counter[Series] = Counter()
     sizes: dict[Series, list[int | None]] = {}

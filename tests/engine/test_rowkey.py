@@ -78,7 +78,7 @@ def test_a_column_of_rows_is_what_the_single_rows_are(series: list[tuple[str, ..
     assert [tuple(p) for p in zip(*parts, strict=True)] == (series if labels else [])
 
 
-def test_the_layout_of_the_seed() -> None:
+def test_the_layout_is_that_of_paper_002() -> None:
     key = RowKey(3, 2, (("status", "200"), ("path", "/a_b%")), "count", 1431857100000)
     assert key.encode() == b"3v2_status_200_path_/a%5Fb%25_count_1431857100000"
     assert key.encode().startswith(prefix("3v2", ["status"], ["200"]))

@@ -59,7 +59,7 @@ def test_every_strategy_is_in_the_table_and_linked() -> None:
     assert list(table(PAGE.read_text(), "strategy"))[1:] == list(grouping.STRATEGIES)
 
 
-def test_the_seed_is_quoted_as_it_is_printed() -> None:
+def test_the_paper_is_quoted_as_it_is_printed() -> None:
     """Paper 000, table 2."""
     assert papers.IMBALANCE["edu"]["key"] == (1.52, 1.74, 2.06, 2.17)
     assert papers.IMBALANCE["isp"]["kg2"] == (0.52, 0.53, 1.34, 2.07)
@@ -75,14 +75,14 @@ def test_the_seed_is_quoted_as_it_is_printed() -> None:
 
 
 @pytest.mark.parametrize("stream", ["edu", "isp"])
-def test_the_order_of_table_2_is_the_seeds(stream: str) -> None:
+def test_the_order_of_table_2_is_the_papers(stream: str) -> None:
     shuffle, kg2, key = (comparison.shares(MEASURED, stream, name) for name in ("shuffle", "kg2", "key"))
     for ours in zip(shuffle, kg2, key, strict=True):
         assert ours[0] < ours[1] < ours[2] / 100
     assert max(shuffle) < 0.01
 
 
-def test_the_seed_has_that_order_too_but_once() -> None:
+def test_the_paper_has_that_order_too_but_once() -> None:
     otherwise = []
     for stream, printed in papers.IMBALANCE.items():
         shuffle, kg2, key = (printed[name] for name in papers.STRATEGIES)

@@ -27,7 +27,7 @@ def share(keys: Hashes, key: np.uint64 = TOP) -> float:
     return float((keys == key).mean())
 
 
-def test_isp_is_what_the_seed_says_but_for_the_top_ten() -> None:
+def test_isp_is_what_the_paper_says_but_for_the_top_ten() -> None:
     """Paper 000, 3.3.1 and table 1: at 25 M visits, in expectation."""
     visits = isp.frequencies() * 25_000_000
     assert len(visits) == 15_104
@@ -230,7 +230,7 @@ def test_other_names_are_no_streams(name: str) -> None:
         named.stream(name)
 
 
-def test_workers_have_the_times_of_the_seed() -> None:
+def test_workers_have_the_times_of_the_paper() -> None:
     times = clusters.network(8, service=100.0).times
     assert times == (100.1, 100.1, 120.0, 120.0, 300.0, 300.0, 450.0, 450.0)
 

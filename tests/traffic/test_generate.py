@@ -17,7 +17,7 @@ COMBINED = re.compile(
 )
 
 
-def test_the_frequencies_are_those_of_the_seed() -> None:
+def test_the_frequencies_are_those_of_paper_000() -> None:
     """Paper 000, 3.3.1 and table 1: at 32 M visits, in expectation."""
     visits = edu.frequencies() * 32_000_000
     assert len(visits) == 12_078

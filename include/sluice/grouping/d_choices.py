@@ -1,6 +1,6 @@
 """D-Choices: a key of the head has d workers, as few as balance allows, one of the tail two.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV. With p_1 >= p_2
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). With p_1 >= p_2
 >= ... the shares of the head's keys and n workers, the first h keys of the head name
 b_h = n - n ((n - 1)/n)^(h d) distinct workers. d is the least number, not below p_1 n, for which these are
 enough for all that must, or by chance does, go to them alone: for each h

@@ -1,6 +1,6 @@
 """The head of a stream: the keys so frequent that two workers cannot carry them.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), sections III and IV: each
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714): each
 source finds it by itself, with Space-Saving; a key is in the head while its estimated share of the tuples is
 at least theta. Two choices provably balance keys below 1/(5W) and cannot balance one above 2/W: theta lies
 between. Until a source has counted W/theta tuples every key is in the head, for a single tuple is as much.

@@ -1,7 +1,7 @@
 """How loaded a source believes each worker to be: what it sent there itself, times the worker's time.
 
 A source asks no worker. Its own counts suffice: if every source balances what it sends, the sum is balanced
-(Nasir et al. 2015, section III-B; paper 000, section 3.2). With workers of unequal speed the load is
+(Nasir et al. 2015; paper 000, section 3.2). With workers of unequal speed the load is
 t_i * m_i (paper 001, section 3.2); own counts alone are the same with every t_i = 1.
 """
 

@@ -134,7 +134,7 @@ def following(position: np.uint64) -> np.uint64:
     """Where in 0 .. 2**64 a key's next tuple falls: the multiples of the golden ratio, modulo 1.
 
     Of any n in a row every interval gets its share to within O(log n) tuples, where random positions would
-    miss it by O(sqrt(n)) (Kuipers and Niederreiter 1974, "Uniform Distribution of Sequences", section 2.3).
+    miss it by O(sqrt(n)) (Kuipers and Niederreiter 1974, "Uniform Distribution of Sequences").
     """
     return position + GOLDEN
 

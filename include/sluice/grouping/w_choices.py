@@ -1,6 +1,6 @@
 """W-Choices: a key of the head may go to every worker, one of the tail to two; the least loaded gets it.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714), section IV. Parameters:
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). Parameters:
 `HeadStrategy`.
 
 Cost: O(1) a tuple of the tail, O(W) one of the head. Memory: 64 to 88 bytes a counter and W counts a source;

@@ -1,6 +1,6 @@
 """How often each key occurs: the EDU data set of paper 000, section 3.3.1 and table 1.
 
-What the seed says of 24 hours of a university's web traffic, keyed by domain: 32 M visits of 12,078 domains;
+What paper 000 says of 24 hours of a university's web traffic, keyed by domain: 32 M visits of 12,078 domains;
 the most frequent has 7.42 % of them, the ten most frequent 12.5 % together; about 75 % of the domains were
 visited less than 1,000 times, only 4.39 % more than 10,000 times.
 

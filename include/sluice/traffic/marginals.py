@@ -43,7 +43,7 @@ class Marginals:
         ten = np.arange(2, 11, dtype=np.float64) ** -self.top_ten_exponent
         ten *= (self.top_ten - self.top) / ten.sum()
 
-        # Just over and just under the limits that the seed counts with.
+        # Just over and just under the limits that paper 000 counts with.
         high, low = 10_000.5 / self.visits, 1_000.5 / self.visits
         ranks = np.arange(self.over_10k + 1, self.over_1k + 1)
         middle = _power(ranks, self.over_10k, high, self.over_1k, low)

@@ -2,7 +2,7 @@
 
 From then on that is once in `half_life` tuples, and a tuple weighs 1/2 for each such time that has passed
 since: yesterday's hot key does not stay hot. Halving at intervals instead of weighting each tuple keeps
-counts whole numbers (as Einziger, Friedman and Manes 2017, "TinyLFU", section 3.3). An upper bound is halved
+counts whole numbers (as Einziger, Friedman and Manes 2017, "TinyLFU"). An upper bound is halved
 up and a lower one down, so they stay bounds of the weighted count; rounding costs at most a tuple in all.
 
 `FOREVER` forgets after 2**40 tuples, which is as the papers have it for all practical purposes and keeps

@@ -1,4 +1,4 @@
-"""Lossy Counting (Manku and Motwani 2002, section 4.2): drops what is rare as the stream goes by.
+"""Lossy Counting (Manku and Motwani 2002): drops what is rare as the stream goes by.
 
 The stream is cut into buckets of ceil(1/epsilon) tuples. A key without an entry gets one with count 1 and
 delta = buckets that are full, as often as it may have been counted and dropped before. At the end of bucket b

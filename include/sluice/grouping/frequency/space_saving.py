@@ -5,7 +5,7 @@ key more frequent than that has a counter. The total of all counts is that of al
 
 The counters are in ascending order of count, and counters of equal count form a *block*. A count grows by one
 when its counter trades places with the last of its block, which leaves the array in order: O(1), as with the
-lists of the paper (section 3.1), but without pointers, and the frequent keys lie side by side at the end.
+lists of the paper, but without pointers, and the frequent keys lie side by side at the end.
 Of several least counters the first in this order is taken over. One tuple: O(1). Memory: 40 bytes a counter,
 and 24 to 48 in its hash table.
 """

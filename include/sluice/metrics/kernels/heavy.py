@@ -7,7 +7,7 @@ All texts are kept while they are at most `CAPACITY` and at most `TEXT_BYTES` lo
 count of the most frequent text that finds no room is taken from all, those that are left with nothing go, and
 `error` grows by it: every count is too low by at most `error`, a text that is missing has at most that many.
 Without the limit on bytes, `error` is at most the number of lines / (CAPACITY + 1), in whatever order states
-are merged. Source: Agarwal et al., Mergeable summaries, 2012, section 2.
+are merged. Source: Agarwal et al., Mergeable summaries, 2012.
 """
 
 from __future__ import annotations
