@@ -6,14 +6,14 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 UV := 0.13.8
 INSTALLED := .venv/.installed
-# Everything here starts many short Python processes: compiled modules are kept, whatever the machine's habit.
+# The targets start many short Python processes, so keep compiled modules, even if the machine disables that.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | expand -t 16
 
-# Set up: each step only when what it is made from changed; a second run downloads nothing.
-setup: $(INSTALLED) ## everything that the rest needs: Python environment, the daemons' jars, what is compiled once
+# Each step of the setup runs only when its inputs changed; a second run downloads nothing.
+setup: $(INSTALLED) ## all that the rest needs: Python environment, the daemons' jars, compiled code
 	@$(BIN)/python -m sluice.stack jars
 	@$(BIN)/python -m compileall -q dags include jobs plugins
 	@$(BIN)/python -m sluice.spark.class_archive & archive=$$!; \
@@ -52,17 +52,17 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-bench: setup ## every performance bar but grouping's, measured here (about two hours); exits with 1 where one fails
+bench: setup ## every performance bar except grouping's, measured here (about two hours); exits with 1 if one fails
 	@$(BIN)/python -m tests.bench
 
-bench-grouping: setup ## every bar of grouping alone, by itself and in Spark (about 20 minutes)
+bench-grouping: setup ## only the bars of grouping, by itself and in Spark (about 20 minutes)
 	@$(BIN)/python -m tests.bench grouping_bars grouping
 
-lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md, print the bars (some minutes)
+lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md, print the bars (a few minutes)
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
-lint: $(INSTALLED) ## ruff, mypy, and the rows that imports must keep
+lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

@@ -1,14 +1,15 @@
 """### Collection
-Flume's agents, from the inventory `include/collection.yaml`.
+Deploys Flume's agents from the inventory `include/collection.yaml`, and watches over them.
 
-1. `plan` shows in its log what the inventory changes; a faulty inventory fails here, nothing is touched.
-2. `deploy` deploys what changed and only that; an edge agent is drained before it stops.
-3. `supervise` watches over all agents for ever, whatever became of the deployment: a dead agent is
-   restarted, a channel at 80 % or a failing sink raises an alert (task log, `sluice status`). When the
-   inventory is changed, it ends, and the next run deploys the change.
+1. `plan` shows in its log what the inventory changes. A faulty inventory fails here, before anything is
+   touched.
+2. `deploy` deploys only what changed; an edge agent is drained before it stops.
+3. `supervise` watches over all agents for ever, even if the deployment failed. It restarts a dead agent, and
+   raises an alert for a channel at 80 % or a failing sink (task log, `sluice status`). When the inventory is
+   changed, it ends, and the next run deploys the change.
 
-Marking a task here stops no agent: lines are collected whether or not somebody watches (`sluice down` stops
-all).
+Marking a task of this DAG stops no agent: lines are collected whether or not somebody watches (`sluice down`
+stops all agents).
 """
 
 from __future__ import annotations

@@ -2,15 +2,17 @@
 `jobs/nightly.py` on Spark (connection `spark_default`): one run computes one day of event time, its data
 interval, from the archive into Hive's `logs` and `task_results`. It fixes its cut when it starts.
 
-A scheduled run waits half an hour after midnight for the day's last lines, and computes the marked days (late
-lines) again as well. A backfill computes its own days only; any day, any number of times:
+A scheduled run waits half an hour after midnight for the day's last lines. It also computes the marked days
+(late lines) again, and the days of the last month that no night computed. A backfill computes its own days
+only; any day, any number of times:
 
     airflow backfill create --dag-id nightly_batch --from-date 2015-05-17 --to-date 2015-05-20 \\
         --reprocess-behavior completed --max-active-runs 2
 
-A topic that fails to the last try does not hold up the others: the task `every_topic` fails for it.
+A topic that fails on the last try too does not hold up the others: the task `every_topic` fails for it.
 
-The days computed, the cut and the counts are in the event of the asset `results`, which triggers `reconcile`.
+The computed days, their cut and their counts are in the event of the asset `results`, which triggers
+`reconcile`.
 """
 
 from __future__ import annotations

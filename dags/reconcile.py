@@ -1,7 +1,8 @@
 """### Reconcile
-Triggered by the asset `results`, that is, by every day that the batch layer computed. Waits until the speed
-layer has passed the day's cut, compares online with offline results by task, period and series, and the hops
-with each other (Great Expectations; Data Docs under `var/`), and then, only then, publishes the day as final.
+The asset `results` triggers it for every day that the batch layer computed. It waits until the speed layer
+has passed the day's cut. Then it compares online with offline results by task, period and series, and the
+hops with each other (Great Expectations; Data Docs under `var/`). It publishes the day as final only if they
+agree.
 
 A difference fails the run, with task, period, dimensions and hop named in its log. When the cause is fixed,
 clear the task, or trigger a run by hand: `{"days": [{"topic": "logs", "day": "2015-05-17"}]}`, or without a

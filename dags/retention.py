@@ -1,7 +1,7 @@
 """### Retention
-Drops the results whose day's last line arrived more than `retention.days` ago (setting, 400): in HBase, their
-state, and their partitions of `task_results`; with them old commits, dead letters and files of the ledger.
-The archive and the table `logs` stay. The rule in full: docs/runbook.md, "Retention".
+Drops the results of days whose last line arrived more than `retention.days` ago (setting, 400): those in
+HBase, their state, and the partitions of `task_results`. It also drops old commits, dead letters and files of
+the ledger. The archive and the table `logs` stay. docs/runbook.md has the full rule, under "Retention".
 
 A run may be repeated, cleared or missed: the next one drops what is left.
 """

@@ -1,9 +1,9 @@
 """### Speed layer
-`jobs/speed_layer.py`, a PySpark Structured Streaming job that runs for ever as a detached process.
+Runs `jobs/speed_layer.py`, a PySpark Structured Streaming job, for ever as a detached process.
 
-The task adopts the process or starts it, then waits in the triggerer, which restarts it within seconds of its
-death, when it stands still while its lag grows, and when one of the connections was changed. Restarts are in
-the task's log and in `sluice status`.
+The task adopts the process or starts it, and then waits in the triggerer. The triggerer restarts the process
+within seconds of its death, when it stands still while its lag grows, and when one of the connections was
+changed. Restarts are in the task's log and in `sluice status`.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """

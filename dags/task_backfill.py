@@ -1,15 +1,15 @@
 """### Task backfill
-`jobs/backfill.py` on Spark (connection `spark_default`): counts the archive's lines of some days for one
-task, those that came before the task's first commit, and adds them to its results. A period in which the task
-was born is then whole, and each line is counted once; the next scheduled `nightly_batch` computes these days
-again.
+Runs `jobs/backfill.py` on Spark (connection `spark_default`). For one task, it counts those lines of some
+days in the archive that came before the task's first commit, and adds them to the task's results. The period
+in which the task was born is then whole, and each line is counted once. The next scheduled `nightly_batch`
+computes these days again.
 
 Runs come from the command line, which shows their progress:
 
     sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
 
 A run is given its backfill's number (`{"backfill": 7}`). It may die and be cleared at any time: it goes on
-with the days that are left. One at a time; the others queue.
+with the days that are left. One run is active at a time; the others queue.
 """
 
 from __future__ import annotations

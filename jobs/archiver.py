@@ -1,6 +1,8 @@
-"""Archive topics into HDFS until SIGTERM: ``python jobs/archiver.py [--topic logs [--topic more]]``.
+"""Archive topics into HDFS until SIGTERM.
 
-Without a topic: `logs`, and every topic that a task reads, new ones as they come.
+    python jobs/archiver.py [--topic logs [--topic more]]
+
+Without --topic it archives `logs` and every topic that a task reads, new ones as they come.
 """
 
 from __future__ import annotations

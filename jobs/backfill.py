@@ -1,4 +1,4 @@
-"""Fill a task backwards: carry out one backfill that was asked for by `sluice tasks backfill`.
+"""Fill a task backwards: carry out a backfill that `sluice tasks backfill` asked for.
 
     python jobs/backfill.py --id 7
 

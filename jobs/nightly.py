@@ -2,9 +2,9 @@
 
     python jobs/nightly.py --topic logs [--topic more] --day 2015-05-17 --run-id manual [--marked] [--missed]
 
-With --marked the days that got late lines since they were computed are computed again as well, with --missed
-those of the last month whose lines came after their night, or whose night was not run. A topic that
-fails does not hold up the others; the job's exit status is 1 then.
+With --marked it also computes again the days that got late lines since they were computed. With --missed it
+also computes the days of the last month whose lines came after their night, or whose night was not run. A
+topic that fails does not hold up the others; the job's exit status is 1 then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--day", required=True, type=date.fromisoformat, help="YYYY-MM-DD, UTC")
     parser.add_argument("--marked", action="store_true", help="and every day that must be computed again")
     parser.add_argument("--missed", action="store_true", help="and every day lately that was never computed")
-    parser.add_argument("--run-id", required=True, help="the name under which the days computed are found")
+    parser.add_argument("--run-id", required=True, help="the name under which the computed days are found")
     args = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     for chatty in ("py4j", "pyhive"):

@@ -1,4 +1,4 @@
-"""What Airflow itself loads of Sluice: the REST API, mounted into its API server at /sluice."""
+"""What Airflow loads of Sluice: the REST API, mounted into its API server at /sluice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from airflow.plugins_manager import AirflowPlugin
 
 
 class OnDemand:
-    """The API, made at its first request: each of Airflow's processes loads plugins, one needs this."""
+    """The API, made at its first request.
+
+    Each of Airflow's processes loads plugins, but only one needs the API.
+    """
 
     @cached_property
     def app(self) -> Any:

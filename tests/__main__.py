@@ -1,9 +1,9 @@
-"""Every test: ``python -m tests``, which is what ``make test`` runs.
+"""Run every test: ``python -m tests``, which is what ``make test`` runs.
 
-The platform comes up, and the code is linted meanwhile. Those tests that use it run file by file and side by
-side; then those that kill parts of it, one after the other. These mostly wait, so beside them, in what they
-leave of the processors, run the tests that need no daemon; what they found is shown at the end. What this
-brought up is stopped again. Exits with 1 if anything failed.
+The platform comes up while the code is linted. Then the tests that use it run, several files at a time. The
+tests that kill parts of it follow, one after the other. They mostly wait, so the tests that need no daemon
+run beside them at a lower priority; their output is shown at the end. A platform that this brought up is
+stopped again. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> int:
 
 @contextmanager
 def beside(*options: str) -> Iterator[subprocess.Popen[str]]:
-    """Tests that give way to others, with what they print shown at the end."""
+    """Run tests that give way to others; their output is shown at the end."""
     with tempfile.TemporaryFile("w+") as found:
         running = subprocess.Popen(
             [*PYTEST, *options], stdout=found, stderr=subprocess.STDOUT, start_new_session=True, text=True
@@ -67,9 +67,9 @@ def beside(*options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def give_way(pid: int) -> None:
-    """Let a process, the leader of its session, have less of the processors than others that want them."""
+    """Lower the priority of a process that leads its session."""
     os.setpriority(os.PRIO_PROCESS, pid, LOWER)
-    group = Path(f"/proc/{pid}/autogroup")  # where the kernel shares by session before it looks at priorities
+    group = Path(f"/proc/{pid}/autogroup")  # here the kernel shares by session before it looks at priorities
     if group.exists():
         group.write_text(str(LOWER))
 

@@ -1,7 +1,7 @@
-"""The instance that the tests use: ``python -m tests.bring_up`` starts it, or repairs it if it runs already.
+"""Start the instance that the tests use: ``python -m tests.bring_up``.
 
-It is ``test``, and begins with nothing in it, unless SLUICE_TEST_INSTANCE names another, which is used as it
-is.
+An instance that runs already is repaired. The instance is ``test``, which starts empty, unless
+SLUICE_TEST_INSTANCE names another, which is used as it is.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def instance_settings() -> Settings:
 
 
 def variables(settings: Settings) -> dict[str, str]:
-    """What the instance's processes, and the tests themselves, have in their environment."""
+    """What the instance's processes and the tests themselves have in their environment."""
     return {
         "SLUICE_INSTANCE": settings.instance,
-        # What is brought up here can be killed at a named point: sluice.runtime.crash_points.
+        # Lets tests kill a process at a named point: see sluice.runtime.crash_points.
         "SLUICE_FAULTS": str(settings.home / "faults"),
-        # The team's metrics, and one that fails: tests/e2e/failing_metrics.
+        # The team's metrics, and one from tests/e2e/failing_metrics that fails.
         "SLUICE_METRICS__PATH": str(settings.home / "metrics"),
         "JAVA_TOOL_OPTIONS": QUICK,
-        # Nobody waits for an archive file to grow old.
+        # No test should have to wait for an archive file to grow old.
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
     }
 
@@ -43,7 +43,7 @@ def bring_up(settings: Settings) -> None:
 
     begin = not supervisord.running(settings)
     if begin:
-        take_down(settings)  # what a run that was killed left behind
+        take_down(settings)  # a killed run may have left something behind
         if settings.instance == TEST_INSTANCE and settings.home.exists():
             shutil.rmtree(settings.home)
         _metrics(settings)
@@ -52,7 +52,7 @@ def bring_up(settings: Settings) -> None:
 
 
 def take_down(settings: Settings) -> None:
-    """Stop the instance; the tests' own, which begins with nothing, at once."""
+    """Stop the instance: at once if it is the tests' own, which starts empty, else gracefully."""
     if settings.instance == TEST_INSTANCE:
         shutdown.abandon(settings)
     else:
@@ -60,7 +60,7 @@ def take_down(settings: Settings) -> None:
 
 
 def _metrics(settings: Settings) -> None:
-    """The folder of the team's metrics that the platform gets: its own, and those that fail."""
+    """Fill the instance's folder of team metrics: the project's, and one that fails."""
     folder = settings.home / "metrics"
     folder.mkdir(parents=True, exist_ok=True)
     for source in ("include/metrics", "tests/e2e/failing_metrics"):

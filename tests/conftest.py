@@ -1,4 +1,4 @@
-"""The running stack, for the tests that need it, and the order of the tests: quick ones first."""
+"""The running stack for the tests that need it, and the order of the tests."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ LAYERS = ("speed", "batch", "state", "spark")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the tests: those without daemons, those that use them, those that kill them.
 
-    Of the second kind the two layers come first: they take the longest, and of two processes that share the
-    tests none should wait for them at the end. Of the third kind those that kill a single daemon come first,
-    because a process that has died often is not restarted at once.
+    In the second kind the two layers come first: they take the longest, and no process that shares the tests
+    with others should wait for them at the end. In the third kind the tests that kill a single daemon come
+    first, because a process that has died often is not restarted at once.
     """
 
     def place(item: pytest.Item) -> tuple[bool, bool, bool]:
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
-    """The settings of a running instance, brought up if it does not run (and then stopped at the end)."""
+    """The settings of a running instance; one that has to be brought up is stopped at the end."""
     before = dict(os.environ)
     say = announcer(request.config)
     ours = not supervisord.running(instance_settings())
@@ -65,7 +65,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
 
 
 def bring_up(say: Callable[[str], None]) -> None:
-    """In a process of its own: the daemons' environment is not the tests'."""
+    """Bring the stack up in a process of its own: the daemons' environment is not the tests'."""
     command = [sys.executable, "-m", "tests.bring_up"]
     said = []
     with subprocess.Popen(
@@ -81,7 +81,7 @@ def bring_up(say: Callable[[str], None]) -> None:
 
 @pytest.fixture(scope="module")
 def spark(stack: Settings) -> Iterator[SparkSession]:
-    """A session as the batch layer's jobs have it, for the tests of a module: a start takes ten seconds."""
+    """A session like the batch layer's, one for each module because a start takes ten seconds."""
     from sluice.batch.offline import SPARK_CONFIG
     from sluice.spark.session import session
 
@@ -94,7 +94,7 @@ def spark(stack: Settings) -> Iterator[SparkSession]:
 
 
 def announcer(config: pytest.Config) -> Callable[[str], None]:
-    """Writes to the terminal past pytest's capture, so that a bring-up of a minute is seen."""
+    """A function that writes past pytest's capture, so that a bring-up of a minute is seen."""
     reporter = config.pluginmanager.getplugin("terminalreporter")
     capture = config.pluginmanager.getplugin("capturemanager")
 

@@ -1,4 +1,4 @@
-"""On how many examples a property is tried: ``make fast`` takes a quarter of them."""
+"""How many examples each property is tried on: ``make fast`` takes a quarter of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 EVERY = 100  # examples of a test that names no number, in make test
 QUICK = 25  # the same in make fast
 
-# How long an example takes is no property of what is tested.
+# There is no deadline, since the time of an example is no property of what is tested.
 settings.register_profile("every", deadline=None, max_examples=EVERY)
 settings.register_profile("quick", deadline=None, max_examples=QUICK)
 settings.load_profile("every")

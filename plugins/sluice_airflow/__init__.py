@@ -1,1 +1,1 @@
-"""What Airflow runs for Sluice: operators, their triggers and the way from connections to jobs."""
+"""What Airflow runs for Sluice: operators, their triggers, and jobs' access to connections."""

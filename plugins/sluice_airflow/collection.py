@@ -1,4 +1,4 @@
-"""The collection tier: show what the inventory changes, deploy it, watch over the agents for ever."""
+"""The collection tier: show what the inventory changes, deploy it, watch over the agents."""
 
 from __future__ import annotations
 
@@ -26,34 +26,38 @@ class PlanCollection(BaseOperator):
     """
 
     def execute(self, context: Any) -> list[str]:
-        from sluice.collection import plan
+        from sluice.collection import deploy_plan
         from sluice.collection.inventory import InventoryError
 
         try:
-            changes = plan.plan(settings())
+            changes = deploy_plan.plan(settings())
         except InventoryError as error:  # it stays faulty, so it is not tried again
             raise AirflowFailException(str(error)) from error
-        self.log.info("The inventory against what is deployed:\n%s", plan.describe(changes))
+        self.log.info("The inventory against what is deployed:\n%s", deploy_plan.describe(changes))
         return [f"{change.agent}: {change.action}" for change in changes]
 
 
 class DeployCollection(BaseOperator):
-    """Deploy what changed, and only that: an edge is drained before it stops. Returns which inventory."""
+    """Deploy only what changed; an edge is drained before it stops.
+
+    Returns the fingerprint of the deployed inventory.
+    """
 
     def execute(self, context: Any) -> str:
-        from sluice.collection import deploy, plan
+        from sluice.collection import deploy, deploy_plan
 
         now = settings()
         deployed = fingerprint(now)
-        deploy.apply(now, plan.plan(now), log=self.log.info)
+        deploy.apply(now, deploy_plan.plan(now), log=self.log.info)
         return deployed
 
 
 class AgentsTrigger(BaseTrigger):
-    """One trigger for all agents: restarts the dead, alerts on the ailing, fires when the inventory changed.
+    """Restarts dead agents, alerts on ailing ones, and fires when the inventory changed.
 
-    It has no ``on_kill``: a front-end's lines are collected whether or not somebody watches. ``sluice down``
-    stops the agents, and an agent taken out of the inventory is stopped by its deployment.
+    One trigger watches all agents. It has no ``on_kill``: a front-end's lines are collected whether or not
+    somebody watches. ``sluice down`` stops the agents, and the deployment of an inventory stops an agent that
+    was taken out of it.
     """
 
     def __init__(self, inventory: str) -> None:
@@ -89,7 +93,7 @@ class Watch:
         self._healths: dict[str, Any] = {}
 
     def poll(self, look: bool) -> list[str]:
-        """Restart dead agents; with ``look`` read all metrics, too. Lines for the log."""
+        """Restart dead agents; with ``look`` also read all metrics. Returns lines for the log."""
         from sluice.collection import deploy
 
         lines: list[str] = []
@@ -108,10 +112,10 @@ class Watch:
 
 
 class SuperviseCollection(BaseOperator):
-    """Defer to the trigger for as long as the inventory stays; then end, so that the next run deploys it.
+    """Defer to the trigger until the inventory changes; the next run then deploys it.
 
-    deployed_by: the task that deployed. Where it failed (a faulty inventory, say), the agents are watched as
-    they are until the inventory is written again.
+    deployed_by: the task that deployed. If it failed (because of a faulty inventory, say), the agents are
+    watched as they are until the inventory is written again.
     """
 
     def __init__(self, *, deployed_by: str, **kwargs: Any) -> None:
@@ -127,7 +131,10 @@ class SuperviseCollection(BaseOperator):
 
 
 def fingerprint(settings: Settings) -> str:
-    """Of the inventory file: a trigger keeps old code in memory, so it compares files, not renderings."""
+    """The fingerprint of the inventory file.
+
+    A trigger keeps old code in memory, so it compares files, not renderings.
+    """
     from sluice.collection import inventory
 
     path = inventory.path_of(settings)

@@ -12,7 +12,10 @@ from sluice.stack import connections
 
 
 def environment() -> dict[str, str]:
-    """What a job's environment needs to use Airflow's connections; for workers (a trigger: aenvironment)."""
+    """What a job's environment needs to use Airflow's connections.
+
+    This is for workers; a trigger uses `aenvironment`.
+    """
     return _environment(_found())
 
 
@@ -22,7 +25,10 @@ async def aenvironment() -> dict[str, str]:
 
 
 def settings() -> Settings:
-    """The settings with Airflow's connections in them; for workers (a trigger: asettings)."""
+    """The settings with Airflow's connections in them.
+
+    This is for workers; a trigger uses `asettings`.
+    """
     return connections.to_settings(_found())
 
 
@@ -35,7 +41,7 @@ def _environment(found: dict[str, connections.Connection]) -> dict[str, str]:
 
 
 def _found() -> dict[str, connections.Connection]:
-    """The connections that exist; the settings stand for the others."""
+    """The connections that exist; for the others the settings apply."""
     found: dict[str, connections.Connection] = {}
     for name in connections.CONNECTIONS:
         with contextlib.suppress(AirflowNotFoundException):

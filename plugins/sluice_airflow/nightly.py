@@ -20,16 +20,17 @@ FAILURE = "failure"
 
 
 class NightlyBatch(SparkJob):
-    """Compute the day on which the run's data interval starts, for each topic that has lines of it.
+    """Compute the day on which the run's data interval starts, for each topic with lines of it.
 
     A scheduled run first waits ``wait`` after the day's end, in the triggerer, for the last lines to be
-    archived. All runs but those of a backfill also compute the marked days again, and scheduled ones the days
-    of the last month that no night computed: their lines came too late for it, or the platform was down. A
-    topic with none of these costs no Spark job; a run without any such topic is skipped. A run by hand
-    may name another day and other topics in its configuration: ``{"day": "2015-05-17", "topics": ["logs"]}``.
+    archived. All runs except those of a backfill also compute the marked days again. Scheduled runs also
+    compute the days of the last month that no night computed, because their lines came too late for it or the
+    platform was down. A topic with none of these days costs no Spark job; a run without any such topic is
+    skipped. A run by hand may name another day and other topics in its configuration:
+    ``{"day": "2015-05-17", "topics": ["logs"]}``.
 
-    A topic that fails is tried again with all others. Where it fails the last time too, the days of the
-    others are in the event anyway, and `every_topic` fails.
+    A topic that fails is tried again with all others. If it fails the last time too, the event still has the
+    days of the others, and `every_topic` fails.
 
     The asset's event carries ``{"days": [{"topic", "day", "cut", "raw_lines", "lines"}, ...]}``.
     """
@@ -71,7 +72,10 @@ class NightlyBatch(SparkJob):
 
 
 def every_topic(ti: Any) -> None:
-    """Fail where a topic did: `batch` itself has to end well, or the others' event would not be sent."""
+    """Fail if a topic failed.
+
+    `batch` itself has to end well, or the event with the other topics' days would not be sent.
+    """
     if failure := ti.xcom_pull(task_ids="batch", key=FAILURE):
         raise AirflowFailException(f"some topic was not computed: see the log of task `batch`. {failure}")
 
@@ -96,8 +100,10 @@ def named_topics(conf: Mapping[str, Any]) -> list[str] | None:
 def topics_to_compute(
     settings: Settings, topics: Sequence[str] | None, day: date, marked: bool, missed: bool
 ) -> list[str]:
-    """Those of the topics (None: of all) that have archived lines of this day or, with ``marked``, days to
-    compute again, with ``missed`` days that no night computed.
+    """Those of the topics (None: of all topics) that have something to compute.
+
+    They have archived lines of this day or, with ``marked``, days to compute again or, with ``missed``, days
+    that no night computed.
     """
     from sluice.archive import index
     from sluice.storage.days import Days

@@ -19,7 +19,7 @@ Day = dict[str, Any]  # {"topic", "day", "cut", ...} as the asset's event has it
 
 
 class SpeedPassedTrigger(BaseTrigger):
-    """Fires once the speed layer has counted, and projected, all below the cut of one of these days."""
+    """Fires once the speed layer has counted and projected all below the cut of one day."""
 
     def __init__(self, days: list[Day]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -48,16 +48,16 @@ class SpeedPassedTrigger(BaseTrigger):
 class Reconcile(BaseOperator):
     """Reconcile the days of *every* event that triggered the run: several can come as one run.
 
-    Each day is compared as soon as the speed layer has passed its cut; for the others it waits in the
-    triggerer. So neither a topic that stands nor a day that differs keeps the others from being compared and
-    published; the run fails at the end with all differences named, and is not tried again for them. A run by
-    hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all days that were computed and not
-    yet published.
+    Each day is compared as soon as the speed layer has passed its cut; for the others the run waits in the
+    triggerer. So neither a topic that stands still nor a day that differs keeps the others from being
+    compared and published. The run fails at the end with all differences named, and is not tried again for
+    them. A run by hand takes ``{"days": [{"topic", "day"}]}`` from its configuration, or all days that were
+    computed and not yet published.
 
-    Runs for events that come together would each compare all days: what an earlier one published since the
-    day was computed is left out. Airflow can also leave an event behind that is written while it makes a run
-    for an earlier one: it would be taken only with the next event. So a run also takes the days that wait to
-    be published; the event left behind is older than the run, and so is the day that it speaks of.
+    Runs for events that come together would each compare all days, so a run leaves out the days that an
+    earlier run published since they were computed. Airflow can also leave an event behind that is written
+    while it makes a run for an earlier event: it would be taken only with the next event. So a run also takes
+    the days that wait to be published. The event left behind is older than the run, and so is its day.
     """
 
     def __init__(self, *, asset: Asset, patience: timedelta = timedelta(hours=6), **kwargs: Any) -> None:
@@ -72,7 +72,7 @@ class Reconcile(BaseOperator):
         if not days:
             days = unpublished(now, named)
         else:
-            if context["ti"].try_number == 1:  # cleared, a run compares its days once more
+            if context["ti"].try_number == 1:  # a run that was cleared compares its days once more
                 days = [day for day in days if not is_final(now, day)]
             days = newest([*waiting(now), *days])
         if not days:
@@ -90,9 +90,10 @@ class Reconcile(BaseOperator):
         differing: Sequence[str] = (),
         broken: Sequence[str] = (),
     ) -> None:
-        """Compare the days that can be compared by now, and wait for the rest; what was found goes along.
+        """Compare the days that can be compared by now, and wait for the rest.
 
-        Raises AirflowFailException where results differ, AirflowException where it could not compare.
+        What was found so far is kept over the wait. Raises AirflowFailException where results differ,
+        AirflowException where it could not compare.
         """
         for chatty in ("great_expectations", "pyhive"):  # hundreds of lines that say nothing of the day
             logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -146,7 +147,7 @@ def alert(settings: Any, day: Day, message: str) -> None:
 
 
 def newest(days: Iterable[Day]) -> list[Day]:
-    """Each day once, as the last event has it: an earlier cut of the same day is no longer in Hive."""
+    """Each day once, as the last event has it: an earlier cut of the day is no longer in Hive."""
     last = {(day["topic"], day["day"]): day for day in days}
     return [last[key] for key in sorted(last)]
 
@@ -168,7 +169,7 @@ def is_final(settings: Any, day: Day) -> bool:
 
 
 def waiting(settings: Any) -> list[Day]:
-    """The days that are not published, but for those known to differ: these wait for a person."""
+    """The days that are not published, except those known to differ, which wait for a person."""
     from sluice.storage import alerts
     from sluice.storage.postgres import engine
 
@@ -177,7 +178,7 @@ def waiting(settings: Any) -> list[Day]:
 
 
 def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
-    """The days named in a run's configuration as they were last computed, else all that are not published."""
+    """The days that a run's configuration names, as last computed; else all unpublished days."""
     from sluice.storage import days
     from sluice.storage.postgres import engine
 

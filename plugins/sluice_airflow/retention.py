@@ -10,9 +10,9 @@ from sluice_airflow.connections import settings
 
 
 class Retention(BaseOperator):
-    """Drop the results, the state and the books that are beyond `retention.days`, of every topic.
+    """Drop results, state and books that are beyond `retention.days`, of every topic.
 
-    Returns a line a topic. A run may be repeated, and one that died is followed by one that drops the rest.
+    Returns a line a topic. A run may be repeated, and the run after one that died drops the rest.
     """
 
     def execute(self, context: Any) -> list[str]:

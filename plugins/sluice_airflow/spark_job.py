@@ -12,9 +12,10 @@ from sluice_airflow.connections import environment
 
 
 class SparkJob(SparkSubmitOperator):
-    """Submit ``jobs/<job>.py`` on the instance's connection, with its environment, memory and properties.
+    """Submit ``jobs/<job>.py`` on the instance's connection.
 
-    A retry submits it again: what a cluster's half-done job wrote is overwritten whole.
+    The job gets the instance's environment, memory and properties. A retry submits it again: what a cluster's
+    half-done job wrote is overwritten whole.
     """
 
     def __init__(self, *, job: str, **kwargs: Any) -> None:
@@ -22,7 +23,7 @@ class SparkJob(SparkSubmitOperator):
         self.job = job
 
     def submit(self, context: Any, settings: Settings, of: str, arguments: list[str]) -> None:
-        """Run the job with these arguments; ``of`` says in its name what it is about."""
+        """Run the job with these arguments; ``of`` is what its name says that it is about."""
         self.application = str(settings.root / "jobs" / f"{self.job}.py")
         self.env_vars, self._driver_memory = environment(), settings.spark.driver_memory
         self.properties_file = str(spark_defaults(settings))

@@ -1,4 +1,7 @@
-"""A job that runs for ever as a detached process, supervised from the triggerer without a worker."""
+"""A job that runs for ever as a detached process, supervised from the triggerer.
+
+This takes no worker.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ REFRESH_POLLS = 60  # how many polls between two looks at the connections
 
 
 class JobTrigger(BaseTrigger):
-    """Polls the job once a second and restarts it itself: no scheduler is asked, no task is started for it.
+    """Polls the job once a second, and restarts it itself.
 
-    A connection changed in Airflow restarts the job too, with the new one. Fires only when the trigger cannot
-    help any more: a crash loop, or another owner.
+    No scheduler is asked, and no task is started for it. If a connection was changed in Airflow, it restarts
+    the job with the new one. It fires only when it cannot help any more: a crash loop, or another owner.
     """
 
     def __init__(self, job: str, arguments: list[str], owner: str, stuck_after: float) -> None:
@@ -61,7 +64,7 @@ class JobTrigger(BaseTrigger):
             await asyncio.sleep(POLL_SECONDS)
 
     async def on_kill(self) -> None:
-        """The task was marked or cleared: stop the job, unless the next task instance has it already."""
+        """Stop the job of a task that was marked or cleared, unless the next task has it already."""
         stopped = await asyncio.to_thread(self.supervisor().stop)
         self.log.info("%s %s", self.job, "stopped" if stopped else "left alone: it has another owner")
 
@@ -73,7 +76,7 @@ class JobTrigger(BaseTrigger):
             self.log.warning(line)
 
     async def _reconnected(self) -> str:
-        """Why the job has to be started again: a connection has another value. Empty if none has."""
+        """Why the job has to be restarted: a connection has another value. Empty if none has."""
         try:
             before, now = self._environment, await aenvironment()
         except Exception as error:  # a database that is away is no reason to stop watching
@@ -86,7 +89,7 @@ class JobTrigger(BaseTrigger):
         return f"changed in Airflow's connections: {', '.join(changed)}" if changed else ""
 
     async def _alert(self, watch: Supervisor, status: str) -> None:
-        """Keep the open alerts at what is so now; a database that is away is no reason to stop watching."""
+        """Update the open alerts; a database that is away is no reason to stop watching."""
         alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
         if count := watch.restarted_lately:
             alerts["restarted"] = f"{self.job} was restarted {count} times lately"
@@ -114,7 +117,10 @@ def supervisor(
     environment: Callable[[], dict[str, str]],
     stuck_after: float,
 ) -> Supervisor:
-    """Watches ``jobs/<job>.py``; one Python for Airflow and the jobs, since they import the same package."""
+    """A supervisor that watches ``jobs/<job>.py``.
+
+    Airflow and the jobs share one Python, because they import the same package.
+    """
     settings = get_settings()
     return Supervisor(
         job,

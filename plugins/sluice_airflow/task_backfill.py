@@ -13,8 +13,8 @@ from sluice_airflow.spark_job import SparkJob
 class TaskBackfill(SparkJob):
     """Carry out the backfill that the run's configuration names: ``{"backfill": 7}``.
 
-    `sluice tasks backfill` writes the backfill down and triggers the run. A try that dies is followed by one
-    that goes on with the days that are left; cleared runs do the same. What went wrong is on the backfill.
+    `sluice tasks backfill` writes the backfill down and triggers the run. If a try dies, the next one goes on
+    with the days that are left; cleared runs do the same. The backfill says what went wrong.
     """
 
     def execute(self, context: Any) -> None:
@@ -34,13 +34,13 @@ def backfill_of(conf: Any) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise AirflowFailException(
             f"the configuration {conf or {}} names no backfill: ask for one by `sluice tasks backfill NAME "
-            '--from DAY --to DAY`, or give the number of one that there is, {"backfill": 7}'
+            '--from DAY --to DAY`, or give the number of an existing one, {"backfill": 7}'
         )
     return number
 
 
 def note_run(settings: Any, number: int, run_id: str) -> None:
-    """Write the run on the backfill. Raises AirflowFailException where there is none of that number."""
+    """Write the run on the backfill. Raises AirflowFailException if there is no such backfill."""
     from sluice.storage.backfills import Backfills, UnknownBackfill
     from sluice.storage.postgres import engine
 

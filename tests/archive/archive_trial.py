@@ -1,4 +1,4 @@
-"""A topic of its own, archivers in this process and beside it, and what both stores hold."""
+"""A trial of the archive: its own topic, its archivers, and what Kafka and HDFS hold."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def until(what: str, true: Callable[[], Any], seconds: float = 120.0) -> Any:
 
 @dataclass
 class Trial:
-    """A topic of two partitions, its archive, and hands for both."""
+    """A topic of two partitions, its archive, and methods to handle both."""
 
     settings: Settings
     topic: str
@@ -79,7 +79,7 @@ class Trial:
         return layout.partition_directory(self.settings, self.topic, self.topic_id, partition)
 
     def produce(self, lines: int, *, partition: int | None = None, transactions: int = 0) -> None:
-        """Send so many lines; with `transactions` as that many, each of which leaves a gap in the offsets."""
+        """Send so many lines, in so many `transactions` if any: each leaves a gap in the offsets."""
         options = {"transactional_id": secrets.token_hex(4)} if transactions else {}
         producer = KafkaProducer(bootstrap_servers=self.settings.kafka.bootstrap, linger_ms=5, **options)
         if transactions:
@@ -222,7 +222,7 @@ def verified(trial: Trial) -> dict[tuple[str, int], Verified]:
 
 
 def ends(trial: Trial) -> dict[tuple[str, int], int]:
-    """Where each partition of the archive ends; all of it must be whole."""
+    """Where each partition of the archive ends; none may have a problem."""
     found = verified(trial)
     assert not [each.problem for each in found.values() if each.problem]
     return {place: each.next for place, each in found.items()}

@@ -17,7 +17,7 @@ def test_files_that_follow_each_other_end_where_the_last_one_ends() -> None:
     assert check("logs", 2, [link(30, 31), link(0, 10), link(10, 30)]) == 31
 
 
-def test_the_oldest_file_may_begin_anywhere_since_retention_removes_from_that_end() -> None:
+def test_the_oldest_file_may_begin_anywhere() -> None:
     assert check("logs", 2, [link(10, 30), link(30, 40)]) == 40
 
 

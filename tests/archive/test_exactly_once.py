@@ -33,7 +33,7 @@ def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Ca
     trial.assert_exact()
     until("all is indexed", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3000)
     until("it says so", lambda: here.partition(0).get("lag") == 0 and here.partition(1).get("lag") == 0)
-    until("the group's rebalance is over", lambda: group_state(trial) == "Stable")  # or it hears nothing
+    until("the group's rebalance is over", lambda: group_state(trial) == "Stable")  # else it hears nothing
     here.stop()
     lags = group_lag(trial.settings, archive_group(trial.topic), trial.topic)
     assert {number: lag.records for number, lag in lags.items()} == {0: 0, 1: 0}

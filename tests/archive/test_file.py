@@ -86,7 +86,7 @@ def test_a_footer_can_be_read_from_the_end_of_the_file_alone() -> None:
     assert footers.parse("f", tail) == made.footer
 
 
-def test_what_is_no_archive_file_is_named() -> None:
+def test_a_file_that_is_no_archive_file_is_named() -> None:
     out = pa.BufferOutputStream()
     pq.write_table(COLUMNS.empty_table(), out)
     with pytest.raises(UnreadableArchiveFile, match=r"^/raw/x\.parquet: its footer cannot be read"):

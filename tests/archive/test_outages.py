@@ -28,7 +28,7 @@ def kill_and_wait(trial: Trial, name: str) -> None:
 
 
 def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
-    """A DataNode and PostgreSQL: tests/e2e/test_faults.py."""
+    """tests/e2e/test_faults.py kills a DataNode and PostgreSQL."""
     process = trial.process(max_records=100, max_age_seconds=0.3)
     trial.produce(2000)
     until("it archives", lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2)
@@ -39,7 +39,7 @@ def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
         time.sleep(0.3)
 
     def everything() -> bool:
-        # Read through the archiver's own figures first: the store may be away still.
+        # Look at the archiver's own figures first: the store may still be away.
         ends = [p["position"] or 0 for p in trial.partitions(process).values()]
         return sum(ends) == trial.sent
 

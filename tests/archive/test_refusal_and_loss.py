@@ -22,7 +22,7 @@ pytestmark = pytest.mark.stack
 
 
 def stands(trial: Trial, first: int, following: int) -> None:
-    """Put a file over these offsets into partition 0's directory, as a person might."""
+    """Put a file that covers these offsets into partition 0's directory, as a person might."""
     trial.claims().publish(of_loss(trial.place(), first, following, "put here by hand", generation=0))
 
 
@@ -93,7 +93,7 @@ def test_an_archive_ahead_of_kafka_stops_the_partition(
     assert "Kafka's log ends at offset 10, the archive at 20" in message
 
 
-def test_a_file_that_is_none_stops_the_partition(trial: Trial, archive_here: Callable[..., Here]) -> None:
+def test_a_file_of_another_kind_stops_the_partition(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(10, partition=0)
     store = HdfsStore.of(trial.settings)
     store.write(trial.claims().path(0), b"not a Parquet file")
@@ -128,7 +128,7 @@ def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
     trial.produce(50, partition=0)
     archive_here()
     until("it has begun", lambda: len(trial.archived()[0]) == 50)
-    time.sleep(1.0)  # the fetch that was under way when it was paused has come back empty
+    time.sleep(1.0)  # until the fetch that was under way at the pause has come back empty
     trial.produce(50, partition=0)
     trial.delete_records(0, before=80)
     monkeypatch.setattr("sluice.archive.partition.QUEUE_BATCHES", 4)

@@ -90,7 +90,7 @@ def test_dead_letters_are_the_engines() -> None:
     assert logs(short, limits=Limits(line_bytes=500)).column("reason").to_pylist() == ["line over 500 bytes"]
 
 
-def test_a_value_that_grows_when_it_is_shown_is_asked_of_the_engine() -> None:
+def test_the_engine_judges_a_value_that_grows_when_it_is_shown() -> None:
     topic = TopicSpec.model_validate(
         {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "epoch_s"}}
     )

@@ -1,4 +1,4 @@
-"""What belongs to the days that are dropped, and nothing else."""
+"""Retention drops what belongs to the dropped days, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_period_goes_with_the_last_of_its_days() -> None:
 
 
 class BatchMeanwhile:
-    """The book of a topic where a batch commits the first line of a new day while an old one is marked."""
+    """A topic's book: a batch commits the first line of a new day while an old one is marked."""
 
     def __init__(self) -> None:
         self.lines = [LastLine(DAY, 0, 5)]

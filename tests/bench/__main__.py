@@ -1,4 +1,4 @@
-"""Run benches, or make docs/performance.md of what they found: ``python -m tests.bench --help``."""
+"""Run benches, or make docs/performance.md from them: ``python -m tests.bench --help``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
-#: In the order of `make bench`: those that need the stack last.
+#: The benches of `make bench`, in its order; those that need the stack come last.
 PLATFORM = ("tasks", "sketches", "sketch_states", "offline", "kernels", "start", "hbase", "end_to_end")
-#: In that of `make bench-grouping`.
+#: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 BENCHES = (*PLATFORM, *GROUPING)
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["SLUICE_INSTANCE"] = options.instance
     if len(options.names) == 1:
         return one(options.names[0], options.quick)
-    # Each in a process of its own: a Spark session and its memory end with the bench that used them.
+    # Each bench has a process of its own, so that its Spark session and its memory end with it.
     command = [sys.executable, "-m", "tests.bench", *(["--quick"] if options.quick else [])]
     failed = [
         name
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def one(name: str, quick: bool) -> int:
-    """Run one bench in this process; 1 if one of its bars fails."""
+    """Run one bench in this process; returns 1 if one of its bars fails."""
     load_team()
     outcome: Outcome = importlib.import_module(f"tests.bench.{name}").run(quick=quick)
     path = outcome.write()

@@ -1,4 +1,4 @@
-"""The same tasks counted in three ways: by the engine, and by Spark SQL in its two plausible forms."""
+"""The same tasks counted in three ways: by the engine, and by two forms of Spark SQL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.bench.workload import active
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What all ways give: a row for each task, period and series; `key` is the dimensions' values joined by "_".
+#: All ways give a row for each task, period and series; `key` is the dimensions' values joined by "_".
 NUMBERS = ("lines", "measured", "sum", "min", "max")
 ROWS = ("task", "start", "key", *NUMBERS)
 
@@ -36,7 +36,7 @@ ROWS = ("task", "start", "key", *NUMBERS)
 
 @dataclass(frozen=True)
 class EnginePass:
-    """What the speed layer does with a partition's lines, less the recognition of doubles."""
+    """What the speed layer does with a partition's lines, without recognising doubles."""
 
     plan: EnginePlan
 
@@ -50,7 +50,7 @@ class EnginePass:
 
 
 def engine(lines: DataFrame, specs: Sequence[TaskSpec]) -> pa.Table:
-    """Partial aggregates a partition in the executors, merged in the driver, as in the speed layer."""
+    """Aggregate each partition in an executor and merge in the driver, as the speed layer does."""
     work = with_metrics(EnginePass(EnginePlan.of(active(specs), Limits())))
     found = lines.mapInArrow(work, "payload binary").toArrow()
     tables = [pa.ipc.open_stream(payload.as_buffer()).read_all() for payload in found.column("payload")]
@@ -100,7 +100,10 @@ AGGREGATES = (
 def explode(
     lines: DataFrame, specs: Sequence[TaskSpec], aggregates: Sequence[str] = AGGREGATES, text: bool = False
 ) -> DataFrame:
-    """Split once, a row for each task that a line passes, one groupBy. `text`: also the measure as text."""
+    """Split each line once, make a row for each task that it passes, and use one groupBy.
+
+    text: the rows also have the measure as text.
+    """
     structs = ", ".join(
         f"IF({_passes(spec)}, named_struct('task', {number}, 'start', {_start(spec)}, 'key', {_key(spec)}, "
         f"'m', {_measure(spec)} {_text(spec) if text else ''}), NULL)"
@@ -111,7 +114,7 @@ def explode(
 
 
 def union(lines: DataFrame, specs: Sequence[TaskSpec], aggregates: Sequence[str] = AGGREGATES) -> DataFrame:
-    """A groupBy of its own for each task, their results united."""
+    """Use a groupBy of its own for each task and unite their results."""
     whole: DataFrame | None = None
     for number, spec in enumerate(specs):
         own = _fields(lines, [spec]).where(_passes(spec))
@@ -126,7 +129,7 @@ def union(lines: DataFrame, specs: Sequence[TaskSpec], aggregates: Sequence[str]
 
 
 def _fields(lines: DataFrame, specs: Sequence[TaskSpec]) -> DataFrame:
-    """Each line's fields, cut no further than they are needed, and its time in ms."""
+    """Each line's fields, cut no further than needed, and its time in ms."""
     taken = [e.index for s in specs for e in (*(d.extract for d in s.dimensions), s.where[0].extract)]
     last = max(i for i in (*taken, *(s.measure.index for s in specs if s.measure), 4) if i is not None)
     split = lines.selectExpr(f"split(cast(line AS string), ' ', {last + 2}) AS f")
@@ -168,11 +171,11 @@ def _passes(spec: TaskSpec) -> str:
 
 
 class Disagree(AssertionError):
-    """Two ways computed different results: their times mean nothing."""
+    """Two ways computed different results, so their times mean nothing."""
 
 
 def check_equal(name: str, wanted: pa.Table, found: pa.Table) -> int:
-    """ROWS compared: counts, minima and maxima exactly, sums to 1e-9; how many there are."""
+    """Compare ROWS: counts, minima and maxima exactly, sums to 1e-9; returns their number."""
     keys = [(column, "ascending") for column in ("task", "start", "key")]
     wanted, found = (t.select(list(ROWS)).combine_chunks().sort_by(keys) for t in (wanted, found))
     if wanted.num_rows != found.num_rows:

@@ -1,4 +1,4 @@
-"""The whole platform: the rate that it holds, how fresh results are, what a batch and an overload cost."""
+"""The whole platform: the rate it holds, the freshness of results, batches, and overload."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ NAME = "end_to_end"
 TASKS = 16  # the probe among them
 PREFIX = "bench_"
 OVERLOAD_RATE = 30_000.0
-#: The rate held, over what came through under overload: a platform that collapses under load holds far less.
+#: The rate held over the throughput under overload: a platform that collapses under load holds far less.
 HELD_LIMIT = 0.5
 P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 5.0, 15.0, 0.6, 1.05
-# A lag that grows by less than this share of the rate is noise of batches that begin and end.
+# Growth of the lag below this share of the rate is noise from batches that begin and end.
 GROWTH = 0.01
-STEP = 0.9  # the next rate to try, when one was not held; the throughput itself leaves nothing for noise
+STEP = 0.9  # the next rate to try if one was not held; the throughput itself leaves no room for noise
 START_SECONDS, DRAIN_SECONDS = 240.0, 900.0
 
 
@@ -132,7 +132,10 @@ def outcome(found: Found, what: str, quick: bool) -> Outcome:
 
 @contextmanager
 def tasks_applied(settings: Settings) -> Iterator[int]:
-    """The bench's tasks, active in the speed layer; deleted at the end. How many tasks are active in all."""
+    """Have the bench's tasks active in the speed layer; yields the number of all active tasks.
+
+    The bench's tasks are deleted at the end.
+    """
     store = TaskStore(engine(settings))
     specs = [spec.model_copy(update={"name": PREFIX + spec.name}) for spec in workload.tasks(TASKS - 1)]
     store.apply([*specs, probe_task()], "bench")
@@ -147,7 +150,7 @@ def tasks_applied(settings: Settings) -> Iterator[int]:
 
 
 def probe_task() -> TaskSpec:
-    """Counts the probes, a series each."""
+    """A task that counts the probes, each in a series of its own."""
     return TaskSpec.model_validate(
         {
             "name": PREFIX + "probe",
@@ -166,7 +169,10 @@ def probe_task() -> TaskSpec:
 
 
 def wait_for(settings: Settings, labels: set[str]) -> None:
-    """Until the speed layer counts these task versions; a line now and then lets batches happen."""
+    """Wait until the speed layer counts these task versions.
+
+    A line now and then makes batches happen.
+    """
     deadline = time.monotonic() + START_SECONDS
     writer = Writer(settings)
     while time.monotonic() < deadline:
@@ -185,7 +191,7 @@ def wait_for(settings: Settings, labels: set[str]) -> None:
 
 
 def empty_batches(writer: Writer, watch: Watch, seconds: float) -> float:
-    """Seconds that a batch of one line takes: the median of the batches' laps."""
+    """The seconds that a batch of one line takes: the median over batches of their laps."""
     until, costs = time.monotonic() + seconds, {}
     while time.monotonic() < until:
         writer.probe(f"{PROBE}lone")
@@ -196,7 +202,10 @@ def empty_batches(writer: Writer, watch: Watch, seconds: float) -> float:
 
 
 def overload(writer: Writer, watch: Watch, seconds: float) -> tuple[float, float]:
-    """Lines counted a second until all that were written are; how long that took once no more were."""
+    """Lines counted a second under overload, and the seconds to catch up after its end.
+
+    The rate is that of all written lines, until the last one is counted.
+    """
     first = watch.look()
     writer.rate = OVERLOAD_RATE
     last = watch.during(seconds)[-1]
@@ -215,7 +224,7 @@ def drained(writer: Writer, watch: Watch) -> None:
 
 
 def highest_rate(writer: Writer, watch: Watch, throughput: float, times: Times) -> tuple[float, list[Seen]]:
-    """The highest rate tried that was held, and what was seen while it was."""
+    """The highest rate tried that was held, and what was seen while it was held."""
     rate = throughput * STEP
     while rate > throughput / 10:
         for seconds in (times.trial, times.hold):
@@ -273,19 +282,19 @@ def freshness(settings: Settings, writer: Writer, watch: Watch, rate: float, sec
     finally:
         stop.set()
         reader.join()
-    return found + [float("inf")] * len(waiting)  # never readable: as late as can be
+    return found + [float("inf")] * len(waiting)  # never readable counts as infinitely late
 
 
 # Arithmetic
 
 
 def slope(seen: Sequence[Seen]) -> float:
-    """Lines a second by which the lag grows: a straight line through all that was seen."""
+    """Lines a second by which the lag grows: the slope of a straight line through all looks."""
     return float(np.polyfit([s.at for s in seen], [s.lag for s in seen], 1)[0])
 
 
 def growth(seen: Sequence[Seen], of: str) -> float:
-    """The median of the last third over that of the second."""
+    """The median of the last third over the median of the second third."""
     third = max(1, len(seen) // 3)
     values = [getattr(s, of) for s in seen]
     before = statistics.median(values[third : 2 * third] or values)

@@ -1,4 +1,4 @@
-"""Grouping in Spark: every strategy, and a map of which one wins where."""
+"""Grouping in Spark: every strategy, and a map of where each of them wins."""
 
 from __future__ import annotations
 

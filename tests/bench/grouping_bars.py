@@ -1,8 +1,9 @@
-"""The bars of grouping without Spark: balance, replicas, a hot key that moves, unequal workers, cost a tuple.
+"""The bars of grouping without Spark.
 
-Each figure is of a batch whose plan was made from the batch before. Two settings are measured: `PLANNED`
-corrects nothing that chance explains, `CORRECTED` is the default. Time is the thread's own: what else runs on
-the machine does not count.
+They are about balance, replicas, a hot key that moves, unequal workers, and the cost of a tuple. Each figure
+is for a batch whose plan was made from the batch before. Two settings are measured: `PLANNED` corrects
+nothing that chance explains, `CORRECTED` is the default. Times are the thread's own, so other load on the
+machine does not count.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MANY, FEW = 1000, 64
 
 @dataclass(frozen=True)
 class Limits:
-    """max / mean - 1 and replicas: of the plan, then with the correction."""
+    """max / mean - 1 and replicas, first of the plan alone, then with the correction."""
 
     workers: int
     plan: tuple[float, float]
@@ -41,9 +42,9 @@ class Limits:
 
 
 LIMITS = (Limits(FEW, (0.03, 1.01), (0.005, 1.05)), Limits(MANY, (0.10, 1.05), (0.02, 1.05)))
-MOVED = 1 / 3  # of KG2's and of TAG's imbalance in the batch in which the hot key moves
+MOVED = 1 / 3  # of KG2's and TAG's imbalance in the batch where the hot key moves
 MAKESPAN = 1.03  # of the optimum
-LOOK_UP, LOOP = 50.0, 150.0  # ns a tuple: planned; a choice a tuple
+LOOK_UP, LOOP = 50.0, 150.0  # ns a tuple, for planned and for rules that choose at each tuple
 CHOOSING = ("pkg", "kg2", "tag", "d-choices", "w-choices")
 
 WHAT = """\
@@ -54,7 +55,10 @@ is the default. The table has what no correction can do without, even one that k
 
 
 def run(quick: bool = False) -> Outcome:
-    """All bars. quick: a tenth of the tuples, for tests of the bench; chance alone exceeds limits then."""
+    """Measure all bars.
+
+    quick: use a tenth of the tuples, for tests of the bench; then chance alone exceeds some limits.
+    """
     tuples = QUICK_TUPLES if quick else TUPLES
     even, table = balance(tuples)
     bars = [*even, *moves(tuples), *unequal(tuples), *cost(tuples, 1 if quick else ROUNDS)]
@@ -66,24 +70,24 @@ def streams() -> Mapping[str, Stream]:
 
 
 def planned(rule: Planned, cluster: Cluster, before: Counts) -> PlannedRouter:
-    """A single source's router for a batch whose plan was made from another."""
+    """A single source's router with a plan that was made from the batch `before`."""
     router = rule.router(cluster)
     rule.boundary([router], cluster, before)
     return router
 
 
 def least_replicas(router: PlannedRouter, keys: Hashes, targets: Targets, most: float) -> float:
-    """Replicas a key that no correction of a plan could do without, even one that knew the batch beforehand.
+    """Replicas a key that any correction of a plan needs, even one that knew the batch before.
 
-    `targets` is where the plan alone sends the batch. Workers that share a split key can even out what
-    they have, and that costs nothing more. A group of such workers that has more than 1 + `most` times its
-    share has to send a key to another group, and that is a replica.
+    `targets` is where the plan alone sends the batch. Workers that share a split key can even out their loads
+    at no further cost. A group of such workers with more than 1 + `most` times its share has to send a key to
+    another group, and that is a replica.
 
-    EDU at 1,000 workers: 1.040 for the keys that outgrow a worker, of which 1.0399 is no plan's choice; and
-    since 2,000 tuples a worker sway by sqrt(2 / 2000) = 3.2 %, some 120 groups of 543 are over by 2 %: 1.0507
-    in all, more than the limit. Were the groups loaded unequally, small ones less, as best suits these odds,
-    87 would be over: 1.048. A rule that does not know the batch beforehand moves more than half as many keys
-    again: 1.067, and 1.058 where it tolerates as much as the limit of balance has room for.
+    EDU at 1,000 workers needs 1.040 for the keys that outgrow a worker; no plan can avoid 1.0399. In
+    addition, 2,000 tuples a worker vary by sqrt(2 / 2000) = 3.2 %, so some 120 groups of 543 are over by 2 %.
+    That makes 1.0507 in all, more than the limit. If a plan loaded small groups less, as best suits these
+    odds, 87 groups would be over: 1.048. A rule that does not know the batch beforehand moves more than half
+    as many keys again: 1.067, or 1.058 if it tolerates as much imbalance as the limit allows.
     """
     made = router.plan
     split = np.repeat(np.arange(len(made.keys)), np.diff(made.first)) + made.workers
@@ -123,7 +127,7 @@ def balance(tuples: int) -> tuple[list[Bar], Table]:
 
 
 def moves(tuples: int) -> list[Bar]:
-    """EDU's most frequent key becomes another in the middle of the second batch."""
+    """Bars for EDU when its most frequent key changes in the middle of the second batch."""
     stream, cluster = Drift(edu_stream(), "move", at=1.5), Cluster.alike(FEW)
     batches = [stream.batch(number, tuples) for number in range(3)]
     found = {name: _over_batches(strategy(name), cluster, batches) for name in ("planned", "kg2", "tag")}
@@ -158,7 +162,7 @@ def _over_batches(rule: Strategy, cluster: Cluster, batches: list[Hashes]) -> li
 
 
 def unequal(tuples: int) -> list[Bar]:
-    """t_i spread evenly over 1 .. 4."""
+    """Bars for workers with t_i spread evenly over 1 .. 4."""
     cluster = Cluster(tuple(np.linspace(1, 4, FEW).tolist()))
     found = []
     for name, stream in streams().items():
@@ -169,7 +173,7 @@ def unequal(tuples: int) -> list[Bar]:
 
 
 def cost(tuples: int, rounds: int) -> list[Bar]:
-    """Of EDU, at 64 workers: the fastest of the rounds, after one that compiles."""
+    """Bars for the cost of EDU at 64 workers: the fastest round after one that compiles."""
     stream, cluster = edu_stream(), Cluster.alike(FEW)
     before, keys = Counts.of(stream.batch(0, tuples)), stream.batch(1, tuples)
     found = []

@@ -1,8 +1,8 @@
-"""Strategies of grouping in Spark: the same batches, the same cluster, one job a batch each.
+"""Strategies of grouping in Spark, on the same batches and cluster, with a job per batch.
 
-The driver keeps the routers of a contender's sources. A job gets what they know; afterwards, outside the
-clock, the driver's own route the same tuples, so they know what the sources then know (same input, same
-output), and the strategy is shown what the batch counted. The time of that is the batch's, too.
+The driver keeps the routers of a contender's sources, and a job gets what they know. After the job, outside
+the clock, the driver's routers route the same tuples, so they then know what the sources know (same input,
+same output). Then the strategy is shown what the batch counted; the time of that counts as the batch's.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def rules() -> dict[str, Strategy]:
 class Setting:
     """What contenders have in common.
 
-    tuples: in a batch. sources: that have as many of them each. service: what a tuple costs. size: bytes of a
-    key's state. folder: for slices of batches; they are its only content.
+    tuples: in a batch. sources: their number; each has equally many tuples. service: what a tuple costs.
+    size: bytes of a key's state. folder: for slices of batches, which are its only content.
     """
 
     stream: Stream
@@ -67,12 +67,12 @@ class Setting:
 
     @property
     def times_of_sources(self) -> Floats:
-        """t_i of the slots at which the sources are, evenly among the workers'; shape (sources,)."""
+        """t_i of the sources' slots, spread evenly over the workers' slots; shape (sources,)."""
         slots = np.arange(self.sources) * self.cluster.workers // self.sources
         return np.asarray(self.cluster.times)[slots]
 
     def slices(self, batch: int) -> list[str]:
-        """Each source's file, written when it is first asked for. Tuples come to the sources in turn."""
+        """Each source's file, written on first use; tuples come to the sources in turn."""
         paths = [self.folder / f"{batch}-{source}.arrow" for source in range(self.sources)]
         if not paths[-1].exists():
             keys, values = self.keys(batch), self.values(batch)
@@ -82,7 +82,7 @@ class Setting:
 
 
 class Contender:
-    """A strategy that has seen one batch, and is timed on the next ones: one with each call."""
+    """A strategy that has seen one batch and is timed on the next ones, one per call."""
 
     def __init__(self, session: SparkSession, rule: Strategy, setting: Setting) -> None:
         self.ran: list[Ran] = []
@@ -91,7 +91,7 @@ class Contender:
         self._driver.batch(setting.keys(0))
 
     def __call__(self) -> States:
-        """Group the next batch; its states, one a key."""
+        """Group the next batch; returns its states, one per key."""
         setting, batch = self._setting, len(self.ran) + 1
         job = Job(
             strategy=self._rule,
@@ -137,7 +137,7 @@ class Contender:
 def compare(
     session: SparkSession, chosen: Mapping[str, Strategy], setting: Setting, rounds: int, label: str
 ) -> dict[str, list[Ran]]:
-    """What each contender measured, turn by turn. The first batch of each is checked and not kept.
+    """What each contender measured in turn; each one's first batch is checked but not kept.
 
     Raises Disagree if a contender's states are not those of the batch aggregated in one piece.
     """

@@ -1,7 +1,9 @@
-"""The process from which Spark forks its Python workers here: ``python -m tests.bench.grouping_daemon``.
+"""The process from which Spark forks its Python workers in this bench.
 
-All that workers need is loaded before the first fork. By itself each of 32 would take seconds of a core to
-import Arrow, pandas and numba and to load the compiled loops.
+``python -m tests.bench.grouping_daemon`` starts it.
+
+All that workers need is loaded before the first fork. Otherwise each of 32 workers would take seconds of a
+core to import Arrow, pandas and numba and to load the compiled loops.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from sluice.spark.worker_daemon import prepare
 
 
 def load() -> None:
-    """Import what workers will, and compile what routes, or load it from disk."""
+    """Import what workers will import, and compile the routing loops or load them from disk."""
     from sluice.grouping.base import Cluster
     from tests.bench.grouping_contenders import rules
 

@@ -1,4 +1,4 @@
-"""A batch as a Spark job: sources, `repartitionById`, which sends each row to just its worker, workers."""
+"""A batch as a Spark job: sources, `repartitionById` to each row's own worker, workers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TOGETHER = 0.5
 
 @contextmanager
 def cluster(slots: int) -> Iterator[SparkSession]:
-    """Spark with so many slots, and a Python process at each that has all that the strategies need."""
+    """Spark with so many slots, each with a Python process that has loaded the strategies."""
     config = {"spark.python.daemon.module": "tests.bench.grouping_daemon"}
     with spark.session(f"bench grouping on {slots}", slots, config) as session:
-        # As in the speed layer: streaming does not support it, and it would plan the second stage again.
+        # As in the speed layer: streaming does not support it, and it would replan the second stage.
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.range(0, slots, 1, slots).mapInArrow(_together, "id bigint").toArrow()
         yield session
 
 
 def run(session: SparkSession, job: Job) -> pa.Table:
-    """The job's rows of FOUND: of one stage if the strategy combines, else of two."""
+    """The job's rows of FOUND, from one stage if the strategy combines, else from two."""
     sources = session.range(0, len(job.slices), 1, len(job.slices))
     if job.strategy.combines:
         return sources.mapInArrow(_combining(job), FOUND).toArrow()
@@ -40,11 +40,11 @@ def run(session: SparkSession, job: Job) -> pa.Table:
     return sent.repartitionById(workers, "worker").mapInArrow(_aggregating(job), FOUND).toArrow()
 
 
-# Spark runs these at the slots. Of the inner functions it ships the code; what they call is imported there.
+# Spark runs these at the slots. It ships the code of the inner functions; what they call is imported there.
 
 
 def _together(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    time.sleep(_TOGETHER)  # or a process that is ready would take the next one's place
+    time.sleep(_TOGETHER)  # else a process that is ready would take the next one's place
     yield from batches
 
 

@@ -1,8 +1,9 @@
-"""Where which strategy wins, and whether `auto` knows: cost a tuple x distinct keys a tuple x state a key.
+"""A map of which strategy wins where, and whether `auto` finds it.
 
-A point's stream has EDU's most frequent key, and besides it keys that are all alike, as many as make the
-batch's distinct keys the wanted part of its tuples. So only the three axes vary. `auto` sees what it would
-see in the speed layer: the figures of the strategy that it has chosen, batch after batch, from the first.
+The axes are cost a tuple, distinct keys a tuple, and state a key. A point's stream has EDU's most frequent
+key and other keys of equal frequency, as many as make the batch's distinct keys the wanted part of its
+tuples. So only the three axes vary. `auto` sees what it would see in the speed layer: from the first batch
+on, the figures of the strategy that it has chosen.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 COSTS, RATIOS, SIZES = (0.0, 5e-6, 50e-6), (0.001, 0.1, 0.9), (16, 4096)
-#: `auto` chooses among the first three; shuffle is the best that a rule without a plan can do for balance.
+#: `auto` chooses among the first three; shuffle has the best balance that a rule without a plan can reach.
 CONTENDERS = ("combine", "key", "planned", "shuffle")
 TUPLES, QUICK_TUPLES, FEW_TUPLES = 400_000, 40_000, 1_000
-MOST_STATE = 64_000_000  # bytes of all keys together, or a batch has fewer tuples: the driver merges it
+MOST_STATE = 64_000_000  # bytes of all keys' states, which the driver merges; batches are smaller if need be
 ROUNDS = 3
 DUEL_ROUNDS = 15
-TURNS = 12  # batches that `auto` is shown, the rounds again and again
+TURNS = 12  # batches that `auto` is shown; the rounds are repeated
 NEAR, ENOUGH, WORST = 1.10, 16, 1.5
 
 WHAT = f"""\
@@ -55,7 +56,10 @@ rounds it is judged."""
 
 @dataclass(frozen=True)
 class Point:
-    """cost: seconds a tuple. ratio: distinct keys a tuple, at most 0.92. size: bytes of a key's state."""
+    """A point of the map.
+
+    cost: seconds a tuple. ratio: distinct keys a tuple, at most 0.92. size: bytes of a key's state.
+    """
 
     cost: float
     ratio: float
@@ -72,11 +76,11 @@ POINTS = [Point(*at) for at in itertools.product(COSTS, RATIOS, SIZES)]
 CORNERS = [Point(*at) for at in itertools.product(COSTS[::2], RATIOS[::2], SIZES)]
 
 
-@functools.lru_cache(maxsize=1)  # of the points with the same keys, one after the other
+@functools.lru_cache(maxsize=1)  # points with the same keys come one after the other
 def stream(tuples: int, ratio: float) -> Independent:
-    """One hot key, and as many others as make the distinct keys of a batch `ratio` of its tuples.
+    """One hot key and others, so many that a batch's distinct keys are `ratio` of its tuples.
 
-    n tuples of K keys that are alike have K (1 - exp(-n/K)) of them.
+    n tuples of K equally frequent keys have K (1 - exp(-n/K)) distinct keys.
     """
     others = tuples * (1 - EDU.top)
     part = (ratio * tuples - 1) / others
@@ -88,7 +92,7 @@ def stream(tuples: int, ratio: float) -> Independent:
 
 @dataclass(frozen=True)
 class Rated:
-    """A point, the median seconds of each contender, what `auto` chose, and its time over the best."""
+    """A point, contenders' median seconds, the choice of `auto`, and its time over the best."""
 
     point: Point
     tuples: int
@@ -102,7 +106,7 @@ class Rated:
 
 
 def chosen(measured: Measured, costs: Costs) -> Decision:
-    """What `auto` has decided on after some batches."""
+    """What `auto` has decided after some batches."""
     auto = Auto(costs)
     for turn in range(TURNS):
         runs = measured[auto.decision.strategy]
@@ -113,7 +117,7 @@ def chosen(measured: Measured, costs: Costs) -> Decision:
 def run(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
     most, rounds, duel_rounds = (QUICK_TUPLES, 1, 1) if quick else (TUPLES, ROUNDS, DUEL_ROUNDS)
     costs = costs_here(session, rounds)
-    # Points with the same keys come together: their stream is made once.
+    # Points with the same keys come one after the other, so that their stream is made once.
     points = CORNERS if quick else POINTS
     order = sorted(points, key=lambda point: (point.ratio, point.size))
     rated = {
@@ -124,10 +128,10 @@ def run(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]:
 
 
 def costs_here(session: SparkSession, rounds: int) -> Costs:
-    """What `auto` takes for granted, on slots of which many share a core.
+    """The costs that `auto` assumes, for slots that share cores.
 
-    A second stage takes as much as a batch of hardly any tuples takes longer with it. Sending and taking a
-    tuple needs a core, so there it is as if it were that much slower.
+    The cost of a second stage is the extra time that a batch of hardly any tuples takes with it. Sending and
+    taking a tuple needs a core, so they count as slower by the number of sources or slots per core.
     """
     measured = measure(session, Point(0.0, 0.1, COUNTERS), FEW_TUPLES, 2 * rounds, ("combine", "key"))
     times = seconds(measured)
@@ -147,7 +151,7 @@ def rate(session: SparkSession, point: Point, tuples: int, rounds: int, costs: C
 
 
 def duel(session: SparkSession, rated: Rated, rounds: int) -> Rated:
-    """The point with what `auto` chose there measured against the best once more, if that is another."""
+    """Measure the choice of `auto` against the best strategy again, if that is another one."""
     best, chosen = rated.best, rated.chosen.strategy
     if chosen != best:
         times = seconds(measure(session, rated.point, rated.tuples, rounds, (best, chosen)))

@@ -1,4 +1,4 @@
-"""What a batch in Spark cost: the rows that workers sent to the driver, read as figures."""
+"""What a batch in Spark cost: figures from the rows that workers sent to the driver."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tests.bench.grouping_states import States
 
 @dataclass(frozen=True)
 class Loads:
-    """What each worker had to do (sources, where they combine); those without any tuple are not among them.
+    """The load of each worker (or source, if sources combine) that had any tuples.
 
-    Columns of `grouping_stages.Load`, and held: bytes of states. Shape of all: (workers with tuples,).
+    Columns are those of `grouping_stages.Load`, and held: bytes of states. All have the shape (workers with
+    tuples,).
     """
 
     worker: Ints
@@ -32,7 +33,7 @@ class Loads:
 
     @classmethod
     def of(cls, rows: pa.Table) -> Loads:
-        """From the rows of `grouping_stages.FOUND`: a worker's first has its load, all have states."""
+        """Read rows of `grouping_stages.FOUND`: a worker's first has its load, all have states."""
         at = rows.column("worker").to_numpy()
         held = np.bincount(at, pc.binary_length(rows.column("states")).to_numpy())
         first = rows.drop_columns("states").filter(pc.greater(rows.column("tuples"), 0))
@@ -41,20 +42,26 @@ class Loads:
 
     @property
     def span(self) -> float:
-        """Seconds from the first tuple's service to the last one's."""
+        """Seconds from the beginning of the first worker to the end of the last one."""
         return float(self.ended.max() - self.begun.min())
 
     def by_worker(self, times: Floats) -> Floats:
-        """Tuples times t_i of all workers, shape of `times`."""
+        """Tuples times t_i for all workers; shape of `times`."""
         return np.asarray(np.bincount(self.worker, self.tuples, len(times)) * times)
 
     def latencies(self) -> Floats:
-        """When each tuple was done, Unix time, if a worker took as long for any tuple; shape (tuples,)."""
+        """The Unix time when each tuple was done, if a worker took equally long for all its tuples.
+
+        Shape (tuples,).
+        """
         nth = np.concatenate([np.arange(1, count + 1) / count for count in self.tuples])
         return np.repeat(self.begun, self.tuples) + np.repeat(self.ended - self.begun, self.tuples) * nth
 
     def figures(self, states: States, *, sources: int, workers: int, combined: bool) -> Figures:
-        """What `auto` decides by. states: of the batch, one a key. combined: the loads are of sources."""
+        """The figures by which `auto` decides.
+
+        states: of the batch, one per key. combined: the loads are those of sources.
+        """
         sent = self.held.sum() / states.itemsize
         tuples = int(self.tuples.sum())
         return Figures(
@@ -73,11 +80,12 @@ class Loads:
 class Ran:
     """One batch of one contender.
 
-    seconds: of it all, until the states are merged and the next batch may begin. boundary, merging: those of
-    them in which the strategy looked back, and in which the driver merged. span: see `Loads`. uneven: max /
-    mean - 1 of the workers' loads. sent: bytes between the stages. partials: rows that were merged. state:
-    bytes that workers held; most: of the one that held most. source: bytes that the largest router took.
-    p50, p99: seconds from the batch's beginning until a tuple was aggregated. figures: for `auto`.
+    seconds: of the whole batch, until its states are merged and the next batch may begin. boundary, merging:
+    the part of them in which the strategy looked back, and in which the driver merged. span: see `Loads`.
+    uneven: max / mean - 1 of the workers' loads. sent: bytes between the stages. partials: rows that were
+    merged. state: bytes that all workers held; most: bytes of the worker that held most. source: bytes of the
+    largest router. p50, p99: seconds from the batch's beginning until a tuple was aggregated. figures: for
+    `auto`.
     """
 
     seconds: float
@@ -99,10 +107,10 @@ Measured = Mapping[str, Sequence[Ran]]
 
 
 def seconds(measured: Measured) -> dict[str, list[float]]:
-    """As the arithmetic of rounds takes it."""
+    """Each contender's seconds, as `timing.ratio` and `timing.median` take them."""
     return {name: [ran.seconds for ran in runs] for name, runs in measured.items()}
 
 
 def middle(runs: Sequence[Ran], field: str) -> float:
-    """The median of that figure."""
+    """The median of a figure of these runs."""
     return float(statistics.median(getattr(ran, field) for ran in runs))

@@ -1,4 +1,4 @@
-"""Every strategy in Spark: on 32 slots that wait, alike or unequal, and on a slot for each core."""
+"""Every strategy in Spark: on 32 waiting slots, equal or unequal, and on one slot per core."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 SLOTS, SOURCES = 32, 8
 SERVICE = 50e-6
 ROUNDS = 5
-#: Of two strategies, turn by turn: where a few per cent decide, medians of a few rounds are noise.
+#: For two strategies in turn: where a few per cent decide, medians of a few rounds are noise.
 DUEL_ROUNDS = 31
-QUICK = 10  # a quick run has so many times less tuples
+QUICK = 10  # a quick run has a tenth of the tuples
 OVER_KEY, OVER_SHUFFLE, STATE = 1.4, 0.95, 1.05
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One setting's name and sizes. Half a million tuples of 50 us are 0.8 s for each of 32 workers."""
+    """One setting's name and sizes.
+
+    Half a million tuples of 50 us are 0.8 s for each of 32 workers.
+    """
 
     title: str
     cluster: Cluster
@@ -65,7 +68,7 @@ are measured again, {DUEL_ROUNDS} times in turn, for the bar."""
 def run(
     session: SparkSession, wanted: Comparison, rounds: int, chosen: Mapping[str, Strategy] | None = None
 ) -> dict[str, list[Ran]]:
-    """All strategies, or those chosen, on one setting."""
+    """Compare all strategies, or the chosen ones, on one setting."""
     with slices() as folder:
         setting = Setting(
             edu_stream(),
@@ -105,7 +108,7 @@ def waiting(session: SparkSession, quick: bool) -> tuple[list[Bar], list[Table]]
 
 
 def waiting_bars(measured: Measured) -> list[Bar]:
-    """Planned against key and shuffle, on slots alike."""
+    """The bars of planned against key and shuffle, on equal slots."""
     times, where = seconds(measured), f"Spark, {ALIKE.title}, planned"
     held = {name: [float(ran.state) for ran in measured[name]] for name in ("planned", "key")}
     return [
@@ -116,7 +119,10 @@ def waiting_bars(measured: Measured) -> list[Bar]:
 
 
 def real_bars(measured: Measured) -> list[Bar]:
-    """Planned against shuffle. Against key there is little to win on two slots: at most its imbalance."""
+    """The bar of planned against shuffle.
+
+    Against key there is little to win on two slots: at most its imbalance.
+    """
     figure = ratio(seconds(measured), "shuffle", "planned")
     return [Bar(f"Spark, {REAL.title}, planned: throughput over shuffle's", figure, OVER_SHUFFLE)]
 
@@ -129,7 +135,7 @@ COLUMNS = (
 
 
 def table(wanted: Comparison, measured: Measured) -> Table:
-    """Medians of the rounds. What the optimum is without any overhead stands in the title."""
+    """Medians of the rounds; the title has the optimum without any overhead, if slots wait."""
     times = seconds(measured)
     rows: list[list[Cell]] = [
         [

@@ -1,8 +1,8 @@
-"""What the slots of a cluster do with one batch: sources route or combine, workers aggregate.
+"""What a cluster's slots do with one batch: sources route or combine, workers aggregate.
 
-A source has its slice of the batch in an Arrow file, and its router as the driver left it before the batch. A
-worker gets what sources cut for it, and serves each tuple at a price (`Wait`, `Work`). Where a strategy
-combines, tuples are served at the source, and its partial aggregates go to the driver at once.
+A source has its slice of the batch in an Arrow file, and its router in the state that the driver left before
+the batch. A worker gets what sources cut for it, and serves each tuple at a price (`Wait`, `Work`). If a
+strategy combines, tuples are served at the source and its partial aggregates go straight to the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sluice.grouping.base import Cluster, Strategy
 from sluice.runtime.arrays import Hashes
 from tests.bench.grouping_states import States, aggregate, payloads
 
-#: What a source sends to workers, and what workers (or sources that combine) send to the driver, for Spark.
+#: SENT: what sources send to workers. FOUND: what workers (or sources that combine) send to the driver.
 SENT, SENT_ARROW = "worker int, payload binary", pa.schema([("worker", pa.int32()), ("payload", pa.binary())])
 FOUND = "worker int, tuples bigint, received bigint, begun double, ended double, busy double, states binary"
 FOUND_ARROW = pa.schema(
@@ -36,13 +36,13 @@ FOUND_ARROW = pa.schema(
 )
 TUPLES = pa.schema([("key", pa.uint64()), ("value", pa.uint64())])
 
-#: (values, the worker's t_i): pays for a tuple of each value.
+#: Called with (values, the worker's t_i), it pays the price of one tuple per value.
 Service = Callable[[Hashes, float], None]
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Each tuple takes so many seconds, times t_i, without a core: any number of slots fit on a machine."""
+    """Each tuple takes `seconds` times t_i, but no core: any number of slots fit on a machine."""
 
     seconds: float
 
@@ -52,7 +52,10 @@ class Wait:
 
 @dataclass(frozen=True)
 class Work:
-    """Each tuple is hashed by BLAKE2b so many times, times t_i: a metric in Python, about 1 us a time."""
+    """Each tuple is hashed by BLAKE2b `rounds` times t_i times, like a metric in Python.
+
+    One hash takes about 1 us.
+    """
 
     rounds: int
 
@@ -78,13 +81,13 @@ class Job:
     size: int
 
     def route(self, source: int) -> pa.RecordBatch:
-        """Cut a source's slice into one payload for each worker that gets any of it; SENT."""
+        """Cut a source's slice into a payload for each worker that gets a part of it; SENT."""
         pa.set_cpu_count(1)
         tuples = read(self.slices[source])
         router = self.strategy.router(self.cluster, source=source)
         router.resume(self.carried[source])
         targets = router.route(tuples.column("key").to_numpy())
-        # NumPy sorts 16 bits by radix, four times as fast; and there are at most 2**16 workers.
+        # NumPy sorts 16 bits by radix, which is four times as fast; there are at most 2**16 workers.
         order = np.argsort(targets.astype(np.uint16), kind="stable")
         apart = tuples.take(pa.array(order))
         ends = np.searchsorted(targets[order], np.arange(self.cluster.workers + 1))
@@ -101,7 +104,7 @@ class Job:
         yield from self._served(worker, tuples, self.cluster.times[worker], begun, sum(map(len, pieces)))
 
     def combine(self, source: int) -> Iterator[pa.RecordBatch]:
-        """Serve and aggregate a source's slice where it is; FOUND. Sources are evenly among the slots."""
+        """Serve and aggregate a source's slice at the source; FOUND. Slots have sources evenly."""
         begun = time.time()
         pa.set_cpu_count(1)
         time_of_worker = self.cluster.times[source * self.cluster.workers // len(self.slices)]
@@ -123,7 +126,8 @@ class Job:
 class Load(NamedTuple):
     """What a worker (or a source that combines) had to do with a batch.
 
-    received: bytes. begun, ended: Unix time. busy: seconds that its tuples took; none of waiting for a core.
+    received: bytes. begun, ended: Unix time. busy: seconds that its tuples took, not counting aggregation's
+    waits for a core.
     """
 
     worker: int
@@ -135,7 +139,7 @@ class Load(NamedTuple):
 
 
 def found(load: Load, states: States) -> Iterator[pa.RecordBatch]:
-    """A row for each 8 MiB of states. The load is in the first; the others count no tuples."""
+    """A row for each 8 MiB of states; the first has the load, the others count no tuples."""
     for nth, piece in enumerate(payloads(states)):
         row = [*(Load(load.worker, 0) if nth else load), piece]
         yield pa.RecordBatch.from_arrays(
@@ -145,7 +149,7 @@ def found(load: Load, states: States) -> Iterator[pa.RecordBatch]:
 
 
 def write(path: str, keys: Hashes, values: Hashes) -> None:
-    """A source's slice."""
+    """Write a source's slice."""
     with pa.ipc.new_file(path, TUPLES) as writer:
         writer.write_batch(pa.record_batch([pa.array(keys), pa.array(values)], schema=TUPLES))
 

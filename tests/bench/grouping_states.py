@@ -1,8 +1,7 @@
-"""Partial aggregates by key, of a size to choose: a count, a sum, and a sketch for the rest of the bytes.
+"""Partial aggregates by key, of any size: a count, a sum, and a sketch in the other bytes.
 
-They are NumPy records, one a key, and travel as their bytes. The sketch is as expensive to keep, send and
-merge as HyperLogLog with as many registers; nothing is asked of it, but that any order of merging gives the
-same.
+They are NumPy records, one per key, and travel as their bytes. The sketch is as expensive to keep, send and
+merge as a HyperLogLog with as many registers. It only has to give the same in any order of merging.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ States = npt.NDArray[np.void]
 COUNTERS = 16  # bytes: a count and a sum
 PAYLOAD_BYTES = 8 << 20
 
-_SUMMED = np.uint64(48)  # a value's upper 16 bits: sums of them are exact in a float
+_SUMMED = np.uint64(48)  # sums use a value's upper 16 bits, so they are exact in a float
 _RANK = np.uint64(40)
 
 
@@ -52,13 +51,13 @@ def aggregate(keys: Hashes, values: Hashes, size: int) -> States:
 
 
 def merge(states: States) -> States:
-    """One state a key, in ascending order, of partial ones in any order: the second stage."""
+    """The second stage: merge partial states in any order into one per key, in ascending order."""
     order = np.argsort(states["key"], kind="stable")
     keys = states["key"][order]
     first = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
     replicas = np.diff(first, append=len(keys))
     merged = states[order[first]]
-    # Row by row, not `reduceat`: that goes through a table of sketches column by column.
+    # Row by row, because `reduceat` goes through a table of sketches column by column.
     for nth in range(1, replicas.max(initial=0)):
         more = np.flatnonzero(replicas > nth)
         other = states[order[first[more] + nth]]
@@ -70,17 +69,17 @@ def merge(states: States) -> States:
 
 
 def payloads(states: States) -> Iterator[bytes]:
-    """Their bytes, in pieces of about 8 MiB; an empty piece if there are none."""
+    """The states' bytes in pieces of about 8 MiB; one empty piece if there are no states."""
     rows = max(1, PAYLOAD_BYTES // states.itemsize)
     for start in range(0, max(1, len(states)), rows):
         yield states[start : start + rows].tobytes()
 
 
 def from_payloads(pieces: Iterable[Any], size: int) -> States:
-    """All states of these pieces, as partial as they were. pieces: bytes, or what lends them."""
+    """All states of these pieces, not merged. pieces: bytes or buffers."""
     return np.frombuffer(b"".join(pieces), record(size))
 
 
 def same(one: States, other: States) -> bool:
-    """Whether all keys and states are alike, byte by byte."""
+    """Whether all keys and states are equal, byte by byte."""
     return one.dtype == other.dtype and one.tobytes() == other.tobytes()

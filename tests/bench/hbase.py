@@ -1,4 +1,4 @@
-"""Results and state through HBase's Thrift server, in tables of their own that are dropped at the end."""
+"""Results and state through HBase's Thrift server, in tables that are dropped at the end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RATE_LIMIT, BLOCK_LIMIT = 40_000.0, 1 << 20
 TASKS, BUCKETS, PERIODS, SERIES_A_BUCKET = 64, 64, 3, 20
 SKETCHED_SERIES = 100_000
 COLUMN = b"s:1"
-BLOCKS_A_GET = 256  # of at most 1 MiB, mostly far less
+BLOCKS_A_GET = 256  # each has at most 1 MiB, mostly far less
 
 WHAT = """\
 Through the Thrift server of instance `{instance}`, this process bound to one core. Results:
@@ -91,7 +91,7 @@ def run(quick: bool = False) -> Outcome:
 
 
 def project(store: HBase, lines: int, rounds: int) -> tuple[int, list[float]]:
-    """How many results were written each round, and the seconds that it took."""
+    """The number of results written in a round, and the seconds that each round took."""
     tasks = workload.active(workload.tasks(16))
     merged = merge(count(batch_of(workload.lines(lines, 600)), EnginePlan.of(tasks, Limits())).partials)
     by_version = {(task.task_id, task.version): task for task in tasks}
@@ -121,14 +121,14 @@ def batch_of(lines: pa.Array) -> pa.RecordBatch:
 
 @dataclass
 class Batch:
-    """What one batch's way through the state took."""
+    """What it took to merge one batch into the state."""
 
     laps: dict[str, float] = field(default_factory=lambda: dict.fromkeys(("read", "merge", "write"), 0.0))
     sizes: list[int] = field(default_factory=list)
 
 
 class State:
-    """Blocks in STATE_TABLE, without commits: the newest is in the one column."""
+    """Blocks in STATE_TABLE without commits; the only column has the newest contents."""
 
     def __init__(self, store: HBase) -> None:
         self._store = store
@@ -136,7 +136,7 @@ class State:
         self._read = 0.0
 
     def batches(self, partials: Sequence[pa.Table], layouts: dict[PeriodKey, int]) -> list[Batch]:
-        """Each batch merged into the blocks of those before it."""
+        """Merge each batch into the blocks of the batches before it."""
         found = []
         for table in partials:
             batch = Batch()
@@ -182,7 +182,7 @@ def largest(batches: Sequence[Batch]) -> int:
 
 
 def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
-    """Two batches that touch every bucket of every open period of so many tasks, and the layouts."""
+    """Two batches that touch each bucket of each open period of these tasks, and the layouts."""
     keys = [f"series-{n}" for n in range(BUCKETS * SERIES_A_BUCKET)]
     starts = [int(workload.START.timestamp() * 1000) + 60_000 * n for n in range(PERIODS)]
     named = [(task, start, key) for task in range(1, tasks + 1) for start in starts for key in keys]
@@ -205,7 +205,7 @@ def wide_batches(tasks: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
 
 
 def sketched_batches(series: int) -> tuple[list[pa.Table], dict[PeriodKey, int]]:
-    """Two batches, each with every one of so many series of a task with sketches, three lines a series."""
+    """Two batches of a task with sketches; each has all series, with three lines per series."""
     spec = TaskSpec.model_validate(
         {
             "name": "sketched",

@@ -1,4 +1,4 @@
-"""The pass inside `mapInArrow`, four ways: the engine's, pyarrow's kernels, Polars, DuckDB (ADR 0006)."""
+"""The pass inside `mapInArrow` by the engine, pyarrow, Polars and DuckDB (ADR 0006)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SECONDS = 600
 NUMBERS = (1, 4, 16, 64)
 ROUNDS = 5
 ENGINE = "sluice"
-# The choice holds as long as nothing else is clearly faster where there are many tasks.
+# The choice of the engine holds as long as no other way is clearly faster with many tasks.
 MANY, LIMIT = 64, 1.0
 
 WHAT = """\
@@ -43,7 +43,7 @@ dictionaries and numpy do the rest), `pyarrow` its kernels and `group_by`, `pola
 task collected together, `duckdb` an SQL query a task over the registered Arrow table. All four get
 the engine's time stamps. Their partial aggregates were shown to be the same."""
 
-#: One batch's lines and their time to a table of ROWS, for each task.
+#: Counts one batch for these tasks; gives a table of ROWS.
 Way = Callable[[pa.RecordBatch, Sequence[TaskSpec]], pa.Table]
 
 
@@ -85,7 +85,7 @@ def sluice(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
 
 
 def arrow(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
-    """Each task joins its key as a string and groups by it."""
+    """For each task, join the key as a string and group by it."""
     columns, ms, numbers = _fields(batch, specs)
     tables = []
     for number, spec in enumerate(specs):
@@ -112,7 +112,7 @@ def arrow(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
 
 
 def polars(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
-    """One lazy query a task, collected together."""
+    """Make one lazy query per task, and collect all of them together."""
     os.environ["POLARS_MAX_THREADS"] = "1"
     import polars as pl
 
@@ -143,7 +143,7 @@ def polars(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
 
 
 def duckdb(batch: pa.RecordBatch, specs: Sequence[TaskSpec]) -> pa.Table:
-    """One SQL query a task over the fields, registered as an Arrow table."""
+    """Make one SQL query per task over the fields, registered as an Arrow table."""
     import duckdb as engine
 
     columns, ms, numbers = _fields(batch, specs)
@@ -172,7 +172,7 @@ WAYS: dict[str, Way] = {ENGINE: sluice, "pyarrow": arrow, "polars": polars, "duc
 
 
 def check(frame: DataFrame, specs: Sequence[TaskSpec]) -> None:
-    """All ways give the same partial aggregates of one batch."""
+    """Check that all ways give the same partial aggregates for one batch."""
     batch = pa.concat_batches(frame.limit(5_000).toArrow().to_batches())
     wanted = sluice(batch, specs)
     for name, way in WAYS.items():

@@ -1,4 +1,4 @@
-"""A day of the archive: the nightly run's results job against plain Spark SQL that computes the same."""
+"""A day of the archive: the nightly run's results job against equivalent plain Spark SQL."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Job:
         way(lines, specs, RESULTS).write.parquet(str(self.location))
 
     def rows(self) -> DataFrame:
-        """What it wrote, as the columns of `contenders.ROWS`."""
+        """The results that it wrote, as the columns of `contenders.ROWS`."""
         written = self._session.read.parquet(str(self.location))
         if self._way != "sluice":
             return written.select(*contenders.ROWS)

@@ -1,4 +1,4 @@
-"""What a bench found: its bars, its tables, and the files they are kept in."""
+"""What a bench found: its bars and tables, and the files that keep them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Cell = str | float | int | None
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """The machine on which the figures were measured."""
     memory = psutil.virtual_memory().total / (1 << 30)
     model = next(
         (
@@ -47,7 +47,7 @@ class Bar:
 
     @property
     def holds(self) -> bool:
-        """A figure that is not a number holds nothing."""
+        """Whether the figure holds its limit; one that is not a number does not."""
         return self.figure >= self.limit if self.at == "least" else self.figure <= self.limit
 
     def as_json(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Curve:
-    """Lines over one axis, for a plot. `xs` may be shorter for one that was not measured to the end."""
+    """Lines over one axis, for a plot; a line that was not measured to the end has fewer `xs`."""
 
     title: str
     x: str
@@ -88,10 +88,10 @@ class Curve:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that one bench has to say."""
+    """Everything that one bench reports."""
 
     bench: str
-    what: str  # one paragraph: what was measured, on what
+    what: str  # one paragraph on what was measured and how
     bars: Sequence[Bar]
     tables: Sequence[Table] = ()
     curves: Sequence[Curve] = ()
@@ -104,7 +104,10 @@ class Outcome:
         return all(bar.holds for bar in self.bars)
 
     def write(self, folder: Path = FOLDER) -> Path:
-        """`<bench>.json`: the list of bars; `measured/<bench>.json`: everything. Quick runs have a folder."""
+        """Write the bars to `<bench>.json` and everything to `measured/<bench>.json`.
+
+        Quick runs have a folder of their own.
+        """
         folder = folder / "quick" if self.quick else folder
         bars = folder / f"{self.bench}.json"
         measured = folder / "measured" / bars.name
@@ -115,7 +118,7 @@ class Outcome:
 
     @classmethod
     def read(cls, path: Path) -> Outcome:
-        """From ``measured/<bench>.json``."""
+        """Read an outcome from ``measured/<bench>.json``."""
         kept = json.loads(path.read_text())
         kept["bars"] = [Bar(**bar) for bar in kept["bars"]]
         kept["tables"] = [Table(**table) for table in kept["tables"]]
@@ -123,7 +126,7 @@ class Outcome:
         return cls(**kept)
 
     def text(self) -> str:
-        """For the terminal."""
+        """The outcome as text for the terminal."""
         parts = [f"== {self.bench}" + (" (quick)" if self.quick else "")]
         for table in self.tables:
             parts += [table.title, *grid(table), ""]

@@ -1,4 +1,4 @@
-"""docs/performance.md and its plots, from var/bench/measured: ``python -m tests.bench page``."""
+"""Make docs/performance.md and its plots from measurements: ``python -m tests.bench page``."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ BAR_COLUMNS = ("bar", "figure", "limit", "holds")
 def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> None:
     """Write the page and the plots of every bench that was measured here.
 
-    What the page says of the others, measured on another machine, say, stays, with its date. Raises
-    SystemExit if none was measured.
+    What the page says about other benches, which may have been measured on another machine, stays with its
+    date. Raises SystemExit if no bench was measured.
     """
     from tests.bench.__main__ import BENCHES
 
@@ -47,12 +47,12 @@ def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> No
 
 
 def sections(page: str) -> dict[str, str]:
-    """The sections of a page by bench, each with its heading, as `section` wrote them."""
+    """The sections of a page by bench, each with its heading, as `section` writes them."""
     return {part.split("\n", 1)[0]: f"## {part.rstrip()}\n" for part in re.split(r"(?m)^## ", page)[1:]}
 
 
 def plots(outcome: Outcome) -> list[str]:
-    """The file names of its plots."""
+    """The file names of an outcome's plots."""
     return [
         f"bench-{outcome.bench}{f'-{n}' if n else ''}.svg".replace("_", "-")
         for n in range(len(outcome.curves))
@@ -60,7 +60,7 @@ def plots(outcome: Outcome) -> list[str]:
 
 
 def bars(page: str) -> dict[str, list[Bar]]:
-    """The bars that a page shows, by bench: what `section` wrote, read back."""
+    """The bars that a page shows, by bench, read back from what `section` wrote."""
     found: dict[str, list[Bar]] = {}
     for name, text in sections(page).items():
         rows = text.split("| " + " | ".join(BAR_COLUMNS) + " |\n", 1)[1].split("\n\n", 1)[0]
@@ -78,7 +78,7 @@ def bars(page: str) -> dict[str, list[Bar]]:
 
 
 def section(outcome: Outcome) -> str:
-    """What the page says of one bench."""
+    """The page's section about one bench."""
     at = datetime.fromisoformat(outcome.at).strftime("%Y-%m-%d %H:%M UTC")
     parts = [
         f"## {outcome.bench}",

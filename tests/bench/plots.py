@@ -1,4 +1,4 @@
-"""Plots of what was measured, as SVG files that do not change when the figures do not."""
+"""Plots of measurements as SVG files that do not change if the figures do not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.bench.outcome import Curve
 
-#: Distinguishable in grey and by the colour-blind.
+#: Marks that can be told apart in grey and by the colour-blind.
 _MARKS = ("o-", "s--", "^:", "d-.", "v-")
 
 

@@ -1,4 +1,4 @@
-"""Lines written into front-ends' log files at a rate, and what becomes of them, seen from outside."""
+"""Write lines into front-ends' log files at a rate, and watch from outside what happens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ STILL_SECONDS, SETTLE_SECONDS = 8.0, 600.0
 
 
 class Writer:
-    """Writes made lines with the present time into all front-ends in turn; `rate` may change at any time."""
+    """Writes made-up lines with the current time into all front-ends in turn.
+
+    `rate` may change at any time.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.rate = 0.0
@@ -59,7 +62,7 @@ class Writer:
         self._thread.join()
 
     def probe(self, name: str) -> tuple[float, int]:
-        """Write one line of client `name`: when that was done, and its event time in ms."""
+        """Write a line of client `name`; returns when it was written and its event time in ms."""
         now = datetime.now(UTC)
         line = f'{name} - - [{now.strftime(STAMP)}] "GET / HTTP/1.1" 200 1 probe\n'
         self._append(0, line.encode(), now)
@@ -111,15 +114,15 @@ class Seen:
     at: float  # seconds since the watch began
     written: int
     counted: int
-    lag: int  # lines that are written and not counted yet
+    lag: int  # lines that are written but not counted yet
     memory: int  # bytes, of all processes of the instance
     speed_memory: int  # of the speed layer and its workers
-    batch_ms: int  # the newest batch's laps together
+    batch_ms: int  # the sum of the newest batch's laps
     seq: int
 
 
 class Restarted(RuntimeError):
-    """The speed layer that was measured is not the one that runs."""
+    """The speed layer that runs is not the one that was measured."""
 
 
 @dataclass
@@ -141,7 +144,7 @@ class Watch:
         return jobs.progress(self.settings, "speed_layer")
 
     def look(self) -> Seen:
-        """The present, kept in `seen`. Raises Restarted."""
+        """Look at the platform now and keep the look in `seen`. Raises Restarted."""
         progress = self.progress()
         topic = self._topic(progress)
         if progress.get("pid") != self.pid or topic.get("token") != self.token:
@@ -164,7 +167,7 @@ class Watch:
         return seen
 
     def during(self, seconds: float, every: float = 1.0) -> list[Seen]:
-        """Look at it for this long."""
+        """Look at the platform for this long."""
         until, found = time.monotonic() + seconds, []
         while time.monotonic() < until:
             found.append(self.look())
@@ -172,7 +175,7 @@ class Watch:
         return found
 
     def until(self, condition: Callable[[Seen], bool], timeout: float) -> Seen | None:
-        """Look until it holds; None if it does not within the time."""
+        """Look until the condition holds; None if it does not hold in time."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             seen = self.look()
@@ -201,7 +204,7 @@ class Watch:
 
 @contextmanager
 def writing(settings: Settings) -> Iterator[tuple[Writer, Watch]]:
-    """A writer, and a watch that begins when nothing is on its way any more."""
+    """A writer, and a watch that begins once no more lines are in flight."""
     with Writer(settings) as writer:
         watch = Watch(settings, writer)
         deadline = time.monotonic() + SETTLE_SECONDS

@@ -1,8 +1,8 @@
-"""Salting as users do it by hand: a key gets one of a few numbers, in turn, and a later stage takes them off.
+"""Salting as users do it by hand: add one of a few numbers to a key, and remove it later.
 
-All keys are salted, because the author of the query does not know which will be hot. What is sent is key
-grouping's of the salted key, so a key has up to `salts` replicas, and the hottest one the load of
-`salts` ordinary workers at most.
+The numbers take turns, and a later stage removes them. All keys are salted, because the author of the query
+does not know which will be hot. Tuples are sent by key grouping of the salted key, so a key has up to `salts`
+replicas, and even the hottest key can use the capacity of at most `salts` workers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sluice.grouping.routing import LoopRouter, router_loop
 from sluice.grouping.selection import only
 from sluice.runtime.arrays import Ints
 
-_APART = np.uint64(0xD1B54A32D192ED03)  # odd: no two salts of a key are alike
+_APART = np.uint64(0xD1B54A32D192ED03)  # odd, so that no two salted forms of a key are equal
 
 
 class _Salts(NamedTuple):
@@ -44,7 +44,7 @@ _route = router_loop(_salted, only)
 
 @dataclass(frozen=True)
 class Salting(Strategy):
-    """salts: how many keys are made of one, 1 to 65,536."""
+    """Key grouping of salted keys. salts: how many keys are made of one, 1 to 65,536."""
 
     name: ClassVar[str] = "salted"
 

@@ -1,4 +1,4 @@
-"""States of sketches, many series at once: our kernels against DataSketches, one object a series."""
+"""States of many series' sketches: our kernels against DataSketches, one object a series."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.bench.timing import interleaved, median, ratio
 
 NAME = "sketch_states"
 SMALL = 10
-#: (series, lines a series): many small series, some, and few large ones.
+#: (series, lines a series): many small series, some medium ones, and few large ones.
 SHAPES = ((20_000, SMALL), (200, 1_000), (4, 50_000))
 QUICK_SHAPES = ((2_000, SMALL), (20, 1_000), (2, 10_000))
 ROUNDS = 3
-#: Times as fast: over all sketches and shapes, and where series are many and small, as most tasks' are.
+#: Times as fast: over all sketches and shapes, and for many small series, which most tasks have.
 LIMIT, SMALL_LIMIT = 2.0, 1.5
 REGISTERS, QUANTILE_K, ITEMS = 12, 400, 10  # 2^12 registers, k of KLL, 2^10 counters
 
@@ -49,7 +49,7 @@ class Lines:
 
     @classmethod
     def made(cls, series: int, each: int, seed: int) -> Lines:
-        """`each` lines a series, measures of a long-tailed distribution."""
+        """`each` lines per series, with measures from a long-tailed distribution."""
         values = np.floor(np.random.default_rng(seed).lognormal(7.0, 1.5, series * each))
         return cls(np.repeat(np.arange(series), each), series, values)
 
@@ -59,11 +59,11 @@ class Lines:
 
     @cached_property
     def encoded(self) -> pa.DictionaryArray:
-        """The measures as texts, as extraction leaves them for all tasks."""
+        """The measures as texts, in the form in which extraction leaves them for all tasks."""
         return pa.array(self.values.astype(np.int64)).cast(pa.string()).dictionary_encode()
 
     def batch(self) -> Batch:
-        """The batch with nothing computed of it yet."""
+        """A batch of which nothing is computed yet."""
         texts = Texts(np.asarray(self.encoded.indices, np.int64), self.encoded.dictionary)
         return Batch(self.groups, self.size, Numbers(self.values), texts=texts)
 
@@ -97,7 +97,7 @@ def _compare(
     lines: Lines,
     rounds: int,
 ) -> tuple[float, list[Cell]]:
-    """How many times as fast ours is, and both ways' milliseconds and bytes a series."""
+    """How many times as fast our way is, and both ways' milliseconds and bytes per series."""
     stand = accumulator.add(before.batch())
     theirs_stand = theirs(before.parts(), [])
     kept: dict[str, list[int]] = {}
@@ -116,10 +116,6 @@ def _compare(
     times = interleaved({"sluice": ours, "datasketches": others}, rounds, NAME, warm=1)
     row: list[Cell] = [median(times, name) * 1000 for name in times]
     return ratio(times, "datasketches", "sluice"), [*row, *(float(np.mean(kept[name])) for name in times)]
-
-
-def _mean(figures: Iterable[Sequence[float]]) -> float:
-    return statistics.geometric_mean(each for some in figures for each in some)
 
 
 def _quantiles(parts: Sequence[Floats], stand: Sequence[bytes]) -> list[bytes]:

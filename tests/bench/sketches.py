@@ -1,4 +1,4 @@
-"""Sketches in 64 tasks: distinct values and a quantile, against Spark's own sketches in the explode form."""
+"""Sketches in 64 tasks: distinct values and a quantile, against Spark's own sketches."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ SECONDS = 600
 TASKS, LIMIT, ROUNDS = 64, 5.0, 3
 METRICS = ("count", "unique", "p99")
 CHECKED_TASKS = 8
-#: As many registers as ours; of Spark's quantiles the default, k = 200 where ours is 400.
+#: Registers are as many as ours; for quantiles, Spark's default is k = 200 while ours is 400.
 AGGREGATES = (
     "count(*) AS lines",
     "hll_sketch_estimate(hll_sketch_agg(x, 12)) AS unique",
     # A quantile of nothing is an error in Spark.
     "IF(count(m) > 0, kll_sketch_get_quantile_double(kll_sketch_agg_double(m, 200), 0.99), NULL) AS p99",
 )
-# Five standard errors of 2^12 registers, and twice the 99 % rank error of k = 200: of thousands of series.
+# For thousands of series: five standard errors of 2^12 registers, and twice the 99 % rank error of k = 200.
 UNIQUE_ERROR, RANK_ERROR = 5 * 1.04 / 64, 2 * 0.0133
 
 WHAT = """\
@@ -71,7 +71,7 @@ def run(quick: bool = False) -> Outcome:
 
 
 def engine_rows(frame: DataFrame, specs: list[TaskSpec]) -> pa.Table:
-    """task, start, key, lines, unique, p99."""
+    """The engine's results: task, start, key, lines, unique, p99."""
     merged = contenders.engine(frame, specs)
     columns = contenders.chunk_of(merged)
     return pa.table(
@@ -86,7 +86,10 @@ def engine_rows(frame: DataFrame, specs: list[TaskSpec]) -> pa.Table:
 
 
 def check(name: str, found: pa.Table, log: Path, specs: list[TaskSpec]) -> int:
-    """Raise unless the results lie within their errors of DuckDB's exact answers; how many there are."""
+    """Check the results against DuckDB's exact answers; returns their number.
+
+    Raises Disagree if they do not lie within their errors.
+    """
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
         database.register("found", found)

@@ -1,4 +1,4 @@
-"""The Spark session that all contenders share: local[2] unless a bench asks for more, nothing but files."""
+"""The Spark session that all contenders share: it uses only files, local[2] by default."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CORES = 2
-#: More than the platform's own sessions get: the contenders that keep everything in the JVM need it.
+#: More than the platform's own sessions get, because contenders that keep everything in the JVM need it.
 DRIVER_MEMORY = "6g"
 
 
 @contextmanager
 def session(name: str, cores: int = CORES, config: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """Spark as the platform configures it, with memory enough for whatever is compared.
+    """Spark as the platform configures it, with enough memory for all contenders.
 
-    cores: how many tasks run at a time, whatever the machine has. config: what else it needs.
+    cores: how many tasks run at a time, however many the machine has. config: further settings.
     """
     os.environ["POLARS_MAX_THREADS"] = "1"
-    # Executors import this package too.
+    # Executors must be able to import this package too.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

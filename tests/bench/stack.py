@@ -1,4 +1,4 @@
-"""The running stack for the benches that need it: the instance that runs, or `trial`, brought up for them."""
+"""The running stack for benches that need it: an instance that runs, or `trial`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from sluice.stack import entry, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment
 
-#: Not `bench`: what was measured lies in var/bench, and an instance may be deleted as a whole.
+#: Not `bench`, because var/bench has the measurements and an instance may be deleted as a whole.
 INSTANCE = "trial"
 
 
 @contextmanager
 def running() -> Iterator[Settings]:
-    """Settings of the instance that SLUICE_INSTANCE names, else of the current one if it runs, else `trial`.
+    """Settings of a running instance.
 
-    One that does not run is brought up, and stopped at the end; its data stays.
+    It is the one that SLUICE_INSTANCE names, else the current one if it runs, else `trial`. An instance that
+    does not run is brought up, and stopped at the end; its data stays.
     """
     before = dict(os.environ)
     named = os.environ.get("SLUICE_INSTANCE")

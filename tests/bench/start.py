@@ -1,4 +1,4 @@
-"""A small job of Spark with its classes archived and without, compiled soon and later (ADR 0009)."""
+"""A small Spark job with and without archived classes, compiled soon and later (ADR 0009)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS = {
     "compiled soon": [SPARK_ARCHIVE],
 }
 ARCHIVE_LIMIT, LATER_LIMIT = 1.5, 1.0
-#: By way, a pair a round: the JVM's CPU seconds until the first result and until the end.
+#: For each way, a pair per round: the JVM's CPU seconds until the first result and until the end.
 Spent = dict[str, list[tuple[float, float]]]
 
 WHAT = """\

@@ -1,4 +1,4 @@
-"""N tasks that all differ over one stream of lines: the engine against Spark SQL."""
+"""N different tasks over one stream of lines: the engine against Spark SQL."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NAME = "tasks"
 LINES, QUICK_LINES = 2_000_000, 200_000
 SECONDS = 600
 NUMBERS = (1, 4, 16, 64, 256)
-MOST_FOR_BASELINES = 64  # beyond, Spark SQL takes minutes a run and needs more memory than there is
+MOST_FOR_BASELINES = 64  # with more, Spark SQL takes minutes a run and needs more memory than there is
 CHECKED_AT = 16
 ROUNDS = {1: 7, 4: 5, 16: 3, 64: 2, 256: 3}
 ENGINE, EXPLODE, UNION = "sluice", "explode", "union"
-#: What the platform has to reach: at 64 tasks so many times the better of both, at one task nearly as fast.
+#: What the platform has to reach: at 64 tasks this many times the better of both, at one task nearly as fast.
 MANY, MANY_LIMIT, ONE_LIMIT = 64, 10.0, 0.85
-# "Flat": the cost of another task may grow by noise, not by more.
+# "Flat": the cost of another task may grow by noise but not by more.
 FLAT = 1.15
 
 WHAT = """\
@@ -66,7 +66,7 @@ def _ways(frame: DataFrame, number: int) -> dict[str, Callable[[], object]]:
 
 
 def _check(frame: DataFrame) -> int:
-    """All ways give the same, or nothing is timed; how many results."""
+    """Check that all ways give the same, since else nothing is timed; returns how many results."""
     specs = workload.tasks(CHECKED_AT)
     wanted = contenders.engine_rows(contenders.engine(frame, specs))
     for name, way in ((EXPLODE, contenders.explode), (UNION, contenders.union)):
@@ -75,7 +75,7 @@ def _check(frame: DataFrame) -> int:
 
 
 def outcome(measured: Mapping[int, Times], lines: int, results: int, quick: bool) -> Outcome:
-    """The bars from the seconds of each way at each number of tasks."""
+    """Make the bars from the seconds of each way at each number of tasks."""
     better = {n: _better(times) for n, times in measured.items() if n <= MOST_FOR_BASELINES}
     added = _added(measured, lines)
     bars = [
@@ -131,7 +131,7 @@ def _speedup(times: Times) -> float:
 
 
 def _added(measured: Mapping[int, Times], lines: int) -> dict[int, float]:
-    """Microseconds a line that one more task costs, between each number of tasks and the one before it."""
+    """Microseconds a line that one more task costs, from each number of tasks to the next."""
     numbers = sorted(measured)
     return {
         n: (median(measured[n], ENGINE) - median(measured[m], ENGINE)) / (n - m) / lines * 1e6

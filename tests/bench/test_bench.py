@@ -1,4 +1,4 @@
-"""The benches' own arithmetic, and that docs/performance.md is a page that the generator writes."""
+"""The benches' own arithmetic, and docs/performance.md as a page that the generator writes."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_the_page_keeps_what_was_measured_on_another_machine(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not page.PAGE.exists(), reason="nothing was measured yet")
-def test_the_performance_page_is_of_this_generator() -> None:
+def test_the_performance_page_is_made_by_this_generator() -> None:
     text = page.PAGE.read_text()
     assert text.startswith(page.HEADER)
     shown = page.bars(text)
@@ -252,7 +252,7 @@ def test_the_state_that_hbase_gets_touches_every_bucket() -> None:
 
 
 class MemoryStore:
-    """HBase as far as the state's batches use it."""
+    """An HBase with only what the state's batches use."""
 
     def __init__(self) -> None:
         self.rows: dict[bytes, dict[bytes, bytes]] = {}

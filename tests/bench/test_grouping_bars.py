@@ -1,4 +1,4 @@
-"""The bars of grouping: what they count, and that those hold which a small batch does not upset."""
+"""The bars of grouping: what they count; bars that a small batch does not upset must hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quick(outcome: Outcome) -> list[Bar]:
 
 
 def test_every_bar_has_a_name_of_its_own_and_a_figure(quick: list[Bar]) -> None:
-    # Three streams, two clusters, two settings, two figures; what moves; three makespans; six rules' costs.
+    # Three streams, two clusters, two settings, two figures; a hot key that moves; makespans; six costs.
     assert len({bar.bar for bar in quick}) == len(quick) == 24 + 3 + 3 + 6
     assert all(np.isfinite(bar.figure) and bar.figure >= 0 and bar.at == "most" for bar in quick)
 
@@ -47,8 +47,8 @@ def test_the_bound_is_between_the_plan_and_its_correction(outcome: Outcome) -> N
         assert 0 <= planned <= least <= corrected  # type: ignore[operator]
 
 
-def test_each_group_of_workers_that_has_too_much_costs_a_replica_at_least() -> None:
-    """Key 1 has two and a half workers of four, 11 has one, 12 what is left; then 11 doubles."""
+def test_each_overloaded_group_of_workers_costs_at_least_a_replica() -> None:
+    """Key 1 fills two and a half of four workers, 11 one, and 12 the rest; then 11 doubles."""
     before = np.repeat(np.array([1, 11, 12], np.uint64), [500, 200, 100])
     rule, cluster = Planned(tolerance=1_000_000, buckets=64), Cluster.alike(4)
     router = rule.router(cluster)

@@ -1,4 +1,4 @@
-"""The bench of grouping in Spark, without Spark: its stages, what it measures, and by what auto is judged."""
+"""The bench of grouping in Spark, tested without Spark: stages, measures, judging auto."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TUPLES, WORKERS, SOURCES = 6_000, 16, 3
 
 
 def in_process(session: object, job: Job) -> pa.Table:
-    """What Spark does with a job, one slot after the other."""
+    """Run a job as Spark does, but one slot after the other."""
     sources = range(len(job.slices))
     if job.strategy.combines:
         return pa.Table.from_batches([rows for source in sources for rows in job.combine(source)])
@@ -66,7 +66,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
 
 
 def test_all_contenders_give_the_states_of_the_batch(measured: Measured) -> None:
-    """`compare` raises if they do not."""
+    """`compare` would raise if they did not."""
     assert list(measured) == ["key", "shuffle", "pkg", "kg2", "tag", "combine", "salted", "planned"]
     assert {len(runs) for runs in measured.values()} == {2}
 
@@ -82,13 +82,13 @@ def test_state_is_what_the_workers_hold(measured: Measured) -> None:
 
 
 def test_balance_is_as_the_strategies_promise(measured: Measured) -> None:
-    # The hottest key alone is more than a worker's share.
+    # The hottest key alone has more than a worker's share.
     assert middle(measured["key"], "uneven") > EDU.top * WORKERS - 1
     assert middle(measured["planned"], "uneven") < middle(measured["key"], "uneven") / 2
     assert middle(measured["shuffle"], "uneven") <= SOURCES / (TUPLES / WORKERS)
 
 
-def test_what_combines_sends_no_tuples(measured: Measured) -> None:
+def test_a_combining_strategy_sends_no_tuples(measured: Measured) -> None:
     sent = {name: runs[0].sent for name, runs in measured.items()}
     assert sent.pop("combine") == 0
     assert min(sent.values()) >= TUPLES * 16
@@ -282,7 +282,7 @@ def test_auto_is_judged_by_the_time_that_it_loses() -> None:
     assert grouping_map.table(points, Costs()).rows[-1][-3:] == ["combine", "key", pytest.approx(1.6)]
 
 
-def test_planned_is_held_against_key_and_shuffle() -> None:
+def test_planned_is_compared_with_key_and_shuffle() -> None:
     runs = {"key": [ran(6.0)], "shuffle": [ran(1.8, 3_000)], "planned": [ran(2.0, 104)]}
     over_key, over_shuffle, state = grouping_spark.waiting_bars(runs)
     assert (over_key.figure, over_key.holds) == (3.0, True)

@@ -1,4 +1,4 @@
-"""Interleaved rounds: what is compared runs turn by turn, in another order each round."""
+"""Interleaved rounds: contenders take turns, in another order each round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Times = Mapping[str, Sequence[float]]
 def interleaved(
     ways: Mapping[str, Way], rounds: int, label: str = "", warm: int = 0
 ) -> dict[str, list[float]]:
-    """Seconds of wall clock of each way in each round, after `warm` rounds that are not kept."""
+    """Wall-clock seconds of each way in each round, after `warm` rounds that are not kept."""
     names = list(ways)
     times: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(-warm, rounds):
@@ -32,7 +32,7 @@ def interleaved(
 
 
 def ratio(times: Times, slower: str, faster: str) -> float:
-    """How many times faster `faster` is: the median of the rounds' ratios."""
+    """How many times as fast `faster` is: the median of the rounds' ratios."""
     return statistics.median(a / b for a, b in zip(times[slower], times[faster], strict=True))
 
 

@@ -1,11 +1,12 @@
-"""The lines and the tasks that are counted: made, always the same, the lines once under var/bench/lines.
+"""The lines and the tasks that benches count; they are made up and always the same.
 
-A line is the combined log with the fields that a front-end likes to add, separated by spaces::
+The lines are made once, under var/bench/lines. A line is the combined log with the fields that a front-end
+likes to add, separated by spaces::
 
     10.0.3.17 - - [17/May/2015:10:05:03 +0000] "GET /articles/12/index.html HTTP/1.1" 200 5123
     shop curl de web3 hit mobile https 0 12 210 3 845 7 0.021
 
-(one line). Clients and paths are Zipf-like; numbers are integers but for the last, some are "-".
+(one line). Clients and paths are Zipf-like; numbers are integers except for the last, and some are "-".
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sluice.tasks import ActiveTask, TaskSpec
 from tests.bench.outcome import FOLDER
 
 START = datetime(2015, 5, 17, 10, tzinfo=UTC)
-#: As many files as Kafka has partitions by default: what Spark deals out to its tasks.
+#: As many files as Kafka has partitions by default; Spark deals them out to its tasks.
 FILES = 4
 ROWS_A_GROUP = 65_536
 
@@ -56,7 +57,7 @@ CACHE = ("hit", "miss", "stale", "bypass")
 DEVICES, SCHEMES = ("mobile", "desktop", "tablet"), ("https", "http")
 CLIENTS, PATHS = 2_000, 1_500
 
-#: Fields by their index in the line: those with few values, those with many, those that are numbers.
+#: Fields with few values, by their index in the line; below are those with many, and those that are numbers.
 FEW = {
     "method": 5,
     "protocol": 7,
@@ -69,7 +70,7 @@ FEW = {
     "device": 15,
     "scheme": 16,
 }
-#: A period has at most so many series of fields with few values; in a minute it gets more lines than that.
+#: A period has at most this many series of fields with few values; each minute has more lines than that.
 SERIES = 2_000
 MANY = {"client": 0, "path": 6}
 VALUES = {
@@ -92,7 +93,7 @@ METRICS = ("count", "sum", "avg", "min", "max", "missing")
 
 
 def lines(size: int, seconds: int, seed: int = 1) -> pa.Array:
-    """`size` lines (binary) in order of time, over so many seconds from START."""
+    """`size` lines (binary) in order of time, over `seconds` seconds from START."""
     rng = np.random.default_rng(seed)
 
     def skewed(values: Sequence[str], power: float = 2.0) -> pa.Array:
@@ -117,7 +118,7 @@ def lines(size: int, seconds: int, seed: int = 1) -> pa.Array:
 
 
 def log(size: int, seconds: int, folder: Path = FOLDER / "lines") -> Path:
-    """A folder of Parquet files with the columns of `logs` that tasks need; made when first asked for."""
+    """A folder of Parquet files with the columns of `logs` that tasks need, made on first use."""
     target = folder / f"{size}x{seconds}s"
     if (target / "_SUCCESS").exists():
         return target
@@ -143,7 +144,10 @@ def log(size: int, seconds: int, folder: Path = FOLDER / "lines") -> Path:
 
 
 def _dimension_sets() -> list[tuple[str, ...]]:
-    """Sets of up to four fields with few values and at most `SERIES` series, clients and paths between."""
+    """Sets of up to four fields with few values and at most `SERIES` series.
+
+    Among them are some with clients or paths.
+    """
     sets = [
         chosen
         for n in (1, 2, 3, 4)
@@ -158,9 +162,9 @@ def _dimension_sets() -> list[tuple[str, ...]]:
 
 
 def tasks(number: int, metrics: Sequence[str] = METRICS) -> list[TaskSpec]:
-    """`number` tasks that all differ: no two have the same dimension set, nor the same filter.
+    """`number` different tasks: no two have the same dimension set or the same filter.
 
-    Periods rotate; measures rotate over the eight numbers. The first n of a larger number are the same tasks.
+    Periods rotate; measures rotate over the eight numbers. A larger number only adds tasks at the end.
     """
     sets = _dimension_sets()
     if number > len(sets):

@@ -22,7 +22,7 @@ def state(name: Any, done: int, message: str | None = None) -> Backfill:
 
 
 class Book:
-    """A backfill that is further each time it is looked at."""
+    """A backfill that has got further each time it is read."""
 
     def __init__(self, *states: Backfill) -> None:
         self.states = list(states)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.cli.demo.command import alone, usable
-from sluice.cli.demo.counting import groupings
+from sluice.cli.demo.counting import grouping_reports
 from sluice.cli.demo.nights import stretches
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
@@ -63,12 +63,12 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
 
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
     settings: Any = SimpleNamespace(home=tmp_path)
-    assert groupings(settings) == []
+    assert grouping_reports(settings) == []
     progress = SpeedProgress(progress_path(settings))
     progress.topic("logs", "starting")
-    assert groupings(settings) == []
+    assert grouping_reports(settings) == []
     progress.batch("logs", {}, grouping={"4v1": ROUTED})
-    assert [report.strategy for report in groupings(settings)] == ["planned"]
+    assert [report.strategy for report in grouping_reports(settings)] == ["planned"]
 
 
 def test_one_of_the_examples_is_routed_by_a_plan_and_the_others_are_left_to_auto() -> None:

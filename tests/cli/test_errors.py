@@ -50,7 +50,7 @@ def test_every_wrong_field_is_named() -> None:
     assert found.code == USAGE
 
 
-def test_yaml_that_is_none_is_one_line() -> None:
+def test_invalid_yaml_is_one_line() -> None:
     try:
         yaml.safe_load("a: [")
     except yaml.YAMLError as error:
@@ -74,7 +74,7 @@ def test_an_argument_that_is_no_text_is_usage() -> None:
     assert (found.message, found.code) == (r"'\udcff' is no text in UTF-8: check what was typed", USAGE)
 
 
-def test_whatever_kafka_refuses_is_one_line() -> None:
+def test_any_refusal_by_kafka_is_one_line() -> None:
     found = explain(InvalidTopicError("a b"))
     assert found is not None
     assert found.message.startswith("Kafka refused: ")

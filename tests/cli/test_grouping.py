@@ -25,7 +25,7 @@ FIGURES = Figures(
 
 
 def document(task: str, **changes: Any) -> dict[str, Any]:
-    """A task that auto keeps combined."""
+    """What is reported of a task that auto keeps combined."""
     decided = Auto().observe(FIGURES).document()
     return {
         "task": task,
@@ -157,7 +157,7 @@ def test_watching_shows_them_again_until_it_is_stopped(monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("counted")
-def test_a_task_of_which_nothing_is_said() -> None:
+def test_a_task_without_a_report() -> None:
     for command in (("grouping", "explain"), ("hotkeys",)):
         shown = sluice(*command, "nothing")
         assert shown.exit_code != 0

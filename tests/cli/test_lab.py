@@ -110,7 +110,7 @@ def test_plots_are_drawn(tmp_path: Path) -> None:
         (("--stream", "zipf:9"), "z must be 0 to 4"),
     ],
 )
-def test_what_cannot_be_tried_is_said_with_the_choices(arguments: tuple[str, ...], reason: str) -> None:
+def test_an_impossible_trial_is_refused_with_the_reason(arguments: tuple[str, ...], reason: str) -> None:
     """The command's own errors; `sluice` prints them as one line, with exit code 2."""
     found = lab("grouping", *FEW, *arguments)
     assert isinstance(found.exception, ValueError)
@@ -120,7 +120,7 @@ def test_what_cannot_be_tried_is_said_with_the_choices(arguments: tuple[str, ...
 @pytest.mark.parametrize(
     "arguments", [("--workers", "few"), ("--utilisation", "all"), ("--sources", "0"), ("--tuples", "0")]
 )
-def test_what_is_no_number_is_usage(arguments: tuple[str, ...]) -> None:
+def test_an_argument_that_is_no_number_is_usage(arguments: tuple[str, ...]) -> None:
     assert lab("grouping", *arguments).exit_code == 2
 
 

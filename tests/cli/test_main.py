@@ -23,7 +23,7 @@ def test_help_names_every_command() -> None:
     assert all(f"\n  {name} " in shown.stdout for name in COMMANDS)
 
 
-def test_help_is_quick_for_it_imports_nothing_that_is_slow() -> None:
+def test_help_is_quick_because_it_imports_nothing_slow() -> None:
     look = "import sluice.cli.main, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     slow = {"pyspark", "pyarrow", "numpy", "pandas", "sqlalchemy", "kafka", "pydantic", "airflow"}
@@ -44,7 +44,7 @@ def test_an_unknown_instance_is_one_line_and_no_stack_trace() -> None:
     assert "Traceback" in sluice("--instance", "nowhere", "results", "x", SLUICE_DEBUG="1").stderr
 
 
-def test_a_time_that_is_none_is_usage() -> None:
+def test_an_invalid_time_is_usage() -> None:
     shown = sluice("results", "hits_by_status", "--from", "yesterday")
     assert shown.returncode == 2
     assert "'yesterday' is no time" in shown.stderr

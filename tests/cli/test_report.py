@@ -93,7 +93,7 @@ def test_it_shows_what_tasks_are_grouped_by_and_the_hot_keys_of_those_with_worke
     assert small == ["small", "auto", "combine", *"-------"]
     assert (routed[0], routed[-8:]) == ("routed", ["planned", *"-------"])
     assert ["routed", "planned", "/0", "10.00%", "0.00%", "0"] in lines
-    assert sum(line[:2] == ["routed", "planned"] for line in lines) == HOT  # of combined ones none
+    assert sum(line[:2] == ["routed", "planned"] for line in lines) == HOT  # none of combined ones
     assert any(line[:4] == ["routed:", "imbalance", "1.00%", "in"] for line in lines)
     found.write(tmp_path / "report.json")
     written = json.loads((tmp_path / "report.json").read_text())["grouping"]
@@ -101,12 +101,12 @@ def test_it_shows_what_tasks_are_grouped_by_and_the_hot_keys_of_those_with_worke
     assert (written[2]["imbalance"]["hour"], len(written[2]["hot"])) == (0.02, 9)
 
 
-def test_without_anything_known_of_grouping_it_says_nothing_of_it() -> None:
+def test_without_groupings_it_does_not_mention_them() -> None:
     assert report().document()["grouping"] == []
     assert "planned_ms" not in report().text()
 
 
-def test_a_long_list_is_shown_by_its_beginning() -> None:
+def test_only_the_beginning_of_a_long_list_is_shown() -> None:
     assert short([["/a", 3]]) == '[["/a", 3]]'
     assert short([["/" + "x" * 500, 3]]).endswith("xxx...")
     assert short(None) == "null"

@@ -36,7 +36,7 @@ def test_times_are_utc_unless_they_say_otherwise() -> None:
 
 @pytest.fixture(scope="module")
 def task(stack: Settings) -> Iterator[Task]:
-    """A task on a topic that has no lines, with three results written as the layers write them."""
+    """A task on a topic without lines, with three results written as the layers write them."""
     name = f"cli-{uuid.uuid4().hex[:8]}"
     spec = TaskSpec.model_validate(
         {

@@ -1,4 +1,4 @@
-"""Agents as they run, against the real Kafka: what is in a file arrives, once or recognisably twice."""
+"""Running agents and the real Kafka: each line arrives once, or recognisably twice."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from sluice.collection import deploy, health, lifecycle, position
+from sluice.collection.deploy_plan import plan
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
-from sluice.collection.plan import plan
 from sluice.collection.render import BATCH, SINK_BATCH, Agent, folder
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.stack
 
 Identity = tuple[str, str, int]
 HOSTS = ("front1", "front2")
-# Names of its own: the instance's database, and so its alerts, may be in use by a running collection.
+# Other names than usual, because a running collection may use the instance's database, and so its alerts.
 INVENTORY = re.sub(r"collector(?=\d)", "gather", re.sub(r"web(?=\d)", "front", conftest.INVENTORY))
 
 
@@ -81,7 +81,7 @@ class Collected:
         return found
 
     def arrived(self) -> list[tuple[Identity, bytes, bytes]]:
-        """(identity, line, key) of every record; only those that are new are fetched."""
+        """(identity, line, key) of every record; only new records are fetched."""
         consumer = KafkaConsumer(
             bootstrap_servers=self.settings.kafka.bootstrap,
             max_partition_fetch_bytes=32 << 20,
@@ -103,7 +103,10 @@ class Collected:
         return self._arrived
 
     def doubles(self) -> int:
-        """Waits until all is in Kafka, and proves that it is just what was written; how much came twice."""
+        """Prove that Kafka has exactly what was written; returns how many lines came twice.
+
+        Waits until the agents are drained.
+        """
         deploy.wait_drained(self.settings, 180)
         arrived = self.arrived()
         assert {identity: line for identity, line, _ in arrived} == self.written()
@@ -188,7 +191,7 @@ def test_a_killed_collector_loses_nothing(collected: Collected) -> None:
     assert health.report(engine(settings), [dead]) == []  # raised once
     deadline, edge = time.monotonic() + 60, before
     while "front1: sink to_0" not in edge.alerts and time.monotonic() < deadline:
-        collected.append("front1", 4, b"a line more\n")  # while there are lines the preferred one is tried
+        collected.append("front1", 4, b"a line more\n")  # it is tried only while there are lines
         edge = health.check(settings, agent, before)
         time.sleep(0.1)
     assert "fails" in edge.alerts["front1: sink to_0"]
@@ -209,7 +212,7 @@ def test_a_killed_memory_edge_sends_again_what_it_held(collected: Collected) -> 
     collected.kill("front1")
     collected.kill("front2")
     assert deploy.ensure(collected.settings) == ["front1", "front2"]
-    # No more than the channel holds, from each of its four files; front2's file channel kept its own.
+    # At most what the channel holds from each of its four files; front2's file channel kept its lines.
     capacity = deploy.agent(collected.settings, "front1").capacity
     assert collected.doubles() - before <= 4 * (capacity + BATCH) + 2 * BATCH
 
@@ -240,7 +243,7 @@ def test_only_what_changed_is_deployed_and_drained_first(collected: Collected) -
     assert collected.deploy(changed) == []
 
 
-def test_who_leaves_hands_over_everything_first(collected: Collected) -> None:
+def test_an_agent_that_leaves_hands_over_everything_first(collected: Collected) -> None:
     before = collected.doubles()
     for host in HOSTS:
         collected.append(host, 8, log(5_000, seed=8))
@@ -255,7 +258,7 @@ def test_who_leaves_hands_over_everything_first(collected: Collected) -> None:
 
 
 def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
-    """It is to lose its memory channel while nobody takes its lines: refused, and nothing is lost."""
+    """Nobody takes the lines in its memory channel: the stop is refused and nothing is lost."""
     settings = collected.settings
     collectors = [a.name for a in deploy.agents(settings) if a.tier == "collector"]
     for name in collectors:

@@ -38,7 +38,7 @@ def reading(
     )
 
 
-def test_a_well_agent_raises_nothing() -> None:
+def test_a_healthy_agent_raises_nothing() -> None:
     first = judge(EDGE, reading(), None, 0)
     second = judge(EDGE, reading(size=50, taken=200), first, 5)
     assert (first.state, first.alerts, second.alerts) == ("running", {}, {})
@@ -76,7 +76,7 @@ def test_lines_that_do_not_move() -> None:
 
 
 def test_an_agent_that_lives_on_without_its_source() -> None:
-    """Of a log that it may not read, say."""
+    """For example, because it may not read its log."""
     parts = {name: values for name, values in reading().counters.items() if not name.startswith("SOURCE")}
     (message,) = judge(EDGE, Metrics(parts), None, 0).alerts.values()
     assert message == "web1: its source does not run: see `sluice logs flume-web1`"

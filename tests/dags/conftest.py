@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Before anything imports airflow: its configuration is read then.
+# Must come before any import of airflow, which reads its configuration.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
@@ -40,7 +40,7 @@ def bag(load: Callable):
     return load(ROOT / "dags")
 
 
-# Python reads source and byte code to import; libraries read their own files.
+# These reads do not count: Python reads source and byte code to import, and libraries read their own files.
 CODE = (".py", ".pyc", ".so")
 LIBRARIES = tuple({sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), "/usr/share/zoneinfo"})
 EVENTS = {

@@ -18,7 +18,7 @@ ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill"}
 
 
 def problems(dag: Any) -> list[str]:
-    """What Sluice asks of each DAG, as far as it is missing."""
+    """What a DAG lacks of what Sluice asks of each DAG."""
     found = []
     if not dag.tags or "sluice" not in dag.tags:
         found.append("no tag")
@@ -41,7 +41,7 @@ def problems(dag: Any) -> list[str]:
 
 
 def import_dag_file(path: Path, watched_io: Callable) -> list[str]:
-    """Import the file once more, what it imports being loaded already; what it did to the outside."""
+    """Import the file again, with its imports loaded already; returns its I/O."""
     spec = importlib.util.spec_from_file_location(f"watched_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -107,7 +107,7 @@ def test_backfills_run_when_they_are_asked_for_and_one_at_a_time(bag: Any) -> No
     assert dag.max_active_runs == 1  # each is a Spark application of its own
     (fill,) = dag.tasks
     assert fill._conn_id == "spark_default"
-    assert fill.outlets == []  # results of a day are the nightly batch's to announce
+    assert fill.outlets == []  # the nightly batch announces the results of a day
 
 
 def test_retention_runs_every_night_after_the_batch(bag: Any) -> None:

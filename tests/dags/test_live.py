@@ -1,4 +1,4 @@
-"""Supervision in the running Airflow: jobs are replaced when they die and survive Airflow's own deaths."""
+"""The running Airflow supervises jobs: it replaces dead ones; they survive its own deaths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice.stack.airflow_api import Airflow
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
 JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "archiver")}
-# A task start takes 3-5 s of one core, and a continuous run comes at the scheduler's next look.
+# A task start takes 3-5 s of one core, and a continuous run starts when the scheduler looks next.
 RUN_SECONDS = 120.0
 START_SECONDS = 300.0  # all four at once: 40-70 s on two idle cores
 REPAIRED_SECONDS = 10.0

@@ -16,7 +16,7 @@ PAGES = sorted(
 )
 CODE = re.compile(r"```\w*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)(?:#[^)]*)?\)")
-# Files and folders in code spans that are made at run time or stand for any.
+# Paths in code spans that need not exist: they are made at run time or stand for many.
 MADE = re.compile(r"^(var|raw)/|[<>*{}]|NNNN")
 
 

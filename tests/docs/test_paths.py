@@ -11,7 +11,7 @@ from sluice.runtime.settings import ROOT
 
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
-#: Tests of what is no package of `include/sluice`: each a folder for a folder, but for docs, bench and e2e.
+#: Tests of what is no package of `include/sluice`. All but docs, bench and e2e test the folder of their name.
 BESIDE = {"bench", "dags", "docs", "e2e", "plugins"}
 FILES = sorted(
     path.relative_to(TESTS)
@@ -28,7 +28,7 @@ def test_every_package_has_its_folder_of_tests_and_there_is_no_other() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=str)
 def test_a_file_of_tests_lies_with_what_it_tests(file: Path) -> None:
-    """It is named for a module of that package, or it uses the package: then its name says what it shows."""
+    """It is named after a module of its package, or at least uses the package."""
     package, name = file.parent, file.stem.removeprefix("test_")
     assert (PACKAGES / package).is_dir(), f"tests/{file}: there is no package {package}: move the file"
     if (PACKAGES / package / f"{name}.py").is_file() or (PACKAGES / package / name).is_dir():

@@ -1,4 +1,4 @@
-"""The rows of packages: pyproject.toml has them, docs/architecture.md shows them, `make lint` holds them."""
+"""Rows of packages: docs/architecture.md shows pyproject.toml's; `make lint` enforces them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLANTED = {
 
 
 def rows() -> list[list[str]]:
-    """The packages of each row, the uppermost first, as import-linter is told."""
+    """The packages of each row, top row first, as pyproject.toml tells import-linter."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     assert not any("ignore_imports" in contract for contract in contracts)

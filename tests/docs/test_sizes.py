@@ -1,4 +1,4 @@
-"""No function is longer than 50 lines, no class longer than 200; kernels, which are loops, may be."""
+"""Functions have at most 50 lines and classes 200; kernels, which are loops, may have more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KERNELS = ("kernels.py", "kernels")
 
 
 def too_long(text: str) -> list[str]:
-    """The functions and classes of a module that are, with their number of lines."""
+    """The functions and classes of a module that are too long, with their number of lines."""
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -10,7 +10,7 @@ import pytest
 from tests.docs.test_docs import PAGES
 
 COLUMNS = 110
-# What a line break would change or break.
+# Lines that a line break would change or break.
 WHOLE = re.compile(r" *(?:\||#|!\[| {4}|<!--|`[^`]+`[.,:;]?$)")
 
 

@@ -1,7 +1,6 @@
-"""The running platform as the faults see it: write lines, kill parts, wait until all is counted, compare.
+"""The running platform for tests of faults: write lines, kill parts, wait, compare.
 
-What must come out is computed from the lines by plain Python, in `expected`, which shares nothing with the
-engine.
+`expected` computes what must come out from the lines in plain Python; it shares nothing with the engine.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
 
 TOPIC = "logs"
-#: The days that the faults happen on, and that the nights afterwards compute.
+#: The days on which the faults happen and which the nights afterwards compute.
 DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
 DRAIN_SECONDS = 240.0
@@ -37,7 +36,7 @@ Series = tuple[int, tuple[str, ...]]
 
 
 def access_lines(day: dt.date, number: int, seed: int = 0) -> list[str]:
-    """So many lines of a day in Apache's combined format, in order of time; some without a size."""
+    """Lines of a day in Apache's combined format, in order of time; some have no size."""
     chance = random.Random(f"{day}/{seed}")  # noqa: S311
     moments = sorted(chance.randrange(86_400) for _ in range(number))
     return [
@@ -107,14 +106,14 @@ class Platform:
         return path
 
     def sluice(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        """A command as a user gives it, with `text` as its input."""
+        """Run a command as a user does, with `text` as its input."""
         command = [sys.executable, "-m", "sluice.cli.main", "--instance", self.settings.instance, *arguments]
         return subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
         )
 
     def drain(self, timeout: float = DRAIN_SECONDS, topic: str = TOPIC) -> Hops:
-        """Wait until nothing of the topic is on its way any more; the hops then."""
+        """Wait until none of the topic's lines is in flight; returns the hops at that time."""
         deadline = time.monotonic() + timeout
         why = "nothing was looked at"
         while time.monotonic() < deadline:
@@ -140,7 +139,7 @@ class Platform:
         return counted(self.settings, task, layer, since=start, until=start + 24 * HOUR)
 
     def kill_job(self, name: str) -> detached.Record:
-        """kill -9 a detached process, its children left as they are."""
+        """kill -9 a detached process, but not its children."""
         record = self.job(name)
         os.kill(record.pid, signal.SIGKILL)
         return record
@@ -151,7 +150,7 @@ class Platform:
         return record
 
     def wait_restarted(self, before: detached.Record, timeout: float = 60.0) -> float:
-        """Wait until another process lives under the name; after how many seconds."""
+        """Wait until another process runs under the name; returns how many seconds that took."""
         begin = time.monotonic()
 
         def restarted() -> bool:
@@ -166,7 +165,7 @@ class Platform:
         os.kill(supervisord.programs(self.settings)[name].pid, signal.SIGKILL)
 
     def arm(self, point: str) -> Path:
-        """Let the next process that reaches this point die there; the file is gone once it did."""
+        """Let the next process that reaches this point die there; the file then disappears."""
         self.faults.mkdir(parents=True, exist_ok=True)
         armed = self.faults / point
         armed.touch()

@@ -1,4 +1,4 @@
-"""A task that is new to the running platform, filled backwards by the command line through Airflow."""
+"""A new task on the running platform is backfilled by the command line through Airflow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NIGHT_SECONDS = 900.0
 
 
 def statuses(platform: Platform) -> None:
-    """A task that counts as `hits_by_status` does, from now on."""
+    """Add a task that counts like `hits_by_status` from now on."""
     spec = {
         "name": TASK,
         "topic": TOPIC,
@@ -40,7 +40,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     statuses(platform)
     store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
     task = store.get(TASK)
-    # No line comes: the speed layer still takes the task up.
+    # The speed layer takes the task up although no line comes.
     wait_until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "no first commit")
     assert platform.counted(TASK, DAY, "online").values == {}
 
@@ -49,7 +49,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert "finished: 1 of 1 days" in filled.stdout
     assert platform.counted(TASK, DAY, "online").values == expected(platform.written[DAY])["hits_by_status"]
 
-    # Lines of the same minutes, by another front-end: they join what was filled.
+    # Lines of the same minutes from another front-end add to what was filled.
     platform.write(DAY, access_lines(DAY, 200, seed=1), host="web2")
     platform.drain()
     whole = expected(platform.written[DAY])["hits_by_status"]
@@ -78,7 +78,7 @@ def test_what_cannot_be_filled_is_refused(platform: Platform) -> None:
         assert "there is no backfill 999999999" in airflow.task_log("task_backfill", run, "backfill")
 
 
-def test_retention_leaves_what_is_young_alone(platform: Platform) -> None:
+def test_retention_leaves_young_days_alone(platform: Platform) -> None:
     before = platform.counted(TASK, DAY, "online").values
     with Airflow(platform.settings) as airflow:
         run = airflow.trigger("retention")

@@ -1,4 +1,4 @@
-"""Whatever dies, each line counts once: a test writes lines, kills, and compares the whole day."""
+"""Each line counts once, whatever dies: tests write lines, kill, and compare a whole day."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FENCED = 3
 
 
 def day(number: int) -> dt.date:
-    """The day of the n-th test. They share three, for the nights of all of them follow."""
+    """The day of the n-th test; the tests share three because nights for all of them follow."""
     return DAYS[number % len(DAYS)]
 
 
@@ -60,7 +60,7 @@ def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
 
 
 def test_kill_of_a_collector(platform: Platform) -> None:
-    """Edges: tests/collection/test_agents.py."""
+    """tests/collection/test_agents.py kills edges."""
     today = day(2)
     lines = access_lines(today, 3000)
     platform.write(today, lines[:1500])
@@ -128,7 +128,7 @@ def test_the_archive_group_is_rebalanced_while_it_writes(platform: Platform) -> 
         platform.write(today, lines[1000:])
         time.sleep(4)
     finally:
-        second.send_signal(signal.SIGKILL)  # its partitions go back without its having left the group
+        second.send_signal(signal.SIGKILL)  # its partitions go back although it did not leave the group
         second.wait()
     hops = platform.drain()
     assert hops.archived == hops.kafka

@@ -1,8 +1,8 @@
-"""Tasks added, changed, paused, resumed, deleted and failing while lines come, and a topic that is new.
+"""Tasks are added, changed, paused, resumed, deleted or fail under load; a new topic.
 
-The tasks that nobody touches lose no line and count none twice; those that are touched count exactly the
-lines of the offset ranges that are theirs. What they must count is computed from Kafka, by plain Python. The
-nights that follow (test_nightly_and_reconcile) hold both layers against each other on the same days.
+Tasks that nobody touches lose no line and count none twice; tasks that are touched count exactly the lines
+of their offset ranges. Plain Python computes from Kafka what they must count. The nights that follow
+(test_nightly_and_reconcile) compare both layers on the same days.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ Offsets = Mapping[int, int]
 
 @contextmanager
 def lines_all_the_time(platform: Platform) -> Iterator[None]:
-    """Good lines of the day, on both front-ends in turn, as long as this lasts."""
+    """Write good lines of the day to both front-ends in turn, as long as this lasts."""
     enough = threading.Event()
 
     def write() -> None:
@@ -85,7 +85,7 @@ def lines_all_the_time(platform: Platform) -> Iterator[None]:
 
 
 def done(platform: Platform, *arguments: str, text: str | None = None) -> str:
-    """A command of `sluice` that succeeds; what it printed."""
+    """Run a command of `sluice` that must succeed; returns what it printed."""
     finished = platform.sluice(*arguments, text=text)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout
@@ -160,7 +160,7 @@ def online(platform: Platform, label: str) -> dict[tuple[int, str], int]:
 
 
 def batches_late(platform: Platform, name: str, changed: list[dt.datetime]) -> list[int]:
-    """For each change of a task, in order: the batches committed after it that still counted as before."""
+    """For each change of a task, in order: how many later batches still counted as before."""
     r, c, t = schema.task_ranges.c, schema.commits.c, schema.tasks.c
     query = sa.select(r.first_seq, r.end).join(schema.tasks, t.id == r.task_id).where(t.name == name)
     commits = sa.select(c.seq, c.start, c.committed_at).where(c.topic == TOPIC).order_by(c.seq)
@@ -199,7 +199,7 @@ def test_tasks_change_under_load(platform: Platform) -> None:
         wait_until(lambda: not _closed(platform, "hot"), 60, "hot was not resumed")
         change("tasks", "delete", "hot", "--yes")
         wait_until(lambda: _closed(platform, "hot"), 60, "hot was not deleted")
-    assert platform.drain().doubled == before  # or what Kafka has would not be what counts
+    assert platform.drain().doubled == before  # doubles are in Kafka twice but count once
     platform.assert_online_is_exact(DAY)
 
     # The batch under way may end without the change; the next one has it.

@@ -1,4 +1,4 @@
-"""The nights after the faults: both layers agree on every day, and a difference is found and named."""
+"""The nights after the faults: both layers agree, and a difference is found and named."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ DIFFERENT = DAYS[-1] + dt.timedelta(days=1)
 
 
 class Planted(NamedTuple):
-    """A result online that is one more than was counted."""
+    """An online result that is one more than what was counted."""
 
     key: RowKey
     row: bytes
-    cells: dict[bytes, bytes]  # as they were
+    cells: dict[bytes, bytes]  # as they were before
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,9 @@ def planted(platform: Platform) -> Planted:
 
 @pytest.fixture(scope="module")
 def reconciled(platform: Platform, planted: Planted) -> list[Run]:
-    """The runs after a backfill of all the days on which parts were killed, and of one that differs; one run
-    can be for several days.
+    """The reconciliations after a backfill of the days of the faults and of one that differs.
+
+    One run can cover several days.
     """
     with Airflow(platform.settings) as airflow:
         runs = airflow.wait_backfill(airflow.backfill("nightly_batch", FIRST, DIFFERENT), NIGHT_SECONDS)
@@ -63,7 +64,7 @@ def moment(key: RowKey) -> dt.datetime:
 
 @pytest.mark.usefixtures("reconciled")
 def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
-    """Every day on which parts were killed: the one that differs holds up none of them."""
+    """Every day of the faults is published: the one that differs holds up none of them."""
     book = Days(engine(platform.settings), TOPIC)
     for day in DAYS:
         for task, wanted in expected(platform.written[day]).items():

@@ -1,4 +1,4 @@
-"""Lines, batches and tasks to run the engine on, and the same counting done one line at a time."""
+"""Lines, batches and tasks for the engine, and the same counting done a line at a time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,10 @@ def plan(*specs: TaskSpec, limits: Limits = LIMITS) -> EnginePlan:
 
 
 def by_hand(lines: Sequence[bytes], task: TaskSpec) -> dict[tuple[int, tuple[str, ...]], dict[str, float]]:
-    """What the task counts, in plain Python: {(period start in ms, dimension values): {metric: value}}."""
+    """What the task counts, in plain Python.
+
+    {(period start in ms, dimension values): {metric: value}}
+    """
     measures: defaultdict[tuple[int, tuple[str, ...]], list[float]] = defaultdict(list)
     for raw in lines:
         text = raw.decode(errors="replace")

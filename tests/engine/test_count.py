@@ -49,7 +49,7 @@ TASKS = [
     spec(name="absent", dimensions=[{"name": "x", "extract": {"delimiter": "\t", "index": 3}}]),
 ]
 
-#: What is a number, and what only looks like one or is too large.
+#: Texts that are numbers, texts that only look like one, and numbers that are too large.
 NUMBERS = [
     "",
     *["-", "0", "17", "abc", "nan", "inf", "1e400", "1e100", "-1.1e100", "0x1F", "1_0", ".5", "-3", "+7"],
@@ -81,7 +81,7 @@ Found = dict[tuple[int, tuple[str, ...]], dict[str, float]]
 
 
 def engine(table: pa.Table, specs: list[TaskSpec]) -> list[Found]:
-    """Merged partials as results, a dictionary a task."""
+    """The results of merged partials, one dictionary per task."""
     tasks = active(*specs)
     found: list[Found] = [{} for _ in tasks]
     for row in results(merge(table), {(t.task_id, t.version): t for t in tasks}).to_pylist():
@@ -131,11 +131,11 @@ def test_a_line_is_counted_or_has_a_reason() -> None:
         "line over 8000 bytes",
     ]
     by_status, paths = engine(counted.partials, [spec(), spec(name="paths", dimensions=[PATH])])
-    # The long path is counted by no task, not even by the one that does not look at it.
+    # No task counts the line with the long path, not even the task that does not look at the path.
     assert sum(v["count"] for v in by_status.values()) == sum(v["count"] for v in paths.values()) == 2
 
 
-def test_a_value_too_long_is_dead_even_where_its_task_filters_it_out() -> None:
+def test_a_line_with_too_long_a_value_is_dead_even_if_its_task_filters_it_out() -> None:
     only_404 = spec(
         where=[{"extract": STATUS["extract"], "filter": {"mode": "white", "values": ["404"]}}],
         dimensions=[PATH],
@@ -165,7 +165,7 @@ def test_a_version_counts_its_offsets_alone() -> None:
     made = EnginePlan.of(tasks, Limits(), ranges=ranges)
     table = count(records([line()] * 10), made).partials
     assert {(r["task_id"], r["lines"]) for r in table.to_pylist()} == {(1, 5)}
-    # A partition that came later is counted from its beginning, while the version is active.
+    # While the version is active, a partition that came later is counted from its beginning.
     table = count(records([line()] * 10, partition=7), made).partials
     assert {(r["task_id"], r["lines"]) for r in table.to_pylist()} == {(1, 10)}
 

@@ -55,7 +55,7 @@ def test_fields_of_an_access_log() -> None:
     assert cut(COMBINED, [combined], field="referer") == ["http://r/"]
 
 
-def test_what_an_access_log_has_not_is_nothing() -> None:
+def test_a_field_that_an_access_log_lacks_is_nothing() -> None:
     common = b'h - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.0" 304 -'
     odd = b'h - - [17/May/2015:10:05:03 +0000] "-" 408 0 "-" "-"'
     lines = [common, odd, b"no access log", b"", b"\xff\x00"]

@@ -30,7 +30,7 @@ STAMP = b"17/May/2015:10:05:03 +0200"
 
 @pytest.fixture
 def compiled() -> Iterator[None]:
-    """Batches of any size go through the kernels."""
+    """Send batches of any size through the kernels."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (cutting, parse, counting):
             patch.setattr(module, "COMPILED_LINES", 0)

@@ -47,10 +47,10 @@ def test_the_laws_of_merging(one: list[str], two: list[str], three: list[str]) -
     assert rows(together(c, a, b)) == whole  # commutative
     assert rows(together(together(a, b), c)) == rows(together(a, together(b, c))) == whole  # associative
     assert rows(together(a, b, c, partials_schema().empty_table())) == whole  # nothing is neutral
-    assert rows(merge(together(a, b, c))) == whole  # what is merged stays as it is
+    assert rows(merge(together(a, b, c))) == whole  # merging again changes nothing
 
 
-def test_one_row_a_series_and_the_way_to_it() -> None:
+def test_there_is_one_row_per_series_and_the_number_of_each() -> None:
     table = pa.concat_tables([partials(["1", "2"]), partials(["3", "4", "5"])])
     merged, numbers = merge_numbered(table)
     for number, row in zip(numbers.tolist(), table.to_pylist(), strict=True):

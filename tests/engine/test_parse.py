@@ -33,7 +33,7 @@ def read(*lines: bytes) -> list[int | None]:
 def test_agrees_with_the_standard_library(times: list[datetime], offset: int) -> None:
     zoned = [t.replace(microsecond=0, tzinfo=timezone(timedelta(minutes=offset))) for t in times]
     lines = [t.strftime("1.2.3.4 - - [%d/%b/%Y:%H:%M:%S %z] x").encode() for t in zoned]
-    # strftime does not pad years below 1000, which this range does not have
+    # strftime does not pad years below 1000, but this range has none
     assert read(*lines) == [int(t.timestamp()) * 1000 for t in zoned]
 
 
@@ -56,7 +56,7 @@ def test_agrees_with_the_standard_library(times: list[datetime], offset: int) ->
         b"17/May/2015 10:05:03 +0000",
     ],
 )
-def test_what_is_no_time_is_refused(stamp: bytes) -> None:
+def test_an_invalid_time_is_refused(stamp: bytes) -> None:
     assert read(b"a - - [" + stamp + b'] "GET / HTTP/1.1" 200 1') == [None]
 
 
@@ -74,7 +74,7 @@ def test_the_first_stamp_counts_wherever_it_stands() -> None:
         b"[[" + good + late,
         b"\xff\xfe[" + good,
         b"[" * 100 + good[1:],
-        b"[31/Feb/2015:10:05:03 +0000] " + good,  # the first of that shape, and no date
+        b"[31/Feb/2015:10:05:03 +0000] " + good,  # the first has the shape but is no date
     ) == [expected] * 5 + [None]
 
 

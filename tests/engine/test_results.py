@@ -106,7 +106,7 @@ def test_nothing_and_tables_in_chunks() -> None:
 
 
 class Longest(Metric):
-    """A sketched list metric, as top-k is, over the accumulator of `count`."""
+    """A sketched list metric, like top-k, over the accumulator of `count`."""
 
     name = "top2"
     accumulators = (LINES,)
@@ -137,7 +137,7 @@ def test_a_list_has_its_text_and_a_sketched_metric_its_error(monkeypatch: pytest
     }
 
 
-def test_an_error_is_a_cell_of_its_own_also_where_it_is_none_any_more(
+def test_an_error_is_a_cell_of_its_own_even_when_it_is_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cells = dict(online_cells(sketched(monkeypatch)))

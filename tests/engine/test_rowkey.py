@@ -20,7 +20,7 @@ from sluice.engine.rowkey import (
 )
 from tests.examples import examples
 
-#: Whatever a log may hold, the separators and the escapes themselves above all.
+#: Characters that a log may hold, above all the separators and the escapes themselves.
 values = st.text(st.sampled_from("_%25Fv/ \x00\n\té\u200b\U0001d11e<'aZ"), max_size=12)
 names = st.from_regex(r"[a-z][a-z0-9_-]{0,5}", fullmatch=True)
 keys = st.builds(
@@ -55,7 +55,7 @@ def test_no_two_series_of_a_task_share_a_key(one: list[str], other: list[str]) -
 
 @examples(50)
 @given(st.lists(values, max_size=8))
-def test_columns_are_escaped_as_single_values_are(found: list[str]) -> None:
+def test_columns_are_escaped_like_single_values(found: list[str]) -> None:
     escaped = escape_column(pa.array(found, pa.string()))
     assert escaped.to_pylist() == [escape(v) for v in found]
     assert unescape_column(escaped).to_pylist() == found == [unescape(escape(v)) for v in found]
@@ -63,7 +63,7 @@ def test_columns_are_escaped_as_single_values_are(found: list[str]) -> None:
 
 @examples(50)
 @given(st.integers(0, 3).flatmap(lambda n: st.lists(st.tuples(*[values] * n), min_size=1, max_size=5)))
-def test_a_column_of_rows_is_what_the_single_rows_are(series: list[tuple[str, ...]]) -> None:
+def test_a_column_of_rows_equals_the_single_rows(series: list[tuple[str, ...]]) -> None:
     labels = ["host", "a_b", "c"][: len(series[0])]
     starts = [60_000 * n for n in range(len(series))]
     found = pa.array([series_key(s) for s in series], pa.string())
@@ -88,7 +88,7 @@ def test_the_layout_is_that_of_paper_002() -> None:
 @pytest.mark.parametrize(
     "row", [b"", b"x", b"3v2", b"3v2_a_count_1", b"3_count_1", b"3v2_count_now", b"\xff_"]
 )
-def test_what_is_no_row_is_refused(row: bytes) -> None:
+def test_an_invalid_row_is_refused(row: bytes) -> None:
     with pytest.raises(BadRowKey, match="no row of results"):
         RowKey.decode(row)
 

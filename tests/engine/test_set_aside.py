@@ -1,4 +1,4 @@
-"""A task that fails is set aside, alone, and the others count as if it had been paused."""
+"""Only the task that fails is set aside; the others count as if it had been paused."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Broken(RuntimeError):
 
 
 class RaisingMetric:
-    """The accumulator `max` as a team might have written it: it raises when a measure is 666."""
+    """The accumulator `max`, as a team might write it: it raises if a measure is 666."""
 
     def __init__(self, patch: pytest.MonkeyPatch, *, adding: bool = False, merging: bool = False) -> None:
         self._add, self._merge = MAX.add, MAX.merge
@@ -83,7 +83,7 @@ def test_the_one_that_raises_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
     assert counted.failed == {(1, 1): "Broken: no devils\\x00here"}
 
 
-def test_what_other_partitions_counted_of_it_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_partial_aggregates_from_other_partitions_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     RaisingMetric(monkeypatch, adding=True)
     found = passed(plan(MAXIMUM, GOOD), kafka(line(), line()), kafka(line(size="666"), partition=1))
     gathered = Gathered.of(found)
@@ -116,7 +116,7 @@ def test_damage_that_is_nobodys_fault_is_not_hidden(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line too long for a dimension of the task that fails is no dead letter for the others."""
+    """A line that is too long only for a dimension of the failing task is no dead letter."""
     RaisingMetric(monkeypatch, adding=True)
     lines = [line(size="666"), line(path="/" + "x" * 2_000), line()]
     calls: list[Failures] = []
@@ -136,7 +136,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
     assert (set(left), set(aside), len(calls)) == ({(2, 1)}, {(1, 1)}, 2)
 
 
-def test_a_failure_of_no_task_at_hand_ends_the_batch() -> None:
+def test_a_failure_of_an_unknown_task_ends_the_batch() -> None:
     def attempt(_: Mapping[Version, Any]) -> None:
         raise TasksFailed({(9, 1): "unknown"})
 
@@ -177,7 +177,7 @@ def test_more_series_than_allowed_in_the_state() -> None:
         merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=49)
 
 
-def test_of_many_buckets_a_few_tell_how_many_series_there_are() -> None:
+def test_a_few_of_many_buckets_tell_how_many_series_there_are() -> None:
     layout = 64
     table = merge(count(records(clients(6_400)), plan(CLIENTS)).partials)
     start = table["period_start"][0].as_py()
@@ -193,11 +193,11 @@ def test_of_many_buckets_a_few_tell_how_many_series_there_are() -> None:
         )
 
     for partials in (few, table):
-        merged(partials, 6_400)  # within: never refused
+        merged(partials, 6_400)  # never refused within the limit
         with pytest.raises(TasksFailed, match="series in one period"):
             merged(partials, 3_000)
     with pytest.raises(TasksFailed, match="about 6,400 series"):
-        merged(table, 6_399)  # all buckets: exact
+        merged(table, 6_399)  # exact if all buckets are touched
 
 
 def test_the_limit_is_a_period_not_a_task() -> None:
@@ -208,7 +208,7 @@ def test_the_limit_is_a_period_not_a_task() -> None:
     assert partials_schema().names == counted.partials.schema.names
 
 
-def test_offline_the_ones_that_fail_are_told_and_the_others_have_results(
+def test_offline_failing_tasks_are_reported_and_the_others_have_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     RaisingMetric(monkeypatch, adding=True)
@@ -219,7 +219,7 @@ def test_offline_the_ones_that_fail_are_told_and_the_others_have_results(
     rows = pa.Table.from_batches(to_results(iter(partials), tasks, aside=told.update)).to_pylist()
     assert told == {(1, 1): "Broken: no devils\\x00here"}
     assert [(row["task"], dict(row["results"])) for row in rows] == [("good", {"count": 2.0})]
-    with pytest.raises(TasksFailed):  # who cannot go on without a task is not left in ignorance
+    with pytest.raises(TasksFailed):  # a caller that needs every task must learn of it
         list(to_partials(iter([batch]), plan(MAXIMUM)))
 
 
@@ -233,7 +233,7 @@ def test_offline_too_many_series() -> None:
     assert "30 series in one period, 29 are allowed" in told[1, 1]
 
 
-def test_what_executors_note_is_put_together() -> None:
+def test_the_notes_of_executors_are_combined() -> None:
     noted = Noted()
     assert noted.addInPlace(noted.zero({}), {(1, 1): "a"}) == {(1, 1): "a"}
     assert noted.addInPlace({(1, 1): "a"}, {(2, 1): "b"}) == {(1, 1): "a", (2, 1): "b"}

@@ -27,9 +27,9 @@ TASKS = (
     spec(name="numbers", measure=BYTES, metrics=NUMERIC),
     spec(name="texts", period="1h", timezone="Europe/Berlin", dimensions=[], measure=PATH, metrics=TEXTUAL),
 )
-#: Sketches of states, whose bytes may differ where their answers do not (within the error that they state).
+#: States that are sketches: their bytes may differ although their answers agree within the stated error.
 SKETCHES = {"kll", "heavy"}
-#: Sums of fractions depend on the order in their last digits.
+#: The last digits of sums of fractions depend on the order.
 ROUNDED = {"moment_mean", "moment_low", "moment_m2"}
 
 made = st.lists(
@@ -63,7 +63,7 @@ def test_any_split_and_any_order_of_its_parts(lines: list[bytes], cuts: list[int
     assert [[row[name] for name in KEYS] for row in one] == [[row[name] for name in KEYS] for row in other]
     for whole, pieced in zip(one, other, strict=True):
         for name in accumulator_columns().keys() - SKETCHES - ROUNDED:
-            assert whole[name] == pieced[name], name  # bit for bit: HyperLogLog's registers as well
+            assert whole[name] == pieced[name], name  # bit for bit, even HyperLogLog's registers
         for name in ROUNDED:
             assert (whole[name] is None) == (pieced[name] is None)
             if whole[name] is not None:

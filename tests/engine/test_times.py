@@ -1,4 +1,4 @@
-"""How topics write the time, in every format."""
+"""Times in every format in which topics write them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_patterns(format_: str, text: str) -> None:
         ("%b %d %Y %H:%M:%S", "may 17 2015 10:05:03"),
     ],
 )
-def test_what_is_no_time(format_: str, text: str) -> None:
+def test_texts_that_are_no_times(format_: str, text: str) -> None:
     assert read(format_, text, "") == [None, None]
 
 
@@ -119,7 +119,7 @@ def test_a_stamp_without_an_offset_is_in_the_topics_zone() -> None:
         "2026-07-01T12:00:00",
         "2026-10-25T02:30:00",  # shown twice: the first
         "2026-03-29T02:30:00",  # never shown: the first instant after
-        "2026-07-01T12:00:00Z",  # says its own
+        "2026-07-01T12:00:00Z",  # names its own offset
         zone="Europe/Berlin",
     )
     assert found == [

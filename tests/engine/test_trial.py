@@ -1,4 +1,4 @@
-"""A trial says line by line what the engine then counts."""
+"""A trial shows line by line what the engine then counts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_value_over_the_limit_is_a_dead_letter() -> None:
 
 
 @pytest.mark.parametrize(("size", "number"), [("512", 512.0), ("1e3", 1000.0), ("-", None), ("abc", None)])
-def test_a_missing_measure_does_not_keep_a_line_from_being_counted(size: str, number: float | None) -> None:
+def test_a_line_with_a_missing_measure_is_counted(size: str, number: float | None) -> None:
     (found,) = trial(spec(measure=BYTES, metrics=["sum"]), LOGS, [line(size=size)], LIMITS)
     assert found.measure is not None
     assert (found.measure.text, found.measure.number, found.measure.missing) == (size, number, number is None)

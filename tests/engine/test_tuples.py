@@ -1,4 +1,4 @@
-"""Tuples on their way to a worker: none is lost, none changed, and no message is larger than it may be."""
+"""Tuples on their way to a worker: none is lost or changed, and messages are not too large."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ routed = st.lists(
 
 
 @given(routed, st.sampled_from([1, 40, 500, 8 << 20]))
-def test_each_worker_gets_its_tuples_in_order_and_little_at_a_time(
+def test_each_worker_gets_its_tuples_in_order_in_small_messages(
     found: list[tuple[int, str | None, int]], most: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -9,13 +9,13 @@ from sluice.runtime.arrays import Hashes
 
 
 def skewed(tuples: int, seed: int, keys: int = 60, z: float = 1.2) -> Hashes:
-    """Keys 0 .. keys - 1, the lower the more frequent: Zipf with exponent z."""
+    """Keys 0 .. keys - 1 by Zipf with exponent z: lower keys are more frequent."""
     chances = 1 / np.arange(1, keys + 1) ** z
     return np.random.default_rng(seed).choice(keys, tuples, p=chances / chances.sum()).astype(np.uint64)
 
 
 def cold_with(hot: dict[int, float], tuples: int, keys: int = 10_000, seed: int = 1) -> Hashes:
-    """Keys from 1,000 on, all alike, among them the `hot` ones with their shares, evenly spread."""
+    """Equally frequent keys from 1,000 on, with the `hot` keys at their shares among them."""
     random = np.random.default_rng(seed)
     stream = (1_000 + random.permutation(np.arange(tuples) % keys)).astype(np.uint64)
     places = random.permutation(tuples)

@@ -1,4 +1,4 @@
-"""Plain versions of hashes, estimators and strategies: slow, without arrays; kernels must equal them."""
+"""Slow, plain versions of hashes, estimators and strategies; the kernels must equal them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALL_BITS = (1 << 64) - 1
 
 
 def mix(key: int, seed: int) -> int:
-    """Output number `seed` of splitmix64 that began with state `key`."""
+    """Output number `seed` of a splitmix64 that began with state `key`."""
     z = (key + 0x9E3779B97F4A7C15 * (seed + 1)) & ALL_BITS
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & ALL_BITS
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & ALL_BITS
@@ -23,7 +23,7 @@ def worker_of(hashed: int, workers: int) -> int:
 
 
 def candidates(key: int, count: int, workers: int, seed: int) -> list[int]:
-    """A key's first `count` workers of the sequence of all."""
+    """The first `count` workers in a key's sequence of all workers."""
     first = worker_of(mix(key, 2 * seed), workers)
     if workers == 1:
         return [first]
@@ -122,13 +122,13 @@ class Source:
         return candidates(key, count, self.workers, self.seed)
 
     def everyone(self) -> list[int]:
-        """All workers, from this source's own first one."""
+        """All workers, starting with this source's own first one."""
         return [(self.source + i) % self.workers for i in range(self.workers)]
 
     def route(self, keys: Iterable[int]) -> list[int]:
         targets = []
         for key in keys:
-            worker = min(self.allowed(key), key=lambda w: self.sent[w])  # of equal ones the first
+            worker = min(self.allowed(key), key=lambda w: self.sent[w])  # the first of equal ones
             self.sent[worker] += 1
             targets.append(worker)
         return targets
@@ -186,7 +186,7 @@ class DChoices(WChoices):
 
 
 def fewest_choices(head: list[float], workers: int, epsilon: float) -> int:
-    """d for a head of these shares, descending; workers if no fewer will do."""
+    """d for a head of these shares, in descending order; `workers` if fewer are not enough."""
     least = max([2, *(math.ceil(p * workers) for p in head[:1])])
     return next((d for d in range(least, workers) if enough(head, workers, d, epsilon)), workers)
 

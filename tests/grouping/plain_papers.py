@@ -1,4 +1,4 @@
-"""Plain, slow, obviously right versions of kg2, dkg, dag, nag and tag, in dictionaries and lists.
+"""Slow, plain versions of kg2, dkg, dag, nag and tag with dictionaries and lists.
 
 Each has `route(key)` and, where the rule has windows, `window(cluster)`.
 """
@@ -66,7 +66,7 @@ class TAG:
 
 class NAG:
     def __init__(self, cluster: Cluster, source: int, adjust: float) -> None:
-        self.times = list(cluster.times)  # 1 / weight: two roundings would decide otherwise between equals
+        self.times = list(cluster.times)  # 1 / weight: rounding twice would break ties otherwise
         self.sent, self.first, self.adjust = [0] * cluster.workers, source % cluster.workers, adjust
 
     def route(self, key: int) -> int:
@@ -120,7 +120,7 @@ class DAG:
 
 
 class DKG:
-    """One source; `build` is for all."""
+    """One source; `build` makes the mapping for all sources."""
 
     def __init__(self, workers: int, seed: int, counters: int, buckets: int) -> None:
         self.workers, self.seed, self.counters, self.size = workers, seed, counters, workers * buckets

@@ -1,4 +1,4 @@
-"""Planned grouping with dictionaries and lists, a tuple at a time; the kernels must route as it does."""
+"""Planned grouping in plain Python, a tuple at a time; the kernels must route alike."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Unit = tuple[str, int]  # ("key", a listed key), ("bucket", its number) or ("hot
 
 
 class Past:
-    """All keys of the past have room."""
+    """A summary with room for all keys of the past."""
 
     def __init__(self, buckets: int, seed: int) -> None:
         self.counts: dict[int, float] = {}
@@ -73,7 +73,7 @@ class PlainPlan:
     def _place_keys(
         self, listed: Sequence[int], weights: Sequence[float], buckets: Sequence[float]
     ) -> list[float]:
-        # numpy adds in another order than a loop does; with the last bits different, ties would be too.
+        # numpy adds in another order than a loop: other last bits would break ties otherwise.
         total = float(np.sum(weights)) + float(np.sum(buckets))
         load = [0.0] * len(self.shares)
         self.parts: dict[int, list[tuple[int, float]]] = {key: [] for key in listed}

@@ -1,4 +1,4 @@
-"""What auto decides, from figures alone."""
+"""What auto decides from given figures."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from sluice.grouping.auto import (
     rows_if_combined,
 )
 
-#: A million tuples of few series, cheap to count, from sources of one size: what combining is made for.
+#: A million cheap tuples of few series from sources of equal size: the case that combining is made for.
 CHEAP = Figures(
     tuples=1_000_000, groups=1_000, rows=8_000, cost=2e-8, state=16, top=0.05, widest=1 / 8, workers=8
 )
 #: Expensive tuples, most of them in one source, and a hot key.
 HOT = replace(CHEAP, cost=5e-5, top=0.4, widest=0.9)
-#: Each tuple is nearly a series of its own, with a state of some size, and is worth some work.
+#: Nearly every tuple is a series of its own, has a state of some size and costs some work.
 DISTINCT = replace(CHEAP, groups=900_000, rows=1_000_000, cost=5e-6, state=16, top=1e-6, widest=0.6)
 
 
@@ -84,7 +84,7 @@ def test_rivals_that_take_turns_change_nothing() -> None:
     assert auto.decision.strategy == COMBINE
 
 
-def test_what_is_better_by_less_than_the_margin_changes_nothing() -> None:
+def test_a_gain_below_the_margin_changes_nothing() -> None:
     estimates = estimate(HOT, Costs())
     gain = 1 - estimates[PLANNED] / estimates[COMBINE]
     patient, keen = Auto(margin=gain + 0.01, patience=1), Auto(margin=gain - 0.01, patience=1)
@@ -118,7 +118,7 @@ def test_a_decision_is_plain_data() -> None:
 
 
 @pytest.mark.parametrize("sources", [1, 2, 7])
-def test_rows_that_sources_would_send_are_those_of_throwing_dice(sources: int) -> None:
+def test_rows_that_sources_would_send_agree_with_throwing_dice(sources: int) -> None:
     counts = np.array([1, 2, 5, 100])
     dice = np.random.default_rng(0)
     thrown = [

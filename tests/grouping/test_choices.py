@@ -1,4 +1,4 @@
-"""D-Choices and W-Choices, and the head of a stream that they are about."""
+"""D-Choices and W-Choices, and how they treat the head of a stream."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_d_choices_needs_fewer_replicas_than_w_choices() -> None:
 
 @both
 def test_a_key_of_the_tail_has_two_workers(name: str) -> None:
-    """400 keys of equal share, 0.16/W, after a first stretch in which every key looks frequent."""
+    """400 keys of equal share, 0.16/W; left out is the beginning, where all look frequent."""
     keys = np.tile(np.arange(400, dtype=np.uint64), 50)
     targets = routed(name, keys, 64)
     for key in range(400):
@@ -118,7 +118,7 @@ def test_parameters_of_d_choices_out_of_bounds_are_refused(wrong: dict[str, Any]
 
 @both
 def test_yesterdays_head_is_forgotten(name: str) -> None:
-    """A key had all tuples, then 1 in 1,000: with a half-life it is back at its two workers."""
+    """A key has all tuples, then 1 in 1,000: a half-life brings it back to its two workers."""
     old = np.zeros(50_000, np.uint64)
     new = np.arange(50_000, dtype=np.uint64) + 1
     new[::1_000] = 0
@@ -132,7 +132,7 @@ def test_yesterdays_head_is_forgotten(name: str) -> None:
 @examples(60)
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=12), st.integers(2, 80), st.floats(1e-6, 0.1))
 def test_d_is_the_least_that_meets_every_constraint(counts: list[int], workers: int, epsilon: float) -> None:
-    """Solved at the last of the tuples: `solve_every` is their number."""
+    """d is solved again at every tuple because `solve_every` is 1."""
     keys = np.repeat(np.arange(len(counts), dtype=np.uint64), counts)
     rare = np.arange(1_000, 1_000 + len(keys), dtype=np.uint64)
     keys = np.concatenate([rare, keys])
@@ -145,7 +145,7 @@ def test_d_is_the_least_that_meets_every_constraint(counts: list[int], workers: 
 
 
 def test_a_hotter_key_needs_more_choices() -> None:
-    """At least its share of the workers, and all of them from some share on."""
+    """It gets at least its share of the workers, and all of them from some share on."""
     found = []
     for share in (0.05, 0.1, 0.3, 0.9):
         keys = np.arange(20_000, dtype=np.uint64) + 1

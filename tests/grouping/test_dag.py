@@ -1,4 +1,4 @@
-"""DAG against its plain version, and what its greedy rule is for."""
+"""DAG against its plain version, and what its greedy rule achieves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_routes_as_the_plain_version(
     kernel = strategy.router(cluster, source=source, seed=seed)
     slow = plain.DAG(workers, source=source, seed=seed, theta=theta, counters=4, slack=slack, room=room)
     for number in range(3):
-        # Other keys in each window, so that some cool down.
+        # Each window has other keys, so that some cool down.
         keys = (skewed(400, stream + number) + np.uint64(20 * number)) % np.uint64(60)
         assert kernel.route(keys).tolist() == [slow.route(int(key)) for key in keys]
         kernel.window(cluster)
@@ -41,7 +41,7 @@ def test_it_routes_as_the_plain_version(
 
 
 def test_cold_keys_have_one_worker() -> None:
-    keys = cold_with({7: 0.3}, 20_000)  # 1.4 tuples a cold key; a twentieth of a share is 15
+    keys = cold_with({7: 0.3}, 20_000)  # a cold key has 1.4 tuples; a twentieth of a worker's share is 15
     targets = DAG().router(Cluster.alike(64)).route(keys)
     assert len(workers_of(7, keys, targets)) > 10
     assert all(len(workers_of(key, keys, targets)) == 1 for key in np.unique(keys).tolist() if key != 7)

@@ -1,4 +1,4 @@
-"""DKG against its plain version, and what its mapping is for."""
+"""DKG against its plain version, and what its mapping achieves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.grouping.paper_streams import cold_with, skewed, workers_of
 
 
 def learnt(strategy: DKG, cluster: Cluster, keys: Hashes, sources: int = 1) -> list[Router]:
-    """Routers that have learnt a batch, each its part."""
+    """Routers that have learnt a batch, each from its own part."""
     routers = [strategy.router(cluster, source=source) for source in range(sources)]
     for source, router in enumerate(routers):
         router.route(keys[source::sources].copy())
@@ -66,7 +66,7 @@ def test_each_key_has_one_worker_whatever_the_source() -> None:
 
 
 def test_no_worker_has_more_than_the_mean_and_the_largest_part() -> None:
-    """Graham 1969: list scheduling. Every key has a counter, so what was learnt is exact."""
+    """Graham's bound of list scheduling (1969); every key has a counter, so counts are exact."""
     keys, cluster = skewed(20_000, 1, keys=300), Cluster.alike(20)  # of 400 counters
     (router,) = learnt(DKG(counters=20), cluster, keys)
     load = loads(router.route(keys), cluster)
@@ -94,7 +94,7 @@ def test_a_key_with_more_than_a_workers_share_bounds_the_balance() -> None:
 
 
 @pytest.mark.parametrize("once", [True, False])
-def test_the_first_mapping_stays_unless_it_is_to_follow(once: bool) -> None:
+def test_the_first_mapping_stays_unless_it_should_follow(once: bool) -> None:
     strategy, cluster = DKG(once=once), Cluster.alike(10)
     before = cold_with(dict.fromkeys(range(10), 0.09), 20_000)
     after = cold_with(dict.fromkeys(range(20, 30), 0.09), 20_000)

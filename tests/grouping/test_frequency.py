@@ -1,4 +1,4 @@
-"""The estimators against plain versions of themselves, and against exact counts as far as they promise."""
+"""The estimators against their plain versions, and within their bounds of exact counts."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_space_saving_is_wrong_by_at_most_its_share() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.01, 0.001])
 def test_lossy_counting_keeps_no_more_than_the_papers_bound(epsilon: float) -> None:
-    """The worst of streams for it: nothing occurs twice soon, and what comes late has little delta."""
+    """A hard stream (Zipf 1.05): most keys do not recur soon, so many have an entry at once."""
     state = lossy_counting.lossy_counting(epsilon)
     tuples = 40_000
     most = 0
@@ -151,7 +151,7 @@ def test_an_estimator_that_was_cleared_is_a_new_one(estimator: ModuleType, empty
     ],
 )
 def test_yesterdays_hot_key_is_forgotten(estimator: ModuleType, state: Any) -> None:
-    """A key that was all there was for 100 half-lives has less than 1 % after 7 half-lives without it."""
+    """A key has every tuple for 100 half-lives, then none for 7: less than 1 % is left."""
     hot = np.uint64(7)
     estimator.observe_all(state, np.full(100_000, hot))
     assert estimator.estimate(state, hot) >= 900
@@ -161,7 +161,7 @@ def test_yesterdays_hot_key_is_forgotten(estimator: ModuleType, state: Any) -> N
     assert hot not in estimator.frequent(state, 0.015).keys
 
 
-def test_without_a_half_life_it_is_not() -> None:
+def test_without_a_half_life_it_is_not_forgotten() -> None:
     state = space_saving.space_saving(100)
     space_saving.observe_all(state, np.full(100_000, 7, np.uint64))
     space_saving.observe_all(state, np.arange(7_000, dtype=np.uint64) % 50 + 100)
@@ -170,7 +170,7 @@ def test_without_a_half_life_it_is_not() -> None:
 
 @pytest.mark.slow
 def test_halving_keeps_the_bounds_of_the_weighted_counts() -> None:
-    """Each tuple's weight is halved as often as the totals have been since."""
+    """A tuple's weight is halved whenever the totals are halved after it."""
     keys = skewed(20_000, skew=1.5)
     for estimator, state in (
         (space_saving, space_saving.space_saving(100, half_life=500)),
@@ -231,7 +231,7 @@ def _insert(held: Table, key: np.uint64, entry: int, places: Places) -> None:
 @examples(200)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 40)), max_size=120))
 def test_a_table_is_a_dictionary(commands: list[tuple[int, int]]) -> None:
-    """Entry n gets a key; if it or the key was in use, it is removed first. 16 entries in 32 slots."""
+    """Entry n gets a key, and whatever used either is removed first; 16 entries, 32 slots."""
     held, places = table(16), np.full(16, NOWHERE, np.int32)
     expected: dict[int, int] = {}
     for entry, key in commands:

@@ -15,7 +15,7 @@ WORKERS = st.one_of(st.integers(1, 70), st.integers(1, 1 << 16))
 
 
 def candidates(key: int, count: int, workers: int, seed: int) -> list[int]:
-    """What the kernel writes, from a buffer that shows what it does not write."""
+    """What the kernel writes into a buffer that shows which places it leaves alone."""
     written = np.full(workers, -7, np.int32)
     found = hashed(Hashed.of(Cluster.alike(workers), seed), np.uint64(key), count, written)
     assert set(written[found:].tolist()) <= {-7}
@@ -40,7 +40,7 @@ def test_a_hash_names_the_worker_at_its_share_of_the_range(key: int, workers: in
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 1000, 1 << 16])
 def test_the_least_hash_names_the_first_worker_and_the_greatest_the_last(workers: int) -> None:
-    """No absolute value is taken of a hash, so none can be negative."""
+    """A hash is never made absolute, so it cannot be negative."""
     assert worker_of(np.uint64(0), workers) == 0
     assert worker_of(np.uint64(1 << 63), workers) == workers // 2
     assert worker_of(np.uint64(plain.ALL_BITS), workers) == workers - 1
@@ -56,7 +56,7 @@ def test_small_integers_fall_evenly_on_all_pairs_of_workers(workers: int) -> Non
     assert np.diag(pairs).sum() == 0
     cells = pairs[~np.eye(workers, dtype=bool)]
     expected = cells.mean()
-    # Chi-square over its degrees of freedom is 1 +- sqrt(2 / cells); five deviations.
+    # Chi-square over its degrees of freedom is 1 +- sqrt(2 / cells); the bound is five deviations.
     assert ((cells - expected) ** 2 / expected).sum() / (len(cells) - 1) < 1 + 5 * (2 / len(cells)) ** 0.5
 
 
@@ -75,13 +75,13 @@ def test_candidates_equal_their_plain_version(key: int, count: int, workers: int
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 6, 12, 17, 60, 64, 1000])
 def test_as_many_candidates_as_workers_are_all_workers(workers: int) -> None:
-    """Whatever the step and the number of workers have in common: no two hashes coincide."""
+    """No two candidates coincide, even if the step and the number of workers share a divisor."""
     for key in range(50):
         assert sorted(candidates(key, workers, workers, 0)) == list(range(workers))
         assert sorted(candidates(key, workers + 1, workers, 0)) == list(range(workers))
 
 
-def test_a_key_that_gets_more_candidates_keeps_those_that_it_had() -> None:
+def test_a_key_that_gets_more_candidates_keeps_its_old_ones() -> None:
     for key in range(50):
         every = candidates(key, 64, 64, 3)
         assert all(candidates(key, count, 64, 3) == every[:count] for count in range(1, 65))

@@ -49,7 +49,7 @@ def test_a_hot_key_has_a_fifth_of_the_workers_rounded_up_and_two_at_least(
 
 
 def test_a_cold_key_has_two_workers() -> None:
-    """Lossy Counting's first bucket apart, in which one tuple is a large share."""
+    """Except in Lossy Counting's first bucket, where a single tuple is a large share."""
     keys = cold_with({7: 0.03}, 20_000)
     kg2 = router(64)
     kg2.route(keys)
@@ -68,14 +68,14 @@ def test_a_hot_key_keeps_the_two_workers_it_had_while_it_was_cold() -> None:
     assert before < after
 
 
-def test_a_key_below_the_support_bounds_the_balance_and_a_support_by_workers_mends_it() -> None:
+def test_a_key_below_the_support_bounds_the_balance_and_a_support_by_workers_fixes_it() -> None:
     keys = cold_with({7: 0.04}, 64_000)
     cluster = Cluster.alike(64)
     as_published = KG2().router(cluster).route(keys)
     by_workers = KG2(support=1 / 320, error=1 / 3200).router(cluster).route(keys)
     assert (
         imbalance(loads(as_published, cluster)).relative > 0.2
-    )  # 4 % on two of 64 workers are 1.28 shares each
+    )  # 4 % on two of 64 workers is 1.28 shares each
     assert imbalance(loads(by_workers, cluster)).relative < 0.02
 
 

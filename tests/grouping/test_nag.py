@@ -1,4 +1,4 @@
-"""NAG against its plain version, and weighted round robin's properties."""
+"""NAG against its plain version, and the properties of weighted round robin."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_worker_is_ever_more_than_one_tuple_ahead_of_another_by_weight(
 
 
 def test_the_nearest_come_first() -> None:
-    """Paper 001, table 1: a worker in the same process, one on the same node, one in the rack, one beyond."""
+    """Paper 001, table 1: workers in the same process, on the node, in the rack, and beyond."""
     targets = NAG().router(Cluster((350.0, 200.0, 20.0, 100.0))).route(skewed(11, 1))
     assert targets[:6].tolist() == [2, 2, 2, 2, 2, 3]
     assert 0 not in targets
@@ -74,7 +74,7 @@ def test_keys_do_not_matter() -> None:
 
 @pytest.mark.parametrize(("adjust", "share"), [(0.0, 1 / 2), (0.5, 5 / 13), (1.0, 1 / 5)])
 def test_a_window_moves_the_weights_part_of_the_way(adjust: float, share: float) -> None:
-    """Worker 0 turns out four times as slow: its weight of 1 goes to 1, 0.625, 0.25."""
+    """Worker 0 turns out to be four times as slow: its weight of 1 becomes 1, 0.625 or 0.25."""
     strategy, cluster, measured = NAG(adjust=adjust), Cluster((1.0, 1.0)), Cluster((4.0, 1.0))
     nag = strategy.router(cluster)
     keys = skewed(10_000, 1)

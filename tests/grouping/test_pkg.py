@@ -30,7 +30,7 @@ def test_it_equals_its_plain_version(
     assert router.route(np.array(keys[::-1], np.uint64)).tolist() == slow.route(keys[::-1])
 
 
-def test_pkg_gives_a_key_its_worker_of_key_grouping_or_one_other() -> None:
+def test_pkg_gives_a_key_the_worker_of_key_grouping_or_one_other() -> None:
     cluster, keys = Cluster.alike(64), np.repeat(np.arange(300, dtype=np.uint64), 40)
     np.random.default_rng(0).shuffle(keys)
     own, found = routed("key", keys, cluster), routed("pkg", keys, cluster)
@@ -42,7 +42,7 @@ def test_pkg_gives_a_key_its_worker_of_key_grouping_or_one_other() -> None:
 
 
 def test_pkg_halves_the_hot_key_and_balances_the_rest() -> None:
-    """Half of all tuples have one key: its two workers share them, and the keys that have just these two."""
+    """Half of all tuples have one key; its two workers share it and the keys of just these two."""
     cluster = Cluster.alike(10)
     keys = np.arange(20_000, dtype=np.uint64)
     keys[::2] = 77

@@ -1,4 +1,4 @@
-"""Planned grouping against its plain version, and what it promises."""
+"""Planned grouping against its plain version, and its guarantees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice.runtime.arrays import Hashes
 from tests.examples import examples
 from tests.grouping.plain_planned import PlainPlanned
 
-#: What is left when only the plan decides, and nothing is corrected.
+#: Only the plan decides; nothing is corrected.
 ALONE = Planned(tolerance=1_000_000)
 
 
@@ -28,7 +28,7 @@ def zipf(tuples: int, seed: int, z: float = 1.1, keys: int = 3_000) -> Hashes:
 
 
 def with_hot(key: int, share: float, keys: Hashes, seed: int = 0) -> Hashes:
-    """`keys`, of which about a `share` are replaced by one key."""
+    """`keys` with about a `share` of them replaced by one key."""
     taken = np.random.default_rng([seed, 1]).random(len(keys)) < share
     return np.where(taken, np.uint64(key), keys)
 
@@ -94,7 +94,7 @@ def test_a_key_that_outgrows_a_worker_is_split_in_exact_fractions() -> None:
     targets = router.route(np.full(50_000, 7 << 50, np.uint64))
     sizes = np.diff(np.append(0.0, router.plan.upto[: len(workers)].astype(np.float64))) / 2.0**64
     counts = np.bincount(targets, minlength=6)[workers]
-    # Five tuples where chance would miss by some 100.
+    # Within five tuples; random choices would miss by about 100.
     assert np.abs(counts - 50_000 * sizes).max() < 5
 
 
@@ -107,8 +107,8 @@ def test_a_steady_stream_is_balanced_at_the_memory_of_key_grouping() -> None:
     assert replicas(keys, targets) < 1.05
 
 
-def test_the_plan_alone_leaves_only_what_chance_does() -> None:
-    """Its counts and the batch's own are off by sqrt(n) each; a key in a hundred has a second worker."""
+def test_the_plan_alone_leaves_only_the_imbalance_of_chance() -> None:
+    """Its counts and the batch's are each off by sqrt(n); 1 % of keys have a second worker."""
     cluster = Cluster.alike(16)
     keys = zipf(200_000, 2)
     targets = after(zipf(200_000, 1), cluster, ALONE)[0].route(keys)
@@ -163,12 +163,12 @@ def test_a_key_that_turns_hot_in_a_batch_leaves_its_worker(sources: int) -> None
     targets = routed(after(zipf(100_000, 1), cluster, sources=sources), late)
     assert imbalance(loads(alone, cluster)).relative > 3
     assert imbalance(loads(targets, cluster)).relative < 0.1
-    # All others stay where they were: one key's replicas, and those that chance costs.
+    # All other keys stay: the replicas are those of one key and those that chance costs.
     assert replicas(late, targets) < 1.1
 
 
 def test_a_listed_key_that_grows_is_caught_as_well() -> None:
-    """It had its place and was not loose: a worker's other keys were."""
+    """It had its worker and was not loose: other keys of the worker were."""
     cluster = Cluster.alike(4)
     routers = after(with_hot(3 << 35, 0.02, zipf(100_000, 1)), cluster)
     number = routers[0].plan.keys.tolist().index(3 << 35)
@@ -177,7 +177,7 @@ def test_a_listed_key_that_grows_is_caught_as_well() -> None:
     assert imbalance(loads(targets, cluster)).relative < 0.05
 
 
-def test_the_first_batch_has_no_plan_and_its_hot_keys_are_caught_all_the_same() -> None:
+def test_the_first_batch_has_no_plan_but_its_hot_keys_are_caught() -> None:
     cluster = Cluster.alike(16)
     keys = with_hot(5 << 33, 0.4, zipf(100_000, 1))
     key_grouping = np.bincount(ALONE.router(cluster).route(keys), minlength=16).astype(float)
@@ -201,14 +201,14 @@ def test_a_hot_key_that_is_gone_is_forgotten() -> None:
     while 5 << 33 in router.plan.keys:
         weights.append(float(router.plan.weights[router.plan.keys.tolist().index(5 << 33)]))
         strategy.boundary([router], cluster, Counts.of(zipf(20_000, 2 + len(weights))))
-    # A half-life after which all batches had as many tuples: 1/3, 1/7, 1/15 of what it was.
+    # After a half-life of one batch, with batches of equal size: 1/3, 1/7, 1/15 of its first weight.
     assert weights[1] / weights[0] == pytest.approx(1 / 3)
     assert weights[2] / weights[0] == pytest.approx(1 / 7)
     assert 5 <= len(weights) <= 8
 
 
 def test_sources_that_divert_a_key_choose_the_same_workers() -> None:
-    """16 sources with 16 workers each of their own would put nearly every such key on all 64."""
+    """If each of 16 sources chose 16 workers itself, nearly every such key would be on all 64."""
     cluster = Cluster.alike(64)
     routers = after(zipf(400_000, 1), cluster, sources=16)
     keys = zipf(400_000, 2)
@@ -217,7 +217,7 @@ def test_sources_that_divert_a_key_choose_the_same_workers() -> None:
     assert imbalance(loads(targets, cluster)).relative < 0.1
 
 
-def test_all_sources_share_one_plan_and_begin_apart_in_a_keys_sequence() -> None:
+def test_all_sources_share_a_plan_and_begin_a_keys_sequence_at_different_places() -> None:
     routers = after(with_hot(5 << 33, 0.5, zipf(10_000, 1)), Cluster.alike(8), sources=4)
     assert len({id(router.plan) for router in routers}) == 1
     assert len({int(router.state.positions[0]) for router in routers}) == 4

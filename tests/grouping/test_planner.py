@@ -1,4 +1,4 @@
-"""What planned grouping remembers, how it packs, and what it makes of both."""
+"""What planned grouping remembers, how it packs, and the plan that results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster, Counts
 from sluice.grouping.packing import OVERFILL, pack_keys, pack_whole
-from sluice.grouping.plan import NONE, SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.planner import plan
+from sluice.grouping.routing_plan import NONE, SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.summary import Summary, buckets_of, hash_of
 from sluice.runtime.arrays import Floats, Hashes
 from tests.examples import examples
@@ -36,7 +36,7 @@ def planned(keys: Hashes, workers: int = 8, grain: float = 1 / 16, buckets: int 
 
 
 def expected_loads(made: RoutingPlan) -> Floats:
-    """Of the listed keys, by worker."""
+    """The expected load of the listed keys, by worker."""
     sizes = np.diff(made.upto.astype(np.float64), prepend=0.0)
     sizes[made.first[:-1]] = made.upto[made.first[:-1]]
     weights = sizes / 2.0**64 * np.repeat(made.weights, np.diff(made.first))
@@ -78,13 +78,13 @@ def test_a_summary_without_room_keeps_the_most_frequent_keys_and_every_buckets_t
         assert sorted(past.counts) == sorted(known.values())[-room:]
 
 
-def test_buckets_get_alike_many_keys() -> None:
+def test_buckets_get_equally_many_keys() -> None:
     numbers = buckets_of(np.arange(64_000, dtype=np.uint64), 1, BUCKETS)
     counts = np.bincount(numbers, minlength=BUCKETS)
     assert 0.5 < ((counts - 1000) ** 2 / 1000).sum() / (BUCKETS - 1) < 1.6
 
 
-def test_what_is_new_is_as_much_as_what_was_seen_once() -> None:
+def test_the_share_of_new_keys_is_that_of_keys_seen_once() -> None:
     assert summary([]).unseen == 1
     assert summary([[1, 1, 2, 3]]).unseen == 0.5
     assert summary([[1, 1, 2, 3], [1] * 5]).unseen == pytest.approx(1 / 7)
@@ -106,7 +106,7 @@ def test_all_of_a_key_is_packed_and_no_split_is_wasted(weights: list[int], times
     assert np.bincount(keys, sizes, len(weights)) == pytest.approx(sizes_of_keys)
     assert np.bincount(workers, sizes, len(times)) == pytest.approx(load)
     assert len(keys) - len(weights) <= len(times)
-    # No worker is overfilled by more than is allowed, for what does not fit is split.
+    # No worker is overfilled by more than is allowed, because a key that does not fit is split.
     assert (load <= shares * total * (1 + OVERFILL) + 1e-6).all()
 
 
@@ -121,7 +121,7 @@ def test_a_key_is_split_into_no_more_parts_than_it_needs(shares_of_a_worker: flo
 
 
 def test_weights_are_packed_largest_first_to_the_worker_that_is_free_first() -> None:
-    """Graham's example: 4/3 - 1/(3W) of the optimum, and no order does worse for LPT with three workers."""
+    """Graham's example: 4/3 - 1/(3W) of the optimum, the worst case of LPT with three workers."""
     load = np.zeros(3)
     owners = pack_whole(np.array([5.0, 5, 4, 4, 3, 3, 3]), Cluster.alike(3).shares, load)
     assert sorted(load) == [8.0, 8.0, 11.0]
@@ -137,7 +137,7 @@ def test_a_fast_worker_gets_more() -> None:
 # --- what is planned
 
 
-def test_where_parts_end_is_as_their_sizes_say() -> None:
+def test_parts_end_where_their_sizes_say() -> None:
     upto = ends(np.array([0, 1, 4, 6]), np.array([5.0, 1, 2, 1, 3, 1]))
     assert upto / 2.0**64 == pytest.approx([1, 0.25, 0.75, 1, 0.75, 1])
 
@@ -152,14 +152,14 @@ def test_the_guide_says_in_which_part_a_cell_begins(sizes: list[int]) -> None:
 
 
 @given(keys=st.lists(st.integers(0, (1 << 64) - 1), unique=True, max_size=60))
-def test_a_listed_key_is_found_from_its_hash_and_a_quarter_of_the_slots_is_taken(keys: list[int]) -> None:
+def test_a_listed_key_is_found_from_its_hash_and_at_most_half_the_slots_are_taken(keys: list[int]) -> None:
     slots, numbers = listing(np.array(keys, np.uint64), 5)
     assert np.count_nonzero(numbers != NONE) == len(keys) <= len(slots) / 2
     hashes = {int(slots[slot]): int(numbers[slot]) for slot in np.flatnonzero(numbers != NONE)}
     assert hashes == {hash_of(np.uint64(key), np.uint64(5)): n for n, key in enumerate(keys)}
 
 
-def test_only_keys_of_a_grain_of_a_workers_share_are_listed() -> None:
+def test_only_keys_of_at_least_a_grain_of_a_workers_share_are_listed() -> None:
     keys = np.repeat(np.arange(1, 301, dtype=np.uint64), np.arange(1, 301))
     made = planned(keys, workers=8, grain=1 / 25)
     least = len(keys) / 8 / 25
@@ -168,7 +168,7 @@ def test_only_keys_of_a_grain_of_a_workers_share_are_listed() -> None:
 
 
 @pytest.mark.parametrize("times", [(1.0,) * 16, tuple(np.linspace(1, 4, 16).tolist())])
-def test_all_workers_are_planned_to_be_through_at_the_same_time(times: tuple[float, ...]) -> None:
+def test_all_workers_are_planned_to_finish_at_the_same_time(times: tuple[float, ...]) -> None:
     cluster = Cluster(times)
     keys = np.minimum(np.random.default_rng(1).zipf(1.3, 100_000), 1 << 40).astype(np.uint64)
     past = Summary.empty(seed=0, room=1 << 20, buckets=4096).then(Counts.of(keys), 0.5)
@@ -184,7 +184,7 @@ def test_all_workers_are_planned_to_be_through_at_the_same_time(times: tuple[flo
 
 
 def test_keys_never_seen_fall_to_all_workers() -> None:
-    """Nine of ten buckets are empty; with no weight they would all have one worker."""
+    """Nine of ten buckets are empty; without a weight they would all go to one worker."""
     seen = np.repeat(np.arange(96, dtype=np.uint64), 50)
     made = planned(np.concatenate([seen, np.arange(1000, 1050, dtype=np.uint64)]), workers=8, buckets=1024)
     new = np.arange(1 << 30, (1 << 30) + 40_000, dtype=np.uint64)
@@ -199,13 +199,13 @@ def test_before_the_first_batch_nothing_is_listed_or_loose_and_buckets_are_sprea
     assert set(np.bincount(made.homes, minlength=10)) == {102, 103}
 
 
-def test_what_is_loose_has_many_tuples_and_few_keys() -> None:
+def test_loose_units_have_many_tuples_and_few_keys() -> None:
     heavy = np.repeat(np.arange(64, dtype=np.uint64), 200)
     light = np.repeat(np.arange(1000, 41_000, dtype=np.uint64), 2)
     made = planned(np.concatenate([heavy, light]), workers=8, grain=1 / 128)
     assert made.keys.tolist() == list(range(64))
     listed, buckets = made.loose[:64], made.loose[64:]
-    # 4.5 standard deviations of 11,600 tuples are 485: three of the eight keys that each worker has.
+    # 4.5 standard deviations of 11,600 tuples are 485: three of each worker's eight keys.
     assert np.bincount(made.homes[:64][listed], minlength=8).tolist() == [3] * 8
     assert not buckets.any()
 

@@ -1,4 +1,4 @@
-"""The routing loop and its parts: load, selection, what a router keeps."""
+"""The routing loop and its parts: the load, the selection, and what a router keeps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_own_counts_are_alike_for_slow_workers_and_completion_times_are_not() ->
     assert [load_of(sent(completion_times(cluster), 8, 3), worker) for worker in (0, 1)] == [8, 12]
 
 
-def test_times_that_were_measured_anew_are_taken() -> None:
+def test_newly_measured_times_are_used() -> None:
     load = sent(completion_times(Cluster((1.0, 4.0))), 8, 3)
     retime(load, Cluster((2.0, 1.0)))
     assert [load_of(load, worker) for worker in (0, 1)] == [16, 3]
@@ -61,7 +61,7 @@ def test_times_that_were_measured_anew_are_taken() -> None:
 @pytest.mark.parametrize(
     ("candidates", "chosen"), [((1, 2, 3), 2), ((3, 2), 3), ((2, 3), 2), ((1,), 1), ((0, 1), 1)]
 )
-def test_of_the_candidates_the_least_loaded_is_chosen_of_equal_ones_the_first(
+def test_the_least_loaded_candidate_is_chosen_and_the_first_of_equal_ones(
     candidates: tuple[int, ...], chosen: int
 ) -> None:
     load = sent(own_counts(Cluster.alike(5)), 9, 7, 4, 4, 0)

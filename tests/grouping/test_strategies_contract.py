@@ -1,4 +1,4 @@
-"""What every strategy promises, whatever its rule."""
+"""What every strategy guarantees, whatever its rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ CLUSTERS = st.lists(st.sampled_from([1.0, 1.5, 4.0]), min_size=1, max_size=12).m
 
 
 def run(name: str, cluster: Cluster, batches: list[list[int]], sources: int, seed: int) -> list[list[int]]:
-    """Where each source's part of each batch goes; source s has every `sources`-th tuple, from s on."""
+    """The targets of each source's part of each batch.
+
+    Source s has every `sources`-th tuple, from number s on.
+    """
     rule = strategy(name)
     routers = [rule.router(cluster, source=source, seed=seed) for source in range(sources)]
     targets = []
@@ -87,7 +90,7 @@ def test_it_does_not_matter_how_a_batch_is_cut(name: str) -> None:
 
 
 def planned_once(name: str, cluster: Cluster) -> Router:
-    """A router with one batch behind it, so that it has whatever plan its rule makes."""
+    """A router that has routed one batch, so that it has the plan that its rule makes, if any."""
     rule = strategy(name)
     router = rule.router(cluster)
     router.route(skewed(3_000))
@@ -152,7 +155,7 @@ def test_the_registry_costs_no_numba() -> None:
 
 
 @pytest.mark.slow
-def test_a_loop_that_one_process_compiled_no_other_compiles() -> None:
+def test_a_loop_that_one_process_compiled_is_not_compiled_again_by_another() -> None:
     strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     code = (
         "import numpy as np; from sluice.grouping import key, base\n"
@@ -166,7 +169,7 @@ def test_a_loop_that_one_process_compiled_no_other_compiles() -> None:
 def test_the_name_of_a_kernels_code_on_disk_changes_with_every_step_that_it_reaches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel, a step that it calls, and one that this calls, in three files; only the last one changes."""
+    """A kernel calls a step that calls another, in three files; only the last file changes."""
 
     def write(name: str, decorator: str, imports: str, value: str) -> None:
         (tmp_path / f"{name}.py").write_text(

@@ -55,7 +55,7 @@ def test_a_hot_key_has_two_workers_in_the_first_window_and_its_segments_workers_
 
 
 def test_segments_are_drawn_in_proportion_to_speed() -> None:
-    """Formula (4): 20,000 keys of one segment each; five standard deviations."""
+    """Formula (4) for 20,000 keys of one segment each, within five standard deviations."""
     cluster = Cluster((1.0, 2.0, 4.0, 350.0))
     keys, segments = np.arange(20_000, dtype=np.uint64), np.ones(20_000, np.int64)
     rows = Rows.of(keys, segments, cluster.shares, np.uint64(5))
@@ -75,11 +75,11 @@ def test_a_row_names_a_worker_once() -> None:
     assert len({tuple(row) for row in named}) > 90
 
 
-def test_a_row_changes_little_where_speed_did() -> None:
-    """One of 50 workers is slower by half.
+def test_a_row_changes_little_when_a_speed_changes() -> None:
+    """One of 50 workers becomes half as fast.
 
-    The others' bounds move by 1/100 at most, in sum a quarter of all segments; drawn again, 98 % would
-    change.
+    The bounds of the others move by 1/100 at most, which together changes a quarter of all segments. If all
+    were drawn again, 98 % would change.
     """
     times = np.ones(50)
     keys, segments = np.arange(2_000, dtype=np.uint64), np.ones(2_000, np.int64)

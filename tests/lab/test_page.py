@@ -1,4 +1,4 @@
-"""docs/grouping.md is what was kept of the experiments, and what it says of the figures is so."""
+"""docs/grouping.md shows what was kept of the experiments, and its words fit the figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEASURED = {name: kept(name) for name in EXPERIMENTS}
 
 
 def table(text: str, corner: str) -> dict[str, list[str]]:
-    """The first table with this header in its first column: cells by row and column, all as text."""
+    """The first table whose first column has this header: the cells of each row, as text."""
     begins = text.index(f"\n| {corner} |") + 1
     lines = text[begins : text.index("\n\n", begins)].splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -82,7 +82,7 @@ def test_the_order_of_table_2_is_the_papers(stream: str) -> None:
     assert max(shuffle) < 0.01
 
 
-def test_the_paper_has_that_order_too_but_once() -> None:
+def test_the_paper_has_that_order_too_with_one_exception() -> None:
     otherwise = []
     for stream, printed in papers.IMBALANCE.items():
         shuffle, kg2, key = (printed[name] for name in papers.STRATEGIES)
@@ -104,14 +104,14 @@ def test_isp_is_less_even_than_edu_and_its_top_key_bounds_it() -> None:
     )
 
 
-def test_a_support_that_follows_the_width_mends_kg2() -> None:
+def test_a_support_that_follows_the_width_fixes_kg2() -> None:
     wide = selected(MEASURED["balance"], stream="edu", workers=1_000)
     coarse, finer = (selected(wide, strategy=name)[0] for name in ("kg2", KG2_FINER))
     assert float(finer["relative"]) < 0.05 * float(coarse["relative"])
     assert float(finer["replicas"]) > float(coarse["replicas"])
 
 
-def test_kg2_holds_ever_less_of_shuffles_memory() -> None:
+def test_kg2_holds_less_and_less_of_shuffles_memory() -> None:
     ratios = list(comparison.held_ratio(MEASURED).values())
     assert ratios == sorted(ratios, reverse=True)
     assert ratios[0] > 1.05 * papers.MEMORY > 2 * ratios[-1]
@@ -137,7 +137,7 @@ def test_tags_latency_gains_on_nags_most_where_queues_are_short() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["kg2", "d-choices"])
-def test_what_never_forgets_takes_a_new_hot_key_for_a_cold_one(strategy: str) -> None:
+def test_a_strategy_that_never_forgets_takes_a_new_hot_key_for_a_cold_one(strategy: str) -> None:
     by_batch = [
         float(row["relative"]) for row in selected(MEASURED["drift"], stream="move:edu", strategy=strategy)
     ]

@@ -14,7 +14,7 @@ ONE = np.zeros(400_000, np.int32)
 
 
 def plain(targets: list[int], arrivals: list[float], times: list[float]) -> list[float]:
-    """Each worker serves those that came to it, one after the other."""
+    """Simulate workers that each serve their tuples one after the other."""
     found = []
     for i, (worker, came) in enumerate(zip(targets, arrivals, strict=True)):
         clock = 0.0
@@ -43,12 +43,12 @@ def test_one_worker_with_poisson_arrivals_is_the_md1_queue(utilisation: float) -
 
 
 def test_tuples_sent_at_random_see_an_md1_queue_at_each_worker() -> None:
-    """A Poisson stream that is split at random is Poisson streams."""
+    """A Poisson stream that is split at random becomes several Poisson streams."""
     targets = np.random.default_rng(5).integers(0, 10, 400_000).astype(np.int32)
     assert latency(targets, Cluster.alike(10), 0.7).mean - 1 == pytest.approx(md1_wait(0.7), rel=0.05)
 
 
-def test_nobody_waits_where_tuples_come_evenly_and_go_in_turn() -> None:
+def test_no_tuple_waits_if_tuples_come_evenly_and_go_in_turn() -> None:
     targets = np.arange(10_000, dtype=np.int32) % 4
     found = latency(targets, Cluster.alike(4), 0.99, arrivals="even")
     assert found.p999 == pytest.approx(1.0)
@@ -62,7 +62,7 @@ def test_percentiles_rise() -> None:
 
 
 def test_a_worker_with_more_than_it_can_serve_has_a_queue_without_bound() -> None:
-    """All tuples to one of two workers: at half of the cluster's capacity it is just full."""
+    """All tuples go to one of two workers, which is full at half of the cluster's capacity."""
     short, long = (latency(ONE[:n], Cluster.alike(2), 0.6) for n in (10_000, 100_000))
     assert short.busiest == pytest.approx(1.2, rel=0.05)
     assert not short.bounded

@@ -1,4 +1,4 @@
-"""The simulator: against what can be counted by hand, and against theory."""
+"""The simulator against counting by hand and against theory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sluice.runtime.arrays import Hashes
 
 
 class Remembering(Router):
-    """Sends every tuple to the worker that its key names, and remembers what it saw."""
+    """A router that sends each tuple to the worker that its key names, and remembers its input."""
 
     def __init__(self, workers: int) -> None:
         self.workers, self.seen, self.windows = workers, np.empty(0, np.uint64), 0
@@ -41,7 +41,7 @@ class Remembering(Router):
 
 @dataclass(frozen=True)
 class Plain(Strategy):
-    """Key modulo W."""
+    """A strategy that routes by the key modulo W."""
 
     name: ClassVar[str] = "plain"
     counted: ClassVar[list[Counts]] = []
@@ -65,7 +65,7 @@ def keys(*values: int) -> Hashes:
 
 
 def test_a_batch_is_measured_as_it_is_counted_by_hand() -> None:
-    """Keys 0 and 2 to worker 0, key 1 to worker 1, which takes twice as long."""
+    """Keys 0 and 2 go to worker 0, key 1 to worker 1, which takes twice as long."""
     found = simulate(Plain(), [keys(0, 0, 2, 1), keys(1, 1)], Cluster((1.0, 2.0)), a_key=1024)
     first, second = found.batches
     assert (first.tuples, first.keys, first.total) == (4, 3, 4)
@@ -99,7 +99,7 @@ def test_the_strategy_is_shown_each_batch_and_windows_end_with_it() -> None:
     assert [router.windows for router in simulation.routers if isinstance(router, Remembering)] == [2, 2]
 
 
-def test_what_combines_sends_a_row_for_each_key_of_a_source() -> None:
+def test_a_combining_strategy_sends_a_row_for_each_key_of_a_source() -> None:
     batch = keys(1, 1, 1, 2, 1, 2)  # to the sources: 1 1 1, and 1 2 2
     found = simulate(PlainCombining(), [batch], Cluster.alike(2), sources=2).batches[0]
     assert found.sent == 3 / 6
@@ -129,7 +129,7 @@ def test_pairs_grow() -> None:
 
 
 @pytest.mark.parametrize("batches", [[], [keys()], [keys(1), keys()]])
-def test_nothing_cannot_be_simulated(batches: list[Hashes]) -> None:
+def test_a_trial_without_batches_or_tuples_is_refused(batches: list[Hashes]) -> None:
     with pytest.raises(ValueError, match=r"no tuple|no batch"):
         simulate(Plain(), batches, Cluster.alike(2))
 
@@ -153,10 +153,10 @@ def test_the_same_seed_routes_alike_and_another_one_does_not() -> None:
 
 
 def expected_maximum(balls: int, bins: int) -> float:
-    """Of balls thrown into bins at random: the mean of the fullest bin, exactly.
+    """The exact mean of the fullest bin when balls are thrown into bins at random.
 
-    Bins are independent Poisson numbers, given their sum: P(max <= m) is the probability that W of them, each
-    at most m, add up to the number of balls, over that of any W adding up to it.
+    Given their sum, bins are independent Poisson numbers. So P(max <= m) is the probability that W such
+    numbers, each at most m, add up to the number of balls, divided by the probability that any W do.
     """
     mean = balls / bins
     poisson = [np.exp(-mean)]
@@ -178,7 +178,7 @@ def expected_maximum(balls: int, bins: int) -> float:
 
 
 def test_the_reference_itself_is_right() -> None:
-    """Two balls in two bins: 1 or 2, as likely. Three in two: 3 a quarter of the time, else 2."""
+    """Two balls in two bins give 1 or 2, equally likely; three give 3 in a quarter of cases."""
     assert expected_maximum(2, 2) == pytest.approx(1.5)
     assert expected_maximum(3, 2) == pytest.approx(2.25)
     assert expected_maximum(5, 1) == pytest.approx(5)
@@ -186,7 +186,7 @@ def test_the_reference_itself_is_right() -> None:
 
 @pytest.mark.parametrize(("balls", "bins"), [(40, 8), (120, 20)])
 def test_key_grouping_throws_keys_as_balls_into_bins(balls: int, bins: int) -> None:
-    """Keys of one tuple each; the fullest worker, on average over hash seeds, is the fullest bin."""
+    """With one tuple per key, the fullest worker, averaged over seeds, is the fullest bin."""
     strategy, batch = grouping.strategy("key"), streams.keys_of(np.arange(balls))
     cluster = Cluster.alike(bins)
     found = [
@@ -208,7 +208,7 @@ def test_shuffle_is_off_by_a_tuple_a_source_at_most(tuples: int, workers: int, s
 
 
 def test_shuffle_holds_a_key_where_one_of_its_tuples_fell() -> None:
-    """A worker that gets n/W tuples misses a key of frequency p with probability (1 - p) ** (n/W)."""
+    """A worker with n/W tuples misses a key of frequency p with probability (1 - p) ** (n/W)."""
     n, workers, frequencies = 64_000, 32, streams.edu_stream().probabilities
     pairs = workers * (1 - (1 - frequencies) ** (n / workers)).sum()
     seen = (1 - (1 - frequencies) ** n).sum()
@@ -220,7 +220,7 @@ def test_shuffle_holds_a_key_where_one_of_its_tuples_fell() -> None:
 # Trials.
 
 
-def test_a_trial_has_a_row_for_each_batch_with_what_it_was_measured_on() -> None:
+def test_a_trial_has_a_row_for_each_batch_with_its_setting() -> None:
     setting = Setting(streams.edu_stream(), workers=4, times="spread", sources=2, batches=3, tuples=500)
     found = rows("pkg", setting, run("pkg", setting))
     assert [row["batch"] for row in found] == [1, 2, 3]
@@ -249,6 +249,6 @@ def test_parameters_that_a_strategy_does_not_have_are_named(name: str) -> None:
         named.strategy(name)
 
 
-def test_a_strategy_that_there_is_not_is_refused() -> None:
+def test_an_unknown_strategy_is_refused() -> None:
     with pytest.raises(grouping.UnknownStrategy, match="'luck' is not known"):
         named.strategy("luck")

@@ -27,8 +27,8 @@ def share(keys: Hashes, key: np.uint64 = TOP) -> float:
     return float((keys == key).mean())
 
 
-def test_isp_is_what_the_paper_says_but_for_the_top_ten() -> None:
-    """Paper 000, 3.3.1 and table 1: at 25 M visits, in expectation."""
+def test_isp_is_what_the_paper_says_except_for_the_top_ten() -> None:
+    """The expectation at 25 M visits against paper 000, 3.3.1 and table 1."""
     visits = isp.frequencies() * 25_000_000
     assert len(visits) == 15_104
     assert visits.sum() == pytest.approx(25_000_000)
@@ -64,7 +64,7 @@ def test_zipf_falls_by_its_exponent() -> None:
 @pytest.mark.slow
 def test_zipf_has_ten_million_keys() -> None:
     keys = streams.zipf(10_000, 0.0, 10_000_000, seed=1)
-    assert len(np.unique(keys)) > 9_980  # of 10,000 even draws some five coincide
+    assert len(np.unique(keys)) > 9_980  # about five of 10,000 even draws coincide
 
 
 @pytest.mark.parametrize(

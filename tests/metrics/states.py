@@ -1,4 +1,4 @@
-"""Lines to states and states to values, as the engine does it, for tests of single metrics."""
+"""Lines become states and states become values, as in the engine, to test single metrics."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def results(columns: Columns, name: str) -> Results:
 
 
 def values(columns: Columns, name: str) -> list[Any]:
-    """The metric's value per group: exact integers as such, lists as lists, None where there is none."""
+    """The metric's value per group: an int where it is exact, a list for lists, None for none."""
     found = results(columns, name)
     answer: list[Any] = []
     for n, value in enumerate(found.values.tolist()):
@@ -88,18 +88,18 @@ def errors(columns: Columns, name: str) -> list[float]:
 
 
 def splits(count: int, parts: int, random: np.random.Generator) -> list[np.ndarray[Any, Any]]:
-    """The numbers below `count` in so many parts of unequal sizes."""
+    """The numbers below `count` in `parts` parts of unequal sizes."""
     order = random.permutation(count)
     return np.split(order, np.sort(random.integers(0, count + 1, parts - 1)))
 
 
 def access_lines(lines: int, seed: int = 1) -> pa.Table:
-    """Columns of a made-up access log (`collection.generate`): client, path, status, bytes (text, or "-")."""
+    """A made-up access log's columns: client, path, status, and bytes (a text, or "-")."""
     return columns_of(b"".join(generate.batches(lines, seed=seed, days=1)).decode().splitlines())
 
 
 def columns_of(lines: Sequence[str]) -> pa.Table:
-    """The same columns of any access log."""
+    """The same columns of a given access log."""
     fields = pc.split_pattern(pa.array(lines), " ")
     columns = (("client", 0), ("path", 6), ("status", 8), ("bytes", 9))
     return pa.table({name: pc.list_element(fields, at) for name, at in columns})

@@ -1,4 +1,4 @@
-"""Every metric of every series of an access log, against what DuckDB says of the same lines."""
+"""Every metric of every series of an access log against DuckDB on the same lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUP BY ALL ORDER BY key, n DESC, x
 """
 
 
-#: A real access log, compressed, where there is one: beside the project or wherever this variable points.
+#: A real access log, compressed, if there is one: beside the project or where this variable points.
 REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))
 
 
@@ -47,7 +47,7 @@ def lines(request: pytest.FixtureRequest) -> pa.Table:
 def state(
     lines: pa.Table, key: str, measure: str, number: bool, metrics: list[str]
 ) -> tuple[pa.Array, Columns]:
-    """The log in batches of unequal sizes, grouped by a column, merged; and the column's values."""
+    """A column's values, and the log's state by them, merged from batches of unequal sizes."""
     encoded = lines.column(key).combine_chunks().dictionary_encode()
     groups, size = np.asarray(encoded.indices, np.int64), len(encoded.dictionary)
     parts = []

@@ -1,4 +1,4 @@
-"""Exact sums of floats against Python's own exact arithmetic, in any order and any split."""
+"""Exact sums of floats, in any order and any split, against Python's own exact arithmetic."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def floats_of(words: np.ndarray, bounds: np.ndarray, integers: list[int]) -> lis
 
 
 def written(words: np.ndarray, bounds: np.ndarray) -> list[Fraction | None]:
-    """The sums as the words say them, by the rule of the module's docstring."""
+    """The sums that the words stand for, by the rule of the module's docstring."""
     found: list[Fraction | None] = []
     for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         place, *digits = words[begin:end].tolist() or [0]
@@ -87,14 +87,14 @@ def test_many_carries() -> None:
     assert written(words, bounds) == [Fraction(2**53 - 1), Fraction(-3), None]
 
 
-def test_what_cancels_leaves_nothing() -> None:
+def test_terms_that_cancel_leave_only_the_rest() -> None:
     one, other = numeric([0, 0], [0.1, 0.2], 1), numeric([0, 0, 0], [-0.1, -0.2, 1e-30], 1)
     state = merged(1, added(one, "sum", "avg"), added(other, "sum", "avg"))
     assert states.values(state, "sum") == [1e-30]
     assert states.values(state, "avg") == [1e-30 / 5]
 
 
-def test_a_sum_of_fractions_that_is_nothing_is_zero_and_no_integer() -> None:
+def test_a_sum_of_fractions_that_cancels_is_zero_as_a_float() -> None:
     state = added(numeric([0, 0], [0.5, -0.5], 1), "sum")
     assert state["fractions"].null_count == 0
     assert states.values(state, "sum") == [0.0]

@@ -23,8 +23,8 @@ measures = st.one_of(
 )
 grouped = st.lists(st.tuples(st.integers(0, 3), measures), max_size=30)
 GROUPS = 4
-#: A sum is a unit in the last place from `fsum` at most, an average is rounded once more. All else is exact
-#: or has its own tolerance.
+#: A sum is at most a unit in the last place from `fsum`; an average is rounded once more. All other metrics
+#: are exact or have a tolerance of their own.
 ROUNDED = {"sum": 2.0**-52, "avg": 2.0**-51}
 
 OF_THE_MEASURES = {"sum": math.fsum, "min": min, "max": max, "stddev": lambda v: float(statistics.pstdev(v))}
@@ -90,7 +90,7 @@ def test_merged_parts_are_the_whole(name: str, parts: list[list[tuple[int, float
 
 @examples(60)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-(2**62) + 1, 2**62 - 1)), max_size=20))
-def test_integer_sums_are_exact_or_spill_never_wrong(rows: list[tuple[int, int]]) -> None:
+def test_integer_sums_are_exact_or_spill_but_never_wrong(rows: list[tuple[int, int]]) -> None:
     groups = np.array([g for g, _ in rows], np.int64)
     total, floats, owners = sum_integers(np.array([v for _, v in rows], np.int64), groups, 3)
     for group in range(3):
@@ -184,7 +184,7 @@ def test_an_unknown_metric_is_refused_with_what_there_is(name: str) -> None:
         metric(name)
 
 
-def test_what_each_metric_is_computed_of() -> None:
+def test_what_each_metric_is_computed_from() -> None:
     assert {name for name, each in METRICS.items() if each.measure == "none"} == {"count"}
     assert {name for name, each in METRICS.items() if each.measure == "any"} == {"missing", "unique"}
     assert (metric("p50").measure, metric("top3").measure) == ("number", "any")

@@ -18,13 +18,13 @@ NAMES = ("p0.1", "p1", "p25", "p50", "p75", "p95", "p99", "p99.9")
 
 
 def true(ordered: np.ndarray, name: str) -> float:
-    """By the definition, in exact integers."""
+    """The true quantile by the definition, in exact integers."""
     part = round(float(name[1:]) * 1000)
     return float(ordered[max(1, -(-part * len(ordered) // 100_000)) - 1])
 
 
 def within(columns: dict[str, pa.Array], given_: list[np.ndarray]) -> None:
-    """Every quantile of every group is as near to the true one as it says."""
+    """Assert that every quantile of every group is as near to the true one as it states."""
     for name in NAMES:
         for found, error, own in zip(values(columns, name), errors(columns, name), given_, strict=True):
             if len(own) == 0:
@@ -36,7 +36,7 @@ def within(columns: dict[str, pa.Array], given_: list[np.ndarray]) -> None:
 
 
 def rank_error(columns: dict[str, pa.Array], own: np.ndarray) -> float:
-    """The greatest distance of a quantile of the only group from its rank, as a part of all values."""
+    """The greatest error of rank of the only group's quantiles, as a fraction of all values."""
     ordered, worst = np.sort(own), 0.0
     for name in NAMES:
         (found,) = values(columns, name)
@@ -101,7 +101,7 @@ def test_a_thousand_small_batches() -> None:
 
 @pytest.mark.slow
 def test_the_same_batch_again_and_again() -> None:
-    """What repeats has no independent errors; still they stay within what is stated."""
+    """Errors of repeated batches are not independent, but stay within the stated error."""
     own = np.random.default_rng(1).random(2_000)
     batch = added(numeric([0] * len(own), own, 1), *NAMES)
     state = batch

@@ -20,7 +20,7 @@ def exact(given: list[float]) -> float:
     ("offset", "scale"), [(0, 1), (1e9, 1), (1e12, 1e-3), (-1e15, 1), (0, 1e-150), (0, 1e150), (1e100, 1e90)]
 )
 def test_of_measures_far_from_zero(parts: int, offset: float, scale: float) -> None:
-    """Values that differ in their last digits only: what sums of squares lose altogether."""
+    """The values differ only in their last digits, which sums of squares lose altogether."""
     own = offset + scale * np.random.default_rng(parts).random(500)
     states = [added(numeric([0] * len(part), part, 1), "stddev") for part in np.array_split(own, parts)]
     one_by_one = states[0]
@@ -29,7 +29,7 @@ def test_of_measures_far_from_zero(parts: int, offset: float, scale: float) -> N
     for columns in (merged(1, *states), merged(1, *states[::-1]), one_by_one):
         (found,) = values(columns, "stddev")
         if scale > 1e150:
-            assert found is None  # squares that no float holds
+            assert found is None  # no float holds the squares
         else:
             assert math.isclose(found, exact(own.tolist()), rel_tol=1e-9)
 

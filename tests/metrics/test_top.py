@@ -23,7 +23,7 @@ def ranked(counts: Counter[str], k: int) -> list[list[object]]:
 
 
 def within(columns: Columns, counts: list[Counter[str]], bound: float | None = 1 / (CAPACITY + 1)) -> None:
-    """Counts are too low by at most the error; what is not listed is no more frequent than that allows."""
+    """Counts are too low by at most the error, and unlisted values are not more frequent."""
     for found, error, own in zip(values(columns, "top100"), errors(columns, "top100"), counts, strict=True):
         if not own:
             assert (found, error) == (None, 0)
@@ -39,7 +39,7 @@ def within(columns: Columns, counts: list[Counter[str]], bound: float | None = 1
             assert found == ranked(own, 100)
 
 
-def test_the_most_frequent_first_of_equal_ones_the_least() -> None:
+def test_the_most_frequent_come_first_and_the_least_of_equal_ones() -> None:
     columns = added(textual([0, 0, 0, 0, 1, 1, 2], ["b", "a", "c", "c", "x", "-", None], 3), "top2")
     assert results(columns, "top2").texts.to_pylist() == ['[["c",2],["a",1]]', '[["x",1]]', None]
     assert results(columns, "top2").values.tolist()[:2] == [2, 1]
@@ -87,7 +87,7 @@ def test_many_texts_are_within_the_error(skew: float, parts: int) -> None:
         assert max(len(data) for data in left["heavy"].to_pylist()) <= 16 + 24 * CAPACITY + TEXT_BYTES
 
 
-def test_all_different_leaves_nothing_but_an_error() -> None:
+def test_all_different_texts_leave_nothing_but_an_error() -> None:
     texts = [f"v{i}" for i in range(5_000)]
     columns = added(textual([0] * len(texts), texts, 1), "top10")
     assert (values(columns, "top10"), errors(columns, "top10")) == ([[]], [1])

@@ -35,7 +35,7 @@ def test_distinct_texts_are_counted_by_group() -> None:
     assert columns["hll"].is_null().to_pylist() == [False, False, True, True]
 
 
-def test_of_numbers_only_numbers_count_and_as_they_are_written() -> None:
+def test_of_numbers_only_numbers_count_and_as_written() -> None:
     batch = numeric([0, 0, 0], [1.0, np.nan, 1.0], 1)
     texts = textual([0, 0, 0], ["1.0", "x", "1"], 1).texts
     columns = added(type(batch)(batch.groups, 1, batch.measure, None, texts), "unique", "top2")
@@ -56,7 +56,7 @@ def test_exact_up_to_the_bound(count: int) -> None:
 
 @pytest.mark.parametrize("count", [1_500, 3_000, 10_000, 50_000, 300_000])
 def test_the_estimate_is_within_its_error(count: int) -> None:
-    """Of 20 sets, the mean is within a standard error of the truth and none is beyond four."""
+    """The mean of the sets is within two standard errors of the truth, and each within four."""
     groups = np.repeat(np.arange(20), count) if count < 20_000 else np.repeat(np.arange(4), count)
     size = int(groups.max()) + 1
     texts = pa.array(np.arange(len(groups))).cast(pa.string())

@@ -1,4 +1,4 @@
-"""Metrics that a team writes itself: the example, the refusals, what happens where one fails."""
+"""Metrics that a team writes itself: the example, the refusals, and a metric that fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def team(**files: str) -> Team:
 
 
 def longest(**changed: str) -> Metric:
-    """`longest` with one of its functions written again."""
+    """`longest` with some of its functions replaced."""
     functions = "".join(f"\n    def {name}({of}): {body}" for name, (of, body) in _bodies(changed).items())
     found = team(longest=f"{LONGEST}\nclass Changed(Longest):\n    name = 'changed'{functions}\n")
     assert not found.problems
@@ -133,7 +133,7 @@ def test_an_integer_is_exact() -> None:
         ({"result": "return state.nothing"}, "failed in result: AttributeError"),
     ],
 )
-def test_one_that_fails_says_whose_it_is(changed: dict[str, str], says: str) -> None:
+def test_a_failing_metric_says_whose_it_is(changed: dict[str, str], says: str) -> None:
     own = longest(**changed)
     with pytest.raises(UserMetricFailed, match=f"metric 'changed' of longest.py {says}"):
         run(own, textual([0], ["a"], 1), textual([0], ["b"], 1))
@@ -182,7 +182,7 @@ def test_two_files_cannot_define_the_same_metric() -> None:
     assert "there is a metric 'longest' already" in found.problems["b.py"]
 
 
-def test_an_unknown_metric_is_told_with_the_files_that_are_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_an_unknown_metric_names_the_broken_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(loaded().problems, "mine.py", "NameError: x")
     with pytest.raises(UnknownMetric, match=r"geometric_mean.*; mine\.py is not loaded: NameError: x"):
         metric("mine")
@@ -204,7 +204,7 @@ def test_the_registry_takes_them_from_the_folder_that_is_set(tmp_path: Path) -> 
     assert _python(script, SLUICE_METRICS__PATH="none") == "{}"
 
 
-def test_a_program_that_forgot_to_load_them_is_told() -> None:
+def test_a_program_that_forgot_to_load_them_gets_an_error() -> None:
     script = (
         "from sluice.metrics import NotLoaded, metric\n"
         "print(metric('count').name)\n"
@@ -215,7 +215,7 @@ def test_a_program_that_forgot_to_load_them_is_told() -> None:
 
 
 def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
-    """The folder is written once more, by its content: changing it does not change what runs."""
+    """The folder is copied, named by its content: changing it does not change what runs."""
     found = team(longest=LONGEST, broken="class")
     folder = found.write(tmp_path)
     assert [p.name for p in folder.iterdir()] == ["longest.py"]
@@ -232,7 +232,7 @@ def test_a_running_layer_s_workers_load_what_it_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.stack  # needs none, but compiles the kernels again
 def test_executors_get_them_in_the_package(tmp_path: Path) -> None:
-    """Out of the zip alone, without the checkout: the metrics, and the kernels that they need."""
+    """The metrics and the kernels that they need come from the zip alone, without the checkout."""
     package = package_zip(tmp_path)
     with zipfile.ZipFile(package) as inside:
         assert "sluice/metrics/shipped/geometric_mean.py" in inside.namelist()

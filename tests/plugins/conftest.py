@@ -1,4 +1,4 @@
-"""Airflow with nothing but its imports: a home of its own, Sluice's plugins and connections."""
+"""Airflow without daemons: a home of its own, Sluice's plugins and connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# Before anything imports airflow: its configuration is read then.
+# Must come before any import of airflow, which reads its configuration.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
@@ -21,7 +21,7 @@ sys.path.append(str(ROOT / "plugins"))
 
 @pytest.fixture
 def connected(monkeypatch: pytest.MonkeyPatch):
-    """Set Airflow's connections to what the settings say; call it with other fields to change one."""
+    """Set Airflow's connections by the settings; call the result to change one's fields."""
     from sluice.runtime.settings import get_settings
     from sluice.stack import connections
 
@@ -35,7 +35,7 @@ def connected(monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An instance's directory with no daemons; every process recorded there is stopped at the end."""
+    """An instance's directory without daemons; processes recorded there are stopped at the end."""
     from sluice.runtime import detached
     from sluice.runtime.settings import get_settings
 

@@ -1,4 +1,4 @@
-"""The REST API as a program meets it. Airflow's login is a double here, and real in test_api_live.py."""
+"""The REST API as a program meets it; the login is a double (a real one: test_api_live.py)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 
 
 class Login:
-    """A double of Airflow's auth manager: the user who is logged in (nobody, to begin with), in one role."""
+    """A double of Airflow's auth manager: the logged-in user (at first nobody), in one role."""
 
     roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "stranger": set()}  # noqa: RUF012
 
@@ -64,7 +64,7 @@ def database() -> sa.Engine:
 
 @pytest.fixture(scope="module")
 def app() -> FastAPI:
-    """Made once: what a test has of its own is put in by `client`."""
+    """The app, made once; `client` puts in what belongs to a single test."""
     from sluice_airflow.api import app as module
 
     return module.make_app(own=lambda: OWN)
@@ -133,7 +133,7 @@ def test_the_tables_of_this_test_name_every_route(client: TestClient) -> None:
 
 
 def routes(app: Any) -> list[Any]:
-    """Also those of routers that were included: newer versions of FastAPI keep these apart."""
+    """All routes, also of included routers, which newer versions of FastAPI keep apart."""
     found = []
     for route in app.routes:
         inner = getattr(route, "routes", None)
@@ -159,7 +159,7 @@ def test_a_task_from_put_to_delete(client: TestClient, login: Login) -> None:
     login.as_("user")
     made = client.put(f"{API}/tasks/hits", json={**HITS, "dimensions": [STATUS]})
     assert (made.status_code, made.json()["by"], made.json()["version"]) == (201, "ann", 1)
-    again = client.put(f"{API}/tasks/hits", json=made.json()["task"])  # what it says is what it takes
+    again = client.put(f"{API}/tasks/hits", json=made.json()["task"])  # it takes the task as it answered it
     assert (again.status_code, again.json()["version"]) == (200, 1)
     login.as_("user", "bob")
     body = {key: value for key, value in HITS.items() if key != "name"}
@@ -216,7 +216,7 @@ def test_several_tasks_at_once_all_or_nothing(client: TestClient, login: Login) 
         ({"sql": "SELECT count(*) FROM logs GROUP BY period('60s') HAVING count(*) > 1"}, ["/sql"]),
     ],
 )
-def test_what_is_refused_says_where(client: TestClient, login: Login, body: Any, pointers: list[str]) -> None:
+def test_a_refusal_says_where(client: TestClient, login: Login, body: Any, pointers: list[str]) -> None:
     login.as_("user")
     response = client.put(f"{API}/tasks/hits", content=json.dumps(body), headers=JSON)
     assert problems(response) == pointers, response.text
@@ -224,7 +224,7 @@ def test_what_is_refused_says_where(client: TestClient, login: Login, body: Any,
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b'{"a": 1', b"[" * 200_000])
-def test_what_is_no_json(client: TestClient, login: Login, content: bytes) -> None:
+def test_a_body_that_is_no_json(client: TestClient, login: Login, content: bytes) -> None:
     login.as_("user")
     response = client.put(f"{API}/tasks/hits", content=content, headers=JSON)
     assert response.status_code in (400, 422)
@@ -236,7 +236,7 @@ def test_a_form_is_no_json(client: TestClient, login: Login) -> None:
     assert client.put(f"{API}/tasks/hits", content=json.dumps(HITS)).status_code == 415
 
 
-def test_lists_and_the_tasks_that_use_them(client: TestClient, login: Login) -> None:
+def test_lists_and_tasks_that_use_them(client: TestClient, login: Login) -> None:
     login.as_("user")
     assert client.put(f"{API}/lists/good", json={"values": ["200"]}).status_code == 201
     dimension = {**STATUS, "filter": {"mode": "white", "set": "good"}}

@@ -52,7 +52,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def as_role(stack: Settings, token: str, role: str) -> str:
-    """The same login in another role, signed with Airflow's own key: the stack has no such user."""
+    """The same login in another role, which no user has, signed with Airflow's own key."""
     claims = jwt.decode(token, options={"verify_signature": False})
     header = jwt.get_unverified_header(token)
     claims |= {"sub": role, "role": role.upper(), "jti": uuid.uuid4().hex}

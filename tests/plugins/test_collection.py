@@ -1,4 +1,4 @@
-"""What the inventory says is shown, refused or watched, and a written one ends the watch."""
+"""An inventory is shown, refused or watched; writing a new one ends the watch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def inventory(home: Path) -> Path:
 
 
 def deferred(xcom: str | None):
-    """The trigger that the supervising task defers to, made again from what was serialized."""
+    """The trigger that the supervising task defers to, rebuilt from its serialized form."""
     from airflow.sdk.exceptions import TaskDeferred
 
     from sluice_airflow.collection import AgentsTrigger, SuperviseCollection

@@ -1,4 +1,4 @@
-"""The nightly batch: what is submitted, and what becomes of the other topics where one fails."""
+"""The nightly batch: what it submits, and what happens to other topics if one fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RETRIES = 2
 
 
 class Xcom(dict[str, Any]):
-    """What a task instance keeps for others."""
+    """A task instance with the values that it keeps for others."""
 
     try_number = 1
     max_tries = RETRIES
@@ -26,7 +26,7 @@ class Xcom(dict[str, Any]):
 
 @pytest.fixture
 def batch(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The operator, for two topics of which `computed` were; `submitted` are the job's arguments."""
+    """The operator for two topics; `computed` names those computed, `submitted` the arguments."""
     from sluice_airflow import nightly
     from sluice_airflow.defaults import RESULTS
 
@@ -79,12 +79,12 @@ def test_topics_in_a_run_s_configuration_are_a_list(batch: Any, topics: Any) -> 
         batch.execute(now)
 
 
-def test_a_night_that_was_cleared_is_tried_again_as_often(batch: Any) -> None:
+def test_a_night_that_was_cleared_gets_all_its_tries_again(batch: Any) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     batch.failure = AirflowException("exit status 1")
     cleared = context(batch, attempt=RETRIES + 2)
-    cleared["ti"].max_tries = 2 * RETRIES + 1  # what Airflow makes of it
+    cleared["ti"].max_tries = 2 * RETRIES + 1  # as Airflow sets it
     with pytest.raises(AirflowException, match="exit status 1"):
         batch.execute(cleared)
 
@@ -100,7 +100,7 @@ def test_a_topic_s_name_is_never_taken_for_an_option(batch: Any) -> None:
     assert [day["topic"] for day in now["outlet_events"][batch.asset].extra["days"]] == ["logs", "-x"]
 
 
-def test_where_a_topic_fails_to_the_last_try_the_others_are_reconciled(batch: Any) -> None:
+def test_if_a_topic_fails_in_every_try_the_others_are_still_reconciled(batch: Any) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
     from sluice_airflow.nightly import every_topic

@@ -1,4 +1,4 @@
-"""Every event's days are reconciled, whatever becomes of the others; a failure names its cause."""
+"""Every event's days are reconciled even if others fail; a failure names its cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def module(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch):
 
 
 class DifferingDay:
-    """Reconciliation that finds a difference on one day and a dead store on another."""
+    """A reconciliation that finds a difference on one day and a dead store on another."""
 
     def __init__(self, differs: str = "", breaks: str = "") -> None:
         self.differs, self.breaks, self.asked = differs, breaks, []

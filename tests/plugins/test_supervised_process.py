@@ -1,4 +1,4 @@
-"""The operator and its trigger, run as Airflow runs them, over a real process that stands for the job."""
+"""The operator and its trigger, run as Airflow runs them, with a real process as the job."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def context(run_id: str = "r1", try_number: int = 1) -> Any:
 
 
 def execute(module: Any, **where: Any) -> Any:
-    """Run the operator until it defers; its trigger, made again from what was serialized."""
+    """Run the operator until it defers; returns its trigger, rebuilt from its serialized form."""
     from airflow.sdk.exceptions import TaskDeferred
 
     operator = module.SupervisedJob(task_id="t", job="sleeper")
@@ -59,7 +59,7 @@ def execute(module: Any, **where: Any) -> Any:
 
 
 async def watched(trigger: Any, script: Any) -> dict | None:
-    """Run the trigger beside the script; the event that it fired, if it did before the script ended."""
+    """Run the trigger beside the script; returns the event if it fired before the script ended."""
     stream = trigger.run()
     task = asyncio.ensure_future(anext(stream))
     try:

@@ -1,4 +1,4 @@
-"""The run of a backfill says on the backfill what became of it."""
+"""The run of a backfill records its outcome on the backfill."""
 
 from __future__ import annotations
 

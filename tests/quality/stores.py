@@ -1,4 +1,4 @@
-"""Hive and HBase with what a test put there, answering just the queries that comparisons ask."""
+"""Hive and HBase with a test's data, which answer only the queries that comparisons ask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILTER = re.compile(r"RowFilter\(=, 'regexstring:(.*)'\)")
 
 
 class StoredHive(Hive):
-    """`task_results` by day: rows of `day_results.RESULTS`."""
+    """A Hive whose `task_results` has these rows of `day_results.RESULTS` by day."""
 
     def __init__(self, days: Mapping[str, Sequence[dict[str, Any]]]) -> None:
         super().__init__(Settings(instance="test"))
@@ -59,7 +59,7 @@ def _columns(sql: str, row: dict[str, Any]) -> Iterator[Any]:
 
 
 class StoredHBase(HBase):
-    """A table by row; scans are noted."""
+    """An HBase table by row that notes its scans."""
 
     def __init__(self, rows: Mapping[bytes, Cells]) -> None:
         super().__init__("127.0.0.1", 9)

@@ -35,7 +35,7 @@ def test_text_cannot_become_markup_or_a_template_variable() -> None:
 
 
 def resolve(lib: Path, *, stamp: str = "1", version: str = "1.2.3", leave_out: str = "") -> None:
-    """Webjars as Maven leaves them, each asset's content being its name and version."""
+    """Make webjars as Maven leaves them; each asset contains its name and version."""
     (lib / assets.COMPONENT).mkdir(parents=True, exist_ok=True)
     for old in (lib / assets.COMPONENT).glob("*.jar"):
         old.unlink()
@@ -69,7 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Resources(HTMLParser):
-    """Everything that a page loads by itself, and the styles that stand in it."""
+    """Everything that a page loads by itself or through the styles in it."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Resources(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
-        # A file has no origin, so a browser would refuse a script that is to be checked against its hash.
+        # A file has no origin, so a browser would refuse a script with a hash to check.
         assert not {"integrity", "crossorigin"} & set(values)
         self.urls += [value or "" for name, value in attrs if name in {"src", "srcset", "data", "poster"}]
         if tag == "link":
@@ -91,10 +91,10 @@ class Resources(HTMLParser):
 
 def test_no_page_loads_anything_from_a_network(site: Path) -> None:
     pages = list(site.rglob("*.html"))
-    assert len(pages) == 1 + 2 + 4  # the index, two suites, and of each run one page a suite
+    assert len(pages) == 1 + 2 + 4  # the index, two suites, and a page for each suite of each run
     for page in pages:
         resources = Resources(page).urls
-        assert len(resources) == 1 + len(assets.STYLES) + len(assets.SCRIPTS), page  # the icon as well
+        assert len(resources) == 1 + len(assets.STYLES) + len(assets.SCRIPTS), page  # one is the icon
         for url in resources:
             assert (page.parent / unquote(url)).resolve().is_relative_to(site.resolve()), (page, url)
             assert (page.parent / unquote(url)).is_file(), (page, url)
@@ -173,4 +173,4 @@ def test_the_webjars_hold_every_asset_and_none_loads_from_a_network(tmp_path: Pa
     assert all((lib / asset).stat().st_size > 0 for asset in ALL)
     for style in assets.STYLES:
         loads = re.findall(r"(?:url\(|@import)\s*['\"]?(\S{5})", (lib / style).read_text())
-        assert set(loads) <= {"data:", "../we"}, style  # pictures inside, and the icons' font
+        assert set(loads) <= {"data:", "../we"}, style  # inline pictures and the icons' font

@@ -48,7 +48,7 @@ def test_holes_are_counted_in_lines_and_bytes_and_named(tmp_path: Path) -> None:
 
 
 def test_a_line_that_was_cut_is_not_missing(tmp_path: Path) -> None:
-    """What an agent cut off a line that is too long is a hole behind the line's first byte."""
+    """What an agent cuts off a line that is too long is a hole after the line's first byte."""
     path = tmp_path / "access.log"
     path.write_bytes(b"a very long line\nb\n")
     assert account(path, "web1", "access.log", ints(0, 17), ints(6, 19)).missing_lines == 0

@@ -1,4 +1,4 @@
-"""The hops of a topic, and what of them does not add up."""
+"""The hops of a topic, and what does not add up among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENDS = {0: 8, 1: 4}
 
 
 def booked(**changes: object) -> Booked:
-    """Ten lines, of which one is dead and nine are counted, and two doubles: twelve records."""
+    """Twelve records: ten lines (nine counted, one dead) and two doubles."""
     complete = Booked(
         records=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12, last_seq=3,
         projected=3, committed=dict(ENDS), archived_to=dict(ENDS), computed_lines=9,
@@ -61,7 +61,7 @@ def test_a_line_counted_twice_disagrees() -> None:
     assert any(d.startswith("lines_read 10 != online + dead_lettered + lost 11") for d in found.disagreements)
 
 
-def test_each_hop_is_held_against_the_one_before() -> None:
+def test_each_hop_is_compared_with_the_one_before() -> None:
     assert any("archived" in d for d in hops(booked(archived=11)).disagreements)
     assert any("hive_raw" in d for d in hops(booked(), raw=11).disagreements)
     assert any("hive_unique" in d for d in hops(booked(), unique=8).disagreements)
@@ -69,7 +69,7 @@ def test_each_hop_is_held_against_the_one_before() -> None:
     assert any("dead_letters" in d for d in hops(booked(dead_rows=0)).disagreements)
 
 
-def test_what_is_on_its_way_is_said_and_not_held_against_the_hops() -> None:
+def test_lines_in_flight_are_reported_and_are_no_disagreement() -> None:
     found = hops(booked(stale_days=["2015-05-17"], projected=2), unique=0)
     assert found.ok
     assert [w.split()[0] for w in found.in_flight] == ["1", "1"]

@@ -151,7 +151,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert agreed.outcome == "agrees", agreed.message
     assert agreed.compared == len(_finals(topic)) > 0
     assert "3 periods wait" not in agreed.message
-    assert "1 periods wait for other days" in agreed.message  # the week: the 18th is not computed yet
+    assert "1 periods wait for other days" in agreed.message  # the week, because the 18th is not computed yet
     published = topic.book.get(DAY)
     assert published is not None
     assert published.published_cut == published.cut
@@ -176,7 +176,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
 
 
 def _count_a_late_line(topic: Topic) -> None:
-    """It marks its day, and the night of the next day computes both."""
+    """A late line marks its day, and the next day's night computes both days."""
     late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
     topic.count(late)
     assert topic.book.marked() == [DAY]
@@ -238,7 +238,7 @@ def test_sketched_results_agree_within_what_they_state(topic: Topic) -> None:
     name = topic.topic
     topic.apply(
         task(name, "hours", "1h", measure=SIZE, metrics=metrics),
-        # Its day begins at 22:00 UTC: each of its periods has lines of two days of the batch layer.
+        # Its day begins at 22:00 UTC, so each period has lines of two days of the batch layer.
         task(
             name, "days", "1d", timezone="Europe/Berlin", measure={**SIZE, "type": "text"}, metrics=["top3"]
         ),
@@ -298,7 +298,7 @@ def test_a_version_that_began_below_the_cut_after_the_computation_marks_the_day(
     topic.apply(task(topic.topic, "minutes", "1m"))
     records = topic.records(lines(line(), line()), 0)
     topic.archive(records)
-    (early,) = topic.nightly(DAY)  # the speed layer is behind: nobody knows yet which versions count
+    (early,) = topic.nightly(DAY)  # the speed layer is behind, so it is not known yet which versions count
     assert early.lines == 2
     assert not speed_passed(topic.settings, topic.topic, early.cut)
     topic.count(records)

@@ -1,4 +1,4 @@
-"""The demo's tasks over made-up lines, as each layer counts them, compared as a reconciliation compares."""
+"""The demo's tasks over made-up lines: both layers' results compared like a reconciliation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.quality.stores import StoredHBase, StoredHive
 pytestmark = pytest.mark.slow
 
 EXAMPLES = ROOT / "include" / "examples"
-FIRST, DAYS, LINES = date(2026, 3, 28), 3, 3_000  # Berlin sets its clocks on the second of these days
+FIRST, DAYS, LINES = date(2026, 3, 28), 3, 3_000  # Berlin changes its clocks on the second day
 BEGIN = int(datetime(2026, 3, 28, tzinfo=UTC).timestamp()) * 1000
 DAY_MS = 86_400_000
 
@@ -57,7 +57,7 @@ def lines() -> pa.RecordBatch:
 
 @pytest.fixture(scope="module")
 def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
-    """Counted in batches of all sizes, out of order, each merged into what was there."""
+    """Results of batches of all sizes, out of order, each merged into the state before it."""
     chance = np.random.default_rng(1)
     plan = EnginePlan.of(TASKS, Limits())
     edges = [0, *sorted(chance.choice(LINES, 12, replace=False).tolist()), LINES]
@@ -72,7 +72,7 @@ def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
 
 @pytest.fixture(scope="module")
 def offline(lines: pa.RecordBatch) -> StoredHive:
-    """Counted day by day, each in two partitions whose partial aggregates meet."""
+    """Results day by day; each day's two partitions have their partial aggregates merged."""
     plan = EnginePlan.of(TASKS, Limits(), ranges={(task.task_id, 1): [Range.of({})] for task in TASKS})
     ms = count(lines, plan).event_ms
     days: dict[str, list[dict[str, Any]]] = {}
@@ -112,7 +112,7 @@ def test_both_layers_agree(task: ActiveTask, online: dict[bytes, Cells], offline
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.spec.name)
 def test_the_report_agrees_too(task: ActiveTask, online: dict[bytes, Cells], offline: StoredHive) -> None:
-    """It reads whole tasks, not days."""
+    """The report reads whole tasks, not days."""
     whole = range(BEGIN - 40 * DAY_MS, BEGIN + 40 * DAY_MS)
     left, right = Counted(task), Counted(task)
     for side, table in (
@@ -128,7 +128,7 @@ def test_the_report_agrees_too(task: ActiveTask, online: dict[bytes, Cells], off
 def test_a_line_counted_twice_is_found_in_every_task(
     lines: pa.RecordBatch, online: dict[bytes, Cells], offline: StoredHive
 ) -> None:
-    """Not by each metric: a double changes no set, and within its error no quantile."""
+    """Not every metric finds it: a double changes no set, and no quantile beyond its error."""
     doubled = count(pa.concat_batches([lines, lines]), EnginePlan.of(TASKS, Limits()))
     cells = dict(online_cells(results(merge(doubled.partials), {(t.task_id, 1): t for t in TASKS})))
     for task in TASKS:

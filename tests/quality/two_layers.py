@@ -1,4 +1,4 @@
-"""What a reconciliation compares, made by the platform's own parts without Kafka and Flume."""
+"""Results for a reconciliation, made by the platform's own parts without Kafka and Flume."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Line = tuple[str, int, bytes]  # file, offset in it, text
 
 
 class TwoLayers:
-    """A topic whose lines are archived and counted when told so, in one process."""
+    """A topic whose lines are archived and counted on demand, in one process."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
         self.settings, self.topic, self.topic_id = settings, topic, secrets.token_hex(8)
@@ -51,7 +51,7 @@ class TwoLayers:
         self._seq = 0
 
     def forget(self) -> None:
-        """Leave nothing of the topic behind."""
+        """Delete everything that belongs to the topic."""
         with self.database.begin() as connection:
             ids = sa.select(schema.tasks.c.id).where(schema.tasks.c.topic == self.topic)
             for table in (schema.task_versions, schema.task_changes):
@@ -89,7 +89,7 @@ class TwoLayers:
         index.add(self.database, [(footer, size, claims.path(footer.first))])
 
     def count(self, records: pa.RecordBatch) -> None:
-        """One commit of the speed layer, with its results in HBase."""
+        """Make one commit of the speed layer and put its results into HBase."""
         found, ends = identify(records, self.topic)
         fresh = self._ledger.claim(
             found.column("host"), found.column("src_file"), found.column("src_offset"), ends

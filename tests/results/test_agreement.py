@@ -1,4 +1,4 @@
-"""The rules by which two results agree, against results that must, and against results that must not."""
+"""The rules by which results agree, on results that must agree and on some that must not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def differs(metric: str, online: Side, offline: Side) -> bool:
 
 
 def quantile(value: float, error: float = 0.0) -> tuple[Side, Side]:
-    """As both layers have it: only a list has a text offline."""
+    """A quantile as both layers have it: offline, only lists have a text."""
     return number(value, error), (None, value, error)
 
 
@@ -57,7 +57,7 @@ def test_unique_is_the_same_number_however_large_its_error() -> None:
     assert differs("unique", number(4097.0, 0.016), (None, 4096.0, 0.016))
 
 
-def test_quantiles_agree_where_their_intervals_overlap() -> None:
+def test_quantiles_agree_if_their_intervals_overlap() -> None:
     online, _ = quantile(10.0, 1.0)
     assert not differs("p95", online, quantile(11.9, 1.0)[1])
     assert not differs("p95", online, quantile(12.0, 1.0)[1])
@@ -79,7 +79,7 @@ def test_intervals_around_the_same_truth_always_agree(
 
 
 @given(NUMBERS, ERRORS, ERRORS, st.floats(1e-6, 1e6))
-def test_intervals_with_a_gap_between_them_never_do(a: float, wide: float, wider: float, gap: float) -> None:
+def test_intervals_with_a_gap_between_never_agree(a: float, wide: float, wider: float, gap: float) -> None:
     b = a + wide + wider + gap + (abs(a) + wide + wider) * 1e-9
     assert differs("p95", quantile(a, wide)[0], quantile(b, wider)[1])
 
@@ -96,17 +96,17 @@ def test_lists_agree_within_both_errors() -> None:
     a = listed(("/a", 50), ("/b", 20), error=3)
     assert not differs("top2", a, listed(("/a", 54), ("/b", 18), error=2))
     assert differs("top2", a, listed(("/a", 56), ("/b", 20), error=2))
-    # /c is not in the other list, where the least count is 20: there it can have been at most 20.
+    # The least count in the other list is 20, so /c, which is not in it, has at most 20 there.
     assert not differs("top2", a, listed(("/a", 50), ("/c", 24), error=2))
     assert differs("top2", a, listed(("/a", 50), ("/c", 26), error=2))
-    # A list that is not full has every value that was seen: one that is missing was counted 0 times.
+    # A list that is not full has every value that was seen, so a missing value was counted 0 times.
     assert differs("top3", a, listed(("/a", 50), ("/b", 20), ("/c", 6), error=2))
     assert not differs("top3", a, listed(("/a", 50), ("/b", 20), ("/c", 5), error=2))
 
 
 @st.composite
 def estimates(draw: st.DrawFn) -> tuple[int, list[tuple[list[tuple[str, float]], int]]]:
-    """Two lists of the most frequent values, their counts wrong by no more than each list states."""
+    """Two lists of the most frequent values; each list's counts are within its stated error."""
     size = draw(st.integers(1, 6))
     truth = Counter(dict(enumerate(draw(st.lists(st.integers(1, 40), min_size=1, max_size=12)))))
     lists = []
@@ -147,16 +147,16 @@ def test_a_count_beyond_both_errors_always_differs(
 @pytest.mark.parametrize(
     "text", [None, "7", "nonsense", '{"/a": 1}', '["/a", 1]', "[[1]]", '[["/a", "many"]]']
 )
-def test_what_is_no_list_differs_from_one(text: str | None) -> None:
+def test_a_text_that_is_no_list_differs_from_a_list(text: str | None) -> None:
     assert ranking(text) is None
     assert differs("top2", (text, None, 0.0), listed(("/a", 1)))
     assert differs("top2", listed(("/a", 1)), (text, 1.0, 0.0))
 
 
-def test_a_list_is_validated_as_the_count_of_its_first() -> None:
+def test_a_list_is_validated_as_the_count_of_its_first_value() -> None:
     row = one("top2", listed(("/a", 7), ("/b", 2)), listed(("/a", 7), ("/b", 2)))
     assert row == {"online": 7.0, "difference": 0.0, "tolerance": 0.0, "differs": False}
-    none = one("top2", listed(error=3), ("[]", 0.0, 2))  # of many values, none was frequent enough
+    none = one("top2", listed(error=3), ("[]", 0.0, 2))  # no value was frequent enough
     assert none == {"online": 0.0, "difference": 0.0, "tolerance": 5.0, "differs": False}
 
 

@@ -37,10 +37,10 @@ def offline(
         ("sum", "inf", 73.0, False),
         ("min", "-0.5", -0.5, True),
         ("max", "10.25", 10.250000000001, False),
-        ("max", "90.34685826301575", 90.34685826301575, True),  # every bit of a decimal is read
+        ("max", "90.34685826301575", 90.34685826301575, True),  # decimals are read to the last bit
         ("sum", "9007199254740993", float(2**53), True),  # as close as Hive's double can be
-        ("sum", "4000000000000001", 4000000000000000.0, False),  # integers: exactly
-        ("sum", "0.30000000000000004", 0.3, False),  # exact, whatever the order
+        ("sum", "4000000000000001", 4000000000000000.0, False),  # integers are compared exactly
+        ("sum", "0.30000000000000004", 0.3, False),  # exact in any order
         ("sum", "0.3", 0.3, True),
         ("stddev", "0.30000000000000004", 0.3, True),  # added in another order
         ("stddev", "0.3000001", 0.3, False),
@@ -52,7 +52,7 @@ def offline(
         ("count", "nan", 3.0, False),
     ],
 )
-def test_metrics_are_compared_by_what_they_are(metric: str, text: str, value: float, agrees: bool) -> None:
+def test_metrics_are_compared_by_their_kind(metric: str, text: str, value: float, agrees: bool) -> None:
     found = compare("t (7v2)", online((key(metric), text)), offline((key(metric), metric, value)))
     assert found.compared == 1
     assert (found.differing == 0) == agrees
@@ -105,7 +105,7 @@ def test_columns_for_the_validation_are_numbers() -> None:
 
 
 def test_an_infinite_result_is_as_far_away_as_can_be() -> None:
-    """Not NaN, which would say that a layer has no result."""
+    """It is not NaN, which would mean that a layer has no result."""
     row = key("sum")
     found = compare("bytes", online((row, "inf")), offline((row, "sum", 73.0)))
     assert found.frame["difference"].tolist() == [np.inf]

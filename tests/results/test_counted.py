@@ -41,7 +41,7 @@ def test_rows_are_sorted_by_period_then_series_with_gaps_for_metrics_without_a_v
     assert rows[1][2:] == [2, 5, None, None]
 
 
-def test_a_metric_over_all_series_is_made_as_that_metric_is() -> None:
+def test_a_metric_over_all_series_is_combined_by_its_own_rule() -> None:
     answer = counted(
         {(0, ("/a",)): {"count": 2, "sum": 0.5, "max": 4}, (0, ("/b",)): {"count": 1, "sum": 0.25, "max": 9}}
     )
@@ -100,7 +100,7 @@ def test_people_see_what_is_not_exact_and_programs_get_it_as_a_column() -> None:
     assert (row["top2"], row["p95_error"]) == (TOP, 0.12345)
 
 
-def test_a_value_that_is_not_there_has_no_error_either() -> None:
+def test_a_missing_value_has_no_error() -> None:
     (row,) = json.loads(printed(sketched({"count": 1}), Format.JSON))
     assert row["p95"] is row["p95_error"] is None
 

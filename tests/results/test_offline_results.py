@@ -1,4 +1,4 @@
-"""Hive's rows as results: of one day as they stand, of several days merged from their accumulators."""
+"""Hive's rows as results: a day's as they stand, several days' merged from accumulators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def lines(day: int, number: int) -> list[bytes]:
 
 
 class Stored(StoredHive):
-    """Hive as nightly runs fill it with one task's results of each day's lines."""
+    """Hive as nightly runs fill it: with one task's results of each day's lines."""
 
     def __init__(self, of: TaskSpec, days: dict[date, list[bytes]]) -> None:
         self.task = ActiveTask(1, 1, of)

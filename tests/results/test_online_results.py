@@ -66,7 +66,7 @@ def test_one_scan_reads_a_days_periods_and_those_that_it_shares() -> None:
             row(DAY - 1): {b"r:o": b"4"},
             row(week): {b"r:o": b"5"},
             row(week + 1): {b"r:o": b"6"},
-            row(DAY, status="404"): {b"r:f": b"7"},  # final alone: nothing was counted online
+            row(DAY, status="404"): {b"r:f": b"7"},  # only a final cell: nothing was counted online
         }
     )
     found = online_results(table, ActiveTask(1, 1, spec()), range(DAY, DAY + DAY_MS), [week])

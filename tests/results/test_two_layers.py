@@ -1,4 +1,4 @@
-"""The engine on the same lines in small batches and in large ones, as reconciliation will compare them."""
+"""The engine on the same lines in small and large batches, compared like a reconciliation."""
 
 from __future__ import annotations
 

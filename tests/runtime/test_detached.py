@@ -1,4 +1,4 @@
-"""Detached processes: found again, never doubled, never mistaken for another."""
+"""Detached processes are found again, never doubled, and never mistaken for another."""
 
 from __future__ import annotations
 
@@ -154,14 +154,14 @@ def test_log_is_turned_at_start(run: Path, tmp_path: Path, monkeypatch: pytest.M
     assert kept == ["p.log", *(f"p.log.{n}" for n in range(1, detached.LOGS_KEPT + 1))]
 
 
-def test_a_name_may_have_dots_as_hosts_have(run: Path) -> None:
+def test_a_name_may_have_dots_like_a_host(run: Path) -> None:
     detached.start("flume-web1.example.com", SLEEP, run=run)
-    (run / "speed_layer.progress.json").write_text("{}")  # of a job, no record
+    (run / "speed_layer.progress.json").write_text("{}")  # a job's progress, not a record
     assert detached.names(run) == ["flume-web1.example.com"]
     (run / "speed_layer.progress.json").unlink()
 
 
-def test_what_cannot_start_says_why(run: Path) -> None:
+def test_a_process_that_cannot_start_says_why(run: Path) -> None:
     with pytest.raises(detached.ProcessError, match="nosuchprogram: No such file"):
         detached.start("p", ["nosuchprogram"], run=run)
     assert detached.adopt("p", run) is None

@@ -1,4 +1,4 @@
-"""The supervisor against real processes: the dead and the stuck are restarted, another's are left alone."""
+"""The supervisor with real processes: it restarts dead and stuck ones, but not another's."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_restarts_slow_down_and_end_as_a_crash_loop(run: Path, monkeypatch: pyte
 
     with pytest.raises(CrashLoop, match=r"died 9 times within 60 s(.|\n)*no broker"):
         watch()
-    # One poll a second: each death is seen one second after the start, then the delay begins.
+    # There is one poll a second: a death is seen one second after the start, then the delay begins.
     assert started == [0, 2, 5, 10, 19, 36, 67, 98]
 
 
@@ -122,7 +122,7 @@ def test_death_after_a_long_life_is_no_crash_loop(run: Path, monkeypatch: pytest
         assert list(supervisor.poll())[-1].startswith(f"RESTART {n} of job")
 
 
-def test_standing_still_is_a_reason_only_while_lag_grows(run: Path) -> None:
+def test_standing_still_is_a_reason_to_restart_only_while_lag_grows(run: Path) -> None:
     position, lag = [{"logs": {"0": 7}}], [5]
     supervisor = Supervisor(
         "job", SLEEP, "me", position=lambda: position[0], lag=lambda: lag[0], stuck_after=0.2, run=run
@@ -135,7 +135,7 @@ def test_standing_still_is_a_reason_only_while_lag_grows(run: Path) -> None:
     time.sleep(0.1)
     assert list(supervisor.poll()) == []  # as large as before
     position[0] = {"logs": {"0": 8}}
-    assert list(supervisor.poll()) == []  # it got on
+    assert list(supervisor.poll()) == []  # it made progress
     time.sleep(0.25)
     assert list(supervisor.poll()) == []
     lag[0] = 6
@@ -143,7 +143,7 @@ def test_standing_still_is_a_reason_only_while_lag_grows(run: Path) -> None:
     said = list(supervisor.poll())
     assert said[0].startswith(f"STUCK job, pid {before}")
     assert pid(run) not in (0, before)
-    assert list(supervisor.poll()) == []  # a new process has its time
+    assert list(supervisor.poll()) == []  # a new process gets some time
 
 
 def test_restart_on_demand_says_why(run: Path) -> None:

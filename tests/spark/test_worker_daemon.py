@@ -1,4 +1,4 @@
-"""The process that Spark's Python workers are forked from."""
+"""The process from which Spark's Python workers are forked."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ print(*(each.read_text().strip() for each in pathlib.Path("/proc/self/task").glo
 
 
 @pytest.mark.slow
-def test_a_fork_finds_no_pool_of_threads_begun() -> None:
-    """A child has none of its parent's threads: a pool that had been used would never answer again."""
+def test_a_fork_finds_no_thread_pool_that_was_started() -> None:
+    """A child has none of its parent's threads, so a pool used before would never answer."""
     done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True)
     names = set(done.stdout.split("\n"))
     assert not [name for name in names if name.startswith(("polars-0", "polars-1", "Arrow", "pool"))], names
@@ -40,7 +40,7 @@ print(pyspark.worker.__file__)
 
 
 def test_workers_search_no_archives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that Spark puts first on the path have what is installed as well."""
+    """What is in the archives that Spark puts first on the path is installed as well."""
     archive = next((spark_home() / "python" / "lib").glob("pyspark.zip"))
     monkeypatch.setenv("PYTHONPATH", str(archive))
     done = subprocess.run([sys.executable, "-c", ARCHIVES], capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
-"""What the tests of the speed layer need: lines in Kafka, the driver as a process, and what must come out.
+"""For tests of the speed layer: lines in Kafka, the driver as a process, expected results.
 
-The expectation is computed here in plain Python, a line at a time, from nothing but the lines.
+The expected results are computed here in plain Python, a line at a time, from the lines alone.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Expected:
             stamp = STAMP.search(line)
             try:
                 at = datetime.strptime(stamp[1].decode() if stamp else "", "%d/%b/%Y:%H:%M:%S %z")
-            except ValueError:  # none, or no real date
+            except ValueError:  # no date, or an impossible one
                 self.dead += 1
                 continue
             self.counted += 1
@@ -90,13 +90,13 @@ class Source:
     size: int = 0
 
     def append(self, lines: Sequence[bytes]) -> int:
-        """Send new lines; where the first of them begins in the file."""
+        """Send new lines; returns where the first of them begins in the file."""
         begin = self.size
         self.size = self.send(lines, begin)
         return begin
 
     def send(self, lines: Sequence[bytes], offset: int, partition: int | None = None) -> int:
-        """Send lines that begin there, new or not; where they end."""
+        """Send lines that begin at `offset`, new or not; returns where they end."""
         for line in lines:
             headers = to_headers(self.host, self.src_file, offset)
             self.producer.send(
@@ -108,7 +108,7 @@ class Source:
 
 
 class SpeedTest:
-    """A topic with two tasks, all of its own, in the running platform."""
+    """A topic with two tasks, used by one test alone, in the running platform."""
 
     def __init__(self, settings: Settings, home: Path) -> None:
         self.home = home
@@ -130,7 +130,7 @@ class SpeedTest:
         self.bytes = self.apply("bytes", period="1h", dimensions=[path], measure=size, metrics=["sum"])
 
     def apply(self, name: str, **spec: object) -> str:
-        """Create or change a task; its label."""
+        """Create or change a task; returns its label."""
         made = TaskSpec.model_validate({"name": f"{name}_{self.topic}", "topic": self.topic, **spec})
         change = self.store.apply([made], "test")[0]
         return f"{change.task_id}v{change.version}"
@@ -144,7 +144,7 @@ class SpeedTest:
             "SLUICE_FAULT": fault,
             "SLUICE_SPEED__TRIGGER_SECONDS": "0.2",
             "SLUICE_POSTGRES__DATABASE": self.settings.postgres.database,
-            # A home of its own for progress, checkpoints and Spark's files; the secret lies in the other one.
+            # Progress, checkpoints and Spark's files go to the test's home; the secret is in the other one.
             "SLUICE_HOME": str(self.home),
             "SLUICE_POSTGRES__PASSWORD": self.settings.postgres.password,
             **more,
@@ -163,7 +163,7 @@ class SpeedTest:
         assert process.wait(60) == 0
 
     def progress(self) -> dict[str, Any]:
-        """What the driver says of the topic."""
+        """What the driver reports about the topic."""
         path = self.home / "run" / "speed_layer.progress.json"
         return dict(json.loads(path.read_text())["topics"][self.topic])
 
@@ -198,7 +198,7 @@ class SpeedTest:
         return found
 
     def check(self) -> None:
-        """Nothing is counted twice and nothing misses, down to the last series."""
+        """Assert that nothing is counted twice and nothing is missing, in every single series."""
         assert self.total("counted") == self.expected.counted
         assert self.total("dead") == self.expected.dead
         assert self.results(self.hits) == self.expected.hits
@@ -225,9 +225,9 @@ def _administrator(settings: Settings) -> Iterator[sa.Connection]:
 
 
 def _own_database(settings: Settings, name: str) -> Settings:
-    """A database of its own, so that the platform's own speed layer does not see the test's tasks.
+    """A separate database, so that the platform's speed layer does not see the test's tasks.
 
-    HBase's tables are shared, and there the task's number tells the tests apart.
+    HBase's tables are shared; there the numbers of tasks tell the tests apart.
     """
     with _administrator(settings) as connection:
         connection.execute(sa.text(f"CREATE DATABASE {name}"))

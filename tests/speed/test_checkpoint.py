@@ -21,7 +21,7 @@ def test_the_end_of_each_batch_is_read_from_a_checkpoint_of_the_installed_spark(
     from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
     class Reader(SimpleDataSourceStreamReader):
-        """Three more records of one partition in each batch, with offsets as Kafka's source has them."""
+        """Three more records of one partition in each batch; offsets look like Kafka's."""
 
         def initialOffset(self) -> dict[str, Any]:
             return {"logs": {"0": 0}}
@@ -47,7 +47,7 @@ def test_the_end_of_each_batch_is_read_from_a_checkpoint_of_the_installed_spark(
     ends: list[dict[str, int]] = []
 
     def batch(lines: DataFrame, batch_id: int) -> None:
-        ends.append(end_offsets(tmp_path, "logs", batch_id))  # Spark wrote it down before the batch
+        ends.append(end_offsets(tmp_path, "logs", batch_id))  # Spark wrote it before the batch
         if len(ends) > 1:
             raise RuntimeError("enough")
 

@@ -1,4 +1,4 @@
-"""Both Spark jobs on a standalone cluster of two workers, whose Pythons have everything but this package."""
+"""Both Spark jobs on a standalone cluster of two workers; their Python lacks our package."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare_python(directory: Path) -> Path:
-    """The interpreter underneath, which sees the installed libraries and not the checkout's packages.
+    """The base interpreter with the installed libraries but without the checkout's packages.
 
-    The checkout is made importable by a .pth file, and those are read in site directories only.
+    A .pth file makes the checkout importable, and such files are read only in site directories.
     """
     base = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     script = directory / "python"
@@ -96,7 +96,7 @@ def cluster(settings: Settings, directory: Path, address: str, page: int) -> Ite
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that differ: each is held until all are found."""
+    """Distinct ports: each is held until all are found."""
     with ExitStack() as held:
         probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
         for probe in probes:
@@ -120,7 +120,7 @@ def test_the_speed_layer_on_a_cluster(
         with speed.running(PYSPARK_PYTHON=str(bare_python)):
             until(speed.caught_up)
         speed.check()
-        # A sketch's compiled kernels are there as well, where nothing was compiled before.
+        # A sketch's compiled kernels are there too, although nothing was compiled on the workers before.
         found = speed.results(clients)
         assert {value for _, value in found} == {line.split()[8].decode() for line in lines}
         for (start, value), estimate in found.items():
@@ -133,7 +133,7 @@ def test_the_speed_layer_on_a_cluster(
 
 
 def hour(line: bytes) -> int:
-    """The hour that a line is of, in ms of the epoch."""
+    """The start of a line's hour, in ms of the epoch."""
     stamp = STAMP.search(line)
     assert stamp
     at = datetime.strptime(stamp[1].decode(), "%d/%b/%Y:%H:%M:%S %z")

@@ -1,4 +1,4 @@
-"""Doubles are found wherever they come from, though a pass knows the intervals of few files only."""
+"""Doubles are found wherever they come from, though a pass knows few files' intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Record = tuple[int, str, int]  # partition, file, number of the line in it
 
 
 class Batch:
-    """A micro-batch whose slices are Kafka's partitions, or one slice when dealt out by identity."""
+    """A micro-batch: its slices are Kafka's partitions, or a single one if dealt by identity."""
 
     def __init__(self, *records: Record) -> None:
         self.records = records
@@ -56,7 +56,7 @@ def kafka(records: list[Record]) -> pa.RecordBatch:
 
 
 def counts(batch: Batch, ledger: ByteLedger, recent: list[tuple[str, str]]) -> tuple[int, int]:
-    """How many were counted and doubled; the ledger then has the batch."""
+    """How many lines were counted and how many were doubles; the batch goes into the ledger."""
     found, added = gather(batch.run, ledger, recent)
     ledger.update(added)
     return found.counts["counted"], found.counts["doubled"]

@@ -1,4 +1,4 @@
-"""The speed layer against the real stack: tasks are grouped otherwise while it counts."""
+"""The speed layer on the real stack: the grouping of tasks changes while it counts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test.close()
 
 
-def test_routed_lines_count_once_whatever_comes_twice_dies_or_is_grouped_otherwise(speed: SpeedTest) -> None:
-    """By the topic's grouping, then by the task's, which makes no version.
+def test_routed_lines_count_once_despite_doubles_a_kill_and_other_groupings(speed: SpeedTest) -> None:
+    """The topic's grouping applies, then the task's, which makes no new version.
 
-    What comes twice in a batch is distributed again, and still routed.
+    A batch in which lines come twice is distributed again and is still routed.
     """
     planned = TopicSpec(name=speed.topic, grouping=GroupingSpec(strategy="planned"))
     TopicStore(speed.engine).apply(planned, "test")

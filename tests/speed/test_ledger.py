@@ -107,7 +107,7 @@ def test_a_part_of_the_ledger() -> None:
     assert ledger.files() == sorted(FILES)
 
 
-def test_a_part_is_no_window_on_the_whole() -> None:
+def test_a_change_of_a_part_does_not_change_the_whole() -> None:
     ledger = ByteLedger()
     claim(ledger, [(0, 0)])
     part = ledger.only([FILES[0]])

@@ -1,4 +1,4 @@
-"""The speed layer against the real stack: whatever dies, each line is counted once."""
+"""The speed layer on the real stack: each line is counted once, whatever dies."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test.close()
 
 
-def test_every_line_once_whatever_comes_twice_late_or_malformed(speed: SpeedTest) -> None:
+def test_every_line_counts_once_despite_double_late_and_malformed_lines(speed: SpeedTest) -> None:
     lines = access_lines(3_000, seed=1)
     begin = speed.append(lines)
     with speed.running():
         until(speed.caught_up)
         speed.check()
-        # Flume reads a stretch of the file again, in one batch with new lines.
+        # Flume reads a stretch of the file again, in the same batch as new lines.
         speed.source.send(lines[500:2_500], begin + sum(len(line) + 1 for line in lines[:500]))
         speed.append(access_lines(500, seed=2))
         until(speed.caught_up)
         speed.check()
         assert speed.total("doubled") == 2_000
-        # The same lines twice within a batch, by different partitions.
+        # The same lines come twice in a batch, through different partitions.
         both = access_lines(300, seed=3)
         at = speed.append(both)
         for partition in (0, 3):
             speed.source.send(both, at, partition)
-        # In the same batch one that has only a part of an identity.
+        # In the same batch is a line with only a part of an identity.
         (odd,) = access_lines(1, seed=16)
         speed.expected.add([odd])
         speed.producer.send(speed.topic, odd, headers=[("host", b"web1")])
@@ -53,14 +53,14 @@ def test_every_line_once_whatever_comes_twice_late_or_malformed(speed: SpeedTest
         until(speed.caught_up)
         speed.check()
         assert speed.total("doubled") == 2_600
-        # Malformed lines, lines of long ago, and a file of another host with the same name.
+        # Malformed lines, lines from long ago, and another host's file of the same name.
         speed.append(
             [b"", b"no time at all", b'1.2.3.4 - - [31/Feb/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1']
         )
         speed.append(access_lines(200, seed=4, start=datetime(1995, 7, 1, tzinfo=UTC)))
         speed.source = Source(speed.producer, speed.topic, host="web2")
         speed.append(access_lines(100, seed=5))
-        # Records without identity count by their place in Kafka: the same line twice is two lines.
+        # Records without identity count by their place in Kafka, so the same line twice is two lines.
         alone = access_lines(200, seed=6) * 2
         speed.expected.add(alone)
         for line in alone:
@@ -72,7 +72,7 @@ def test_every_line_once_whatever_comes_twice_late_or_malformed(speed: SpeedTest
 
 
 def _check_books(speed: SpeedTest) -> None:
-    """The dead letters, the days and the ledger hold each of those lines."""
+    """Assert that the dead letters, the days and the ledger hold each of those lines."""
     t = schema.dead_letters.c
     with speed.engine.connect() as connection:
         dead = connection.execute(sa.select(t.line, t.reason, t.bytes).where(t.topic == speed.topic)).all()
@@ -95,8 +95,8 @@ def _check_books(speed: SpeedTest) -> None:
     assert "kafka" in {host for host, _ in intervals}
 
 
-def test_killed_before_its_projection_and_then_outrun_it_counts_each_line_once(speed: SpeedTest) -> None:
-    """The other moments, and a second driver: tests/e2e/test_faults.py."""
+def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once(speed: SpeedTest) -> None:
+    """tests/e2e/test_faults.py has the other moments and a second driver."""
     speed.append(access_lines(2_000, seed=9))
     first = speed.start(fault="after_commit:2")
     until(lambda: speed.projected() == 1)
@@ -130,7 +130,7 @@ def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -
         until(speed.caught_up)
         speed.store.pause(name, "test")
         until(lambda: len(speed.commits()[-1].tasks) == 1)
-        # As if its results had failed after the commit of its state: they are not there.
+        # Delete its results, as if writing them had failed after the commit of its state.
         rows = [row for row, _ in speed.hbase.scan(RESULTS, prefix=f"{speed.hits}_".encode())]
         speed.hbase.delete(RESULTS, ((row, [b"r"]) for row in rows))
         assert speed.results(speed.hits) == {}
@@ -145,7 +145,7 @@ def _nothing_committed_is_missing(speed: SpeedTest) -> None:
         blocks = connection.execute(sa.select(t.row, t.seq, t.token).where(t.topic == speed.topic)).all()
     assert blocks
     cells = speed.hbase.get(STATE, [block.row.encode() for block in blocks])
-    # What was replaced is gone; a column that was never committed lies there until its block is read cold.
+    # Replaced columns are gone; a column that was never committed stays until its block is read cold.
     for block in blocks:
         committed_column = f"s:{block.seq:020d}.{block.token}".encode()
         assert committed_column in cells[block.row.encode()]

@@ -10,7 +10,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 
 
-def test_of_many_dead_letters_less_is_kept_and_each_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_dead_letters_are_shortened_but_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_pass, "DEAD_BYTES", 1_000)
     records = pa.RecordBatch.from_arrays(
         [

@@ -1,4 +1,4 @@
-"""Both stages as Spark runs them: slices to tuples, a shuffle by worker, tuples to partial aggregates."""
+"""Both stages in Spark: slices become tuples, shuffled by worker into partial aggregates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def lines(spark: SparkSession) -> DataFrame:
-    """The slices as partitions 0, 1, 2 of a DataFrame."""
+    """The slices as the partitions 0, 1, 2 of a DataFrame."""
     table = pa.Table.from_batches([kafka(own, number) for number, own in enumerate(SLICES)])
     schema = (
         "partition int, offset bigint, arrival bigint, "
@@ -68,7 +68,7 @@ def rows(found: Gathered) -> list[str]:
 
 
 @pytest.mark.parametrize("strategy", ["key", "shuffle", "kg2", "planned"])
-def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
+def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
     lines: DataFrame, strategy: str
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
@@ -82,16 +82,16 @@ def test_spark_counts_as_the_stages_alone_and_sends_each_tuple_to_its_worker(
     assert by_worker == set(range(WORKERS))
 
 
-def test_lines_that_are_dealt_out_anew_are_routed_as_well(lines: DataFrame) -> None:
+def test_lines_that_are_dealt_out_again_are_routed_too(lines: DataFrame) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
     assert rows(run_pass(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
 
 
-def test_lines_that_are_dealt_out_anew_go_where_they_went_when_a_stage_is_repeated(lines: DataFrame) -> None:
-    """A shuffle gives its lines in any order; a strategy that takes turns goes by nothing else."""
+def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeats(lines: DataFrame) -> None:
+    """A shuffle yields lines in any order, on which a strategy that takes turns depends."""
     size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
-    tasks = active(spec(name="each", dimensions=[size]))  # a line a key: who holds it is where the line went
+    tasks = active(spec(name="each", dimensions=[size]))  # a line per key: holders tell where lines went
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)

@@ -1,4 +1,4 @@
-"""A changed task counts from an empty commit on, where no line comes to bring the change."""
+"""A changed task counts from an empty commit on if no line comes to bring the change."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.engine.samples import active, spec
 
 LONG_AGO = datetime(
     2100, 1, 1, tzinfo=UTC
-)  # later than any clock says: commits follow each other all the same
+)  # later than any clock's time; commits must still follow each other
 
 
 class Log:
-    """The commit book, in memory; `away` is what it raises."""
+    """The commit log in memory; it raises `away`, if set."""
 
     patience = 0.0
 
@@ -50,7 +50,7 @@ class Log:
 
 
 class Tasks:
-    """What is counted of the topic, in memory."""
+    """The tasks that are counted on the topic, in memory."""
 
     def __init__(self) -> None:
         self.tasks = {(task.task_id, task.version): task for task in active(spec())}
@@ -72,7 +72,7 @@ class Tasks:
 
 
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
-    """A micro-batch after commit 4, with no query around it."""
+    """A micro-batch after commit 4, without a query around it."""
     log: Any = Log()
     state: Any = SimpleNamespace(
         write=lambda *_: [], built_on=lambda *_: [], committed=lambda *_: None, layouts=lambda _: {}
@@ -102,7 +102,7 @@ def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     assert len(one.log.commits) == 1
 
 
-def test_a_task_that_is_gone_ends_there() -> None:
+def test_a_task_that_was_removed_ends_there() -> None:
     one = batch(counted={(1, 1), (2, 1)})
     one.take_up()
     assert one.log.commits[0].closed == [(2, 1)]
@@ -110,7 +110,7 @@ def test_a_task_that_is_gone_ends_there() -> None:
 
 
 @pytest.mark.parametrize("lag", [1, None])
-def test_lines_to_come_bring_the_change_themselves(lag: int | None) -> None:
+def test_no_empty_commit_is_made_while_lines_are_to_come(lag: int | None) -> None:
     one = batch(lag)
     one.take_up()
     assert one.log.commits == []
@@ -126,7 +126,7 @@ def test_nothing_is_done_while_a_batch_runs_or_after_the_end() -> None:
 
 
 def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
-    """The next batch would have its number, and take the answer for its own."""
+    """The next batch would have the same number and take that commit for its own."""
     one = batch()
     one.log.away = ConnectionError("in the middle of COMMIT")
     with pytest.raises(ConnectionError):
@@ -148,7 +148,7 @@ def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
         return nothing()
 
     one._writer.count = count
-    one.log.away = RuntimeError("killed")  # before the commit: the next start must find the task failed
+    one.log.away = RuntimeError("killed")  # before the commit; the next start must find the task failed
     with pytest.raises(RuntimeError, match="killed"):
         one._count(None, {"0": 9})
     assert one._tasks.failed == {(1, 1): "boom"}

@@ -27,14 +27,14 @@ def with_master(settings: Settings, master: str) -> Settings:
     return settings.model_copy(update={"spark": settings.spark.model_copy(update={"master": master})})
 
 
-def test_all_connections_are_there_and_a_second_time_nothing_is_written(
+def test_all_connections_are_there_and_nothing_is_written_a_second_time(
     stack: Settings, airflow: Airflow
 ) -> None:
     assert set(CONNECTIONS) <= set(airflow.connections())
     assert give(stack, airflow) == []
 
 
-def test_a_new_password_is_given_on(stack: Settings, airflow: Airflow) -> None:
+def test_a_new_password_is_passed_on(stack: Settings, airflow: Airflow) -> None:
     changed = stack.postgres.model_copy(update={"password": "rotated"})
     try:
         assert give(stack.model_copy(update={"postgres": changed}), airflow) == ["sluice_db"]

@@ -1,4 +1,4 @@
-"""What is checked before anything starts, and what is said when a daemon does not."""
+"""What is checked before anything starts, and what is said if a daemon does not start."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_daemon_that_is_not_there_is_not_healthy(settings: Settings, name: str
     assert entry.check(settings, name)
 
 
-def test_of_two_who_bring_an_instance_up_one_waits(settings: Settings) -> None:
+def test_of_two_processes_that_bring_an_instance_up_one_waits(settings: Settings) -> None:
     second = threading.Event()
 
     def other() -> None:

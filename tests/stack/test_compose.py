@@ -1,4 +1,4 @@
-"""docker-compose.yaml runs what the catalogue lists, by the same commands."""
+"""docker-compose.yaml runs what the catalogue lists, with the same commands."""
 
 from __future__ import annotations
 

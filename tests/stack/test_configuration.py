@@ -1,4 +1,4 @@
-"""What the templates make of the settings."""
+"""The files that the templates render from the settings."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_child_process_belongs_to_the_instance(settings: Settings) -> None:
     variables = environment(settings)
     assert variables["SLUICE_INSTANCE"] == "test"
     assert variables["HADOOP_CONF_DIR"] == str(settings.home / "conf" / "spark")
-    assert not Path(variables["SPARK_CONF_DIR"]).exists()  # or the class archive would not fit
+    assert not Path(variables["SPARK_CONF_DIR"]).exists()  # else the class archive would not fit
     assert variables["HADOOP_USER_NAME"] == settings.hdfs.user
     assert variables["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"].endswith(f":{settings.port('postgres')}/airflow")
     assert variables["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"

@@ -1,4 +1,4 @@
-"""`sluice up --external`: an instance that starts only what is its own, and uses the rest where it runs."""
+"""`sluice up --external`: the instance starts its own services and uses others elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ELSEWHERE = ("kafka", "hdfs", "hbase", "metastore", "sql", "airflow")
 
 @pytest.fixture
 def environment(stack: Settings) -> Iterator[dict[str, str]]:
-    """The environment of an instance whose services but PostgreSQL are those of the running stack."""
+    """The environment of an instance that uses the running stack, except for PostgreSQL."""
     current = stack.root / "var" / "current"
     before = current.read_text() if current.exists() else None
     yield {
@@ -39,9 +39,9 @@ def environment(stack: Settings) -> Iterator[dict[str, str]]:
         "SLUICE_AIRFLOW__URL": stack.airflow.url,
     }
     sluice(dict(os.environ) | {"SLUICE_PORT_BASE": str(stack.port_base + 500)}, "down")
-    shutil.rmtree(stack.root / "var" / NAME, ignore_errors=True)  # a refused one made nothing
+    shutil.rmtree(stack.root / "var" / NAME, ignore_errors=True)  # a refused instance has no folder
     if before is None:
-        current.unlink(missing_ok=True)  # one that was refused did not become current
+        current.unlink(missing_ok=True)  # a refused instance did not become current
     else:
         current.write_text(before)
 

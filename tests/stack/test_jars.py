@@ -1,4 +1,4 @@
-"""Jars are resolved when their pom changed, and only then."""
+"""Jars are resolved only if their pom changed."""
 
 from __future__ import annotations
 

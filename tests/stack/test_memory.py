@@ -14,7 +14,7 @@ CHILD = "import time; data = b'x' * 60_000_000; time.sleep(60)"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}], env={{}})"
 
 
-def test_the_whole_family_counts_also_those_who_lost_the_mark() -> None:
+def test_the_whole_family_counts_including_processes_that_lost_the_mark() -> None:
     environment = {**os.environ, "SLUICE_INSTANCE": INSTANCE.instance}
     with subprocess.Popen([sys.executable, "-c", PARENT], env=environment) as parent:
         try:

@@ -13,7 +13,7 @@ from sluice.stack import preflight
 
 
 def run(*, path: Path) -> subprocess.CompletedProcess[str]:
-    """The check with only ``path`` to find programs in."""
+    """Run the check with ``path`` as the only place to find programs."""
     return subprocess.run(
         [sys.executable, "-S", preflight.__file__],
         env={"PATH": str(path)},

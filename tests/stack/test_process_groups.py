@@ -1,4 +1,4 @@
-"""What a killed daemon left behind is found, whatever it did to its environment."""
+"""The remains of a killed daemon are found, whatever it did to its environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ sys.stdin.read()
 
 
 def test_a_killed_daemon_is_found_until_its_port_is_free(tmp_path: Path) -> None:
-    """The kernel takes its memory first, and with it its environment; a gigabyte of that takes a while."""
+    """The kernel first frees its memory, environment included; a gigabyte takes a while."""
     settings = Settings(instance="test", home=tmp_path)
     daemon = subprocess.Popen(
         [sys.executable, "-c", LARGE, str(tmp_path)],

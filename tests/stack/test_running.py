@@ -1,4 +1,4 @@
-"""The running stack: healthy, on loopback, with its secrets its own, and back after kill -9."""
+"""The running stack: healthy, on loopback, its secrets private, and back after kill -9."""
 
 from __future__ import annotations
 

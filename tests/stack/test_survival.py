@@ -1,4 +1,4 @@
-"""kill -9 of everything at once, the supervisor included: the next bring-up finds what was acknowledged."""
+"""After a kill -9 of everything at once, the next bring-up finds what was acknowledged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS = 1000
 
 @pytest.fixture
 def acknowledged(stack: Settings) -> None:
-    """Something in each store, acknowledged by it."""
+    """Write something into each store; the store has acknowledged it."""
     initialise.topic(stack, TOPIC)
     with closing(KafkaProducer(bootstrap_servers=stack.kafka.bootstrap, acks="all")) as producer:
         for number in range(ROWS):

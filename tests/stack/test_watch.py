@@ -1,4 +1,4 @@
-"""Sick daemons are restarted, and only those: healthy once, sick for long, and nobody else's victims."""
+"""Only sick daemons are restarted: once healthy, long sick, and not because of another one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 3
 
 
 class Stack:
-    """What supervisord and the daemons say."""
+    """The states that supervisord and the daemons report."""
 
     def __init__(self) -> None:
         self.sick: set[str] = set()
@@ -66,14 +66,14 @@ def test_one_good_answer_is_enough_to_stay(stack_of_four: Stack, watching: Watch
         assert watching.look() == {}
 
 
-def test_who_waits_for_a_sick_one_is_not_to_blame(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_daemon_that_waits_for_a_sick_one_is_not_to_blame(stack_of_four: Stack, watching: Watch) -> None:
     stack_of_four.sick = {"datanode", "hbase"}
     assert looks(watching, PATIENCE)[-1] == {"datanode": "no answer"}
     stack_of_four.sick = {"hbase"}
     assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
 
 
-def test_a_new_process_begins_anew_and_has_to_be_healthy_first(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_new_process_starts_again_and_must_be_healthy_first(stack_of_four: Stack, watching: Watch) -> None:
     stack_of_four.sick, stack_of_four.pids = {"hbase"}, {"hbase": 2}
     assert looks(watching, 3 * PATIENCE) == [{}] * 3 * PATIENCE
     stack_of_four.sick = set()
@@ -82,7 +82,7 @@ def test_a_new_process_begins_anew_and_has_to_be_healthy_first(stack_of_four: St
     assert looks(watching, PATIENCE)[-1] == {"hbase": "no answer"}
 
 
-def test_what_is_stopped_stays_stopped(stack_of_four: Stack, watching: Watch) -> None:
+def test_a_stopped_daemon_stays_stopped(stack_of_four: Stack, watching: Watch) -> None:
     stack_of_four.sick, stack_of_four.states = {"hbase"}, {"hbase": "STOPPED"}
     assert looks(watching, PATIENCE) == [{}] * PATIENCE
 
@@ -93,7 +93,7 @@ def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
     name, watching = "hbase-thrift", Watch(stack, said.append, PATIENCE)
 
     def known() -> bool:
-        """Which it is only once supervisord calls it running."""
+        """Whether it was seen healthy, which it is only once supervisord calls it running."""
         assert watching.look() == {}
         return name in watching.seen and watching.seen[name].was_healthy
 
@@ -103,7 +103,7 @@ def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
     found: dict[str, str] = {}
 
     def lost() -> bool:
-        """More than so many looks, where HBase itself did not answer one of them in time."""
+        """Whether it was found sick; that takes more looks if HBase itself misses one of them."""
         found.update(watching.look())
         return bool(found)
 

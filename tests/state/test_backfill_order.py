@@ -1,7 +1,7 @@
-"""Two processes write results: in whatever order their steps fall, the last word is right.
+"""Two processes write results, and the final results are right in any order of their steps.
 
-The steps are those of the speed layer's batch (online.py) and of a backfill's day (backfill.py), each of them
-indivisible as a statement of PostgreSQL or a cell of HBase is; the functions that merge are the real ones.
+The steps are those of the speed layer's batch (online.py) and of a backfill's day (backfill.py). Each step is
+as indivisible as a statement of PostgreSQL or a cell of HBase. The functions that merge are the real ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Platform:
         self.results: dict[str, tuple[int, Any]] = {}
 
     def put(self, table: pa.Table, stamp: int) -> None:
-        """As HBase does: of two cells the later stays, of two as late as each other the one written last."""
+        """Keep the later of two cells like HBase, or the one written last at equal times."""
         for row in table.to_pylist():
             if stamp >= self.results.get(row["key"], (0, None))[0]:
                 self.results[row["key"]] = stamp, {k: v for k, v in row.items() if k != "task_id"}
@@ -61,7 +61,7 @@ def speed(platform: Platform) -> Iterator[None]:
 
 
 def backfill(platform: Platform, day: date, text: list[bytes], number: int) -> Iterator[None]:
-    """A day, done `number` times over; the first time it dies somewhere, see `until`."""
+    """The steps of one day's backfill, which writes the blocks number `number`."""
     own = counted(text)
     fill(platform.book, platform.cells, day, own, number)  # blocks are written, then pointers replaced
     yield
@@ -69,7 +69,7 @@ def backfill(platform: Platform, day: date, text: list[bytes], number: int) -> I
     yield
     touched = onto(keys_of(own), platform.state)
     yield
-    # One that starts over, or another process of the same version, has nothing in memory.
+    # A backfill that starts over, or another process of the same version, has nothing in memory.
     whole, _ = Backfilled(platform.book, platform.cells, "logs").added(touched)  # type: ignore[arg-type]
     yield
     platform.put(whole, stamp)
@@ -77,7 +77,7 @@ def backfill(platform: Platform, day: date, text: list[bytes], number: int) -> I
 
 
 def backfills(platform: Platform, deaths: list[int]) -> Iterator[None]:
-    """Both days, one after the other as the lock has it; each first dies after so many steps."""
+    """Both days one after the other, as the lock orders them; each first dies after some steps."""
     for number, (text, steps) in enumerate(zip(OLD, deaths, strict=True), 1):
         day = DAY + timedelta(days=number - 1)
         for _, _ in zip(range(steps), backfill(platform, day, text, number), strict=False):
@@ -90,12 +90,12 @@ def backfills(platform: Platform, deaths: list[int]) -> Iterator[None]:
     turns=st.lists(st.booleans(), max_size=60),
     deaths=st.lists(st.integers(0, 5), min_size=2, max_size=2),
 )
-def test_whatever_the_order_each_line_is_in_the_result_once(turns: list[bool], deaths: list[int]) -> None:
+def test_each_line_is_in_the_result_once_in_any_order(turns: list[bool], deaths: list[int]) -> None:
     platform = Platform()
     actors = [speed(platform), backfills(platform, deaths)]
     for turn in turns:
         next(actors[turn], None)
-    for actor in actors:  # those that are not through yet
+    for actor in actors:  # finish those that are not through yet
         for _ in actor:
             pass
     whole = counted([line for text in (*OLD, *NEW) for line in text])

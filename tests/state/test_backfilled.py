@@ -1,4 +1,4 @@
-"""Two owners of a version's lines, merged when projected: whole periods, each line once."""
+"""A version's lines have two owners, merged when projected: whole periods, each line once."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Cells:
 
 
 def fill(book: Book, cells: Cells, day: date, partials: pa.Table, number: int = 1) -> list[BackfillPointer]:
-    """A backfill of one day, as the job does it."""
+    """Backfill one day as the job does."""
     name = column(number, "token")
     pointers = []
     for row in pa.Table.from_batches(
@@ -180,7 +180,7 @@ def test_blocks_replaced_between_pointer_and_read_are_looked_up_again() -> None:
     given_out = []
 
     def pointers(wanted: set[PeriodKey]) -> list[BackfillPointer]:
-        """The first answer is that of a moment ago."""
+        """The first answer is out of date."""
         given_out.append(1)
         days = old if len(given_out) == 1 else book.days
         return [p for day in days.values() for p in day if p.period in wanted]
@@ -207,7 +207,7 @@ def test_without_a_backfill_a_projection_costs_one_question() -> None:
     assert (book.asked, cells.reads) == ([], 0)
 
 
-def test_blocks_are_read_once_and_only_where_a_series_can_be(small_blocks: None) -> None:
+def test_blocks_are_read_once_and_only_if_a_series_can_be_in_them(small_blocks: None) -> None:
     book, cells = Book(), Cells()
     pointers = fill(book, cells, DAY, counted(lines(range(200))))
     assert len(pointers) > 4
@@ -221,7 +221,7 @@ def test_blocks_are_read_once_and_only_where_a_series_can_be(small_blocks: None)
     assert (one.layout, one.period) == (pointers[0].layout, periods(touched)[0][0])
 
 
-def test_keys_with_nothing_counted_change_nothing() -> None:
+def test_keys_without_counts_change_nothing() -> None:
     table = counted(lines([1, 1, 2]))
     assert rows(onto(keys_of(table), table)) == rows(table)
     other = counted(lines([2, 3]))
@@ -260,7 +260,7 @@ def test_the_speed_layers_blocks_of_some_series() -> None:
     assert block_ids(table, {}) == []
 
 
-def test_rows_of_filled_days_are_none_of_the_speed_layers() -> None:
+def test_rows_of_filled_days_do_not_belong_to_the_speed_layer() -> None:
     block = BlockId(3, 2, 1431857100000, 4, 1)
     pointer = point(block, DAY, column(7, "ab"), 9)
     assert pointer.row == "b3v2/2015-05-17/1431857100000/4/1"
@@ -283,8 +283,8 @@ def day_lines(text: Sequence[bytes]) -> pa.RecordBatch:
     )
 
 
-def test_what_was_a_dead_letter_then_is_not_counted_backwards() -> None:
-    """`path` counted the topic when the lines came; its long value made the line dead for all tasks."""
+def test_a_line_that_was_a_dead_letter_is_not_backfilled() -> None:
+    """`path` counted when the lines came, so its long value made the line dead for all tasks."""
     path, status = active(BY_PATH, BY_STATUS)
     batch = day_lines([line(), line(path=LONG), line(status="404")])
     living = EnginePlan.of([path], LIMITS, None, {(1, 1): [Range.of({}, {0: 3})]})
@@ -293,7 +293,7 @@ def test_what_was_a_dead_letter_then_is_not_counted_backwards() -> None:
     assert {row["key"]: row["lines"] for row in found.to_pylist()} == {"200": 1, "404": 1}
 
 
-def test_a_long_value_of_a_new_task_keeps_the_line_from_it_alone() -> None:
+def test_a_long_value_of_a_new_task_keeps_the_line_only_from_that_task() -> None:
     path, status = active(BY_PATH, BY_STATUS)
     batch = records([line(), line(path=LONG)])
     found, failed = count_apart(batch, EnginePlan.of([path, status], LIMITS))
@@ -304,13 +304,13 @@ def test_a_long_value_of_a_new_task_keeps_the_line_from_it_alone() -> None:
     }
 
 
-def test_offline_a_version_counts_what_is_below_its_first_commit_and_no_more() -> None:
+def test_a_backfill_counts_only_what_is_below_the_first_commit_of_its_version() -> None:
     _, status = active(BY_PATH, BY_STATUS)
     backwards = EnginePlan.of([status], LIMITS, None, {(2, 1): [Range.of({}, {0: 3})]})
     text = [line(), line(status="404"), line(), line(), line(status="404")]
     below, _ = count_apart(records(text), backwards)
     assert {row["key"]: row["lines"] for row in below.to_pylist()} == {"200": 2, "404": 1}
-    other = records(text, partition=1)  # a partition that the first commit did not know is the speed layer's
+    other = records(text, partition=1)  # the speed layer owns a partition that the first commit did not know
     assert count_apart(other, backwards)[0].num_rows == 0
 
 
@@ -329,7 +329,7 @@ def test_too_many_series_are_refused() -> None:
         list(to_blocks(iter(counted(lines(range(50))).to_batches()), 49))
 
 
-def test_what_a_python_worker_raised_is_told_in_one_line() -> None:
+def test_an_error_of_a_python_worker_is_told_in_one_line() -> None:
     trace = (
         "Job aborted due to stage failure: org.apache.spark.PythonException: Traceback (most recent "
         'call last):\n  File "worker.py", line 1, in main\n    raise\n'

@@ -34,7 +34,7 @@ CLIENTS = spec(
 
 
 class Store:
-    """State as the speed layer keeps it: the newest contents by name, and each period's layout."""
+    """State as the speed layer keeps it: newest blocks by name, and each period's layout."""
 
     def __init__(self) -> None:
         self.blocks: dict[BlockId, bytes] = {}
@@ -48,7 +48,7 @@ class Store:
     def apply(self, partials: pa.Table) -> Changes:
         changes = merge_into_blocks(partials, self.layouts, self.load)
         for old in changes.removed:
-            del self.blocks[old]  # what is removed was there
+            del self.blocks[old]  # fails if a removed block was not there
         self.blocks |= changes.blocks
         self.layouts |= {i.period: i.layout for i in changes.blocks}
         return changes
@@ -97,7 +97,7 @@ def test_a_period_that_outgrows_its_block_moves_to_more() -> None:
     after = [b for b in store.blocks if b.task_id == 1]
     assert {b.layout for b in after} == {len(after)}
     assert max(map(len, store.blocks.values())) < module.LIMIT
-    # Once laid out, a batch reads only the blocks that it touches.
+    # Once the period is laid out, a batch reads only the blocks that it touches.
     store.loads.clear()
     store.apply(partials([7]))
     assert [len([b for b in ids if b.task_id == 1]) for ids in store.loads] == [1]
@@ -157,7 +157,7 @@ def test_damage_names_the_block() -> None:
         unpack({block: b"garbage"})
 
 
-def test_the_hash_is_the_same_for_ever() -> None:
+def test_the_hash_never_changes() -> None:
     assert bucket_hash(pa.array(["", "200", "é_"])).tolist() == [
         0xB4B2797457A0A6E4,
         0xBC935901F5456BC8,

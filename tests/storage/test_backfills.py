@@ -1,4 +1,4 @@
-"""The book of backfills and what it does to the book of days, on SQLite: no daemon is needed for it."""
+"""The book of backfills and its effects on the book of days, on SQLite without a daemon."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_request_is_written_down_and_in_the_tasks_history(book: Backfills) -> 
         book.get(99)
 
 
-def test_a_days_blocks_are_replaced_as_a_whole_and_the_revision_tells(book: Backfills) -> None:
+def test_a_days_blocks_are_replaced_as_a_whole_with_a_new_revision(book: Backfills) -> None:
     asked = ask(book)
     assert book.revision("logs") == 0
     with book.filling(asked) as filling:
@@ -126,7 +126,7 @@ def test_a_backfill_owns_what_is_below_the_first_commit_whatever_came_later(
     assert book.boundary(1, 1) == {"0": 40}
 
 
-def test_a_day_is_computed_again_when_it_was_filled_and_not_before_it_is_projected(
+def test_a_filled_day_is_computed_again_but_not_before_it_is_projected(
     book: Backfills, database: sa.Engine
 ) -> None:
     commit(database, 1, 0, 100)
@@ -136,7 +136,7 @@ def test_a_day_is_computed_again_when_it_was_filled_and_not_before_it_is_project
     assert days.marked() == []
     with book.filling(ask(book)) as filling:
         filling.replace(DAY, [pointer(0)], 10)
-        # The online results change one by one now: not to be compared, whatever was computed.
+        # The online results change one by one now, so they must not be compared in any case.
         assert days.marked() == [DAY]
         found = task_versions(database, "logs", DAY)
         assert (found.filled, found.backfills) == ({}, 1)
@@ -193,7 +193,7 @@ def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
     with database.begin() as connection:
         connection.execute(sa.insert(schema.projections).values(topic="logs", seq=5))
     book = RetentionBook(database, "logs")
-    for pruned in (4, 0):  # 1, 2, 4 and 5: beyond, the results are not all in HBase
+    for pruned in (4, 0):  # commits 1, 2, 4 and 5; of later ones, not all results are in HBase
         assert book.prune_commits(Floor(7, {"0": 80})) == pruned
         with database.connect() as connection:
             left = connection.execute(sa.select(schema.commits.c.seq)).scalars().all()

@@ -67,7 +67,7 @@ def test_only_one_of_two_writers_gets_a_sequence_number(log: CommitLog) -> None:
     days = schema.event_days
     with log.engine.connect() as connection:
         count = sa.select(sa.func.count()).where(days.c.topic == log.topic)
-        assert connection.scalar(count) == 0  # nothing of the loser's
+        assert connection.scalar(count) == 0  # the loser wrote nothing
 
 
 def test_a_commit_whose_answer_was_lost_is_made_once(log: CommitLog) -> None:
@@ -123,7 +123,7 @@ def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:
     assert ranges == [(1, {"0": 10}, {"0": 20}), (2, {"0": 20}, {"0": 30}), (1, {"0": 30}, None)]
 
 
-def test_rows_of_a_version_that_was_opened_again_are_projected_anew(log: CommitLog) -> None:
+def test_rows_of_a_version_that_was_opened_again_are_projected_again(log: CommitLog) -> None:
     def own(bucket: int, seq: int) -> Pointer:
         made = pointer(bucket, seq)
         return replace(made, row=made.row.replace(f"{TASK}v", f"{other}v"), task_id=other)

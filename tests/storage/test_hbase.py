@@ -12,7 +12,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage.hbase import HBase, HBaseUnavailable, after_prefix, ensure_tables
 
 
-def test_what_follows_a_prefix() -> None:
+def test_the_key_that_follows_a_prefix() -> None:
     assert after_prefix(b"1v2_") == b"1v2`"
     assert after_prefix(b"a\xff\xff") == b"b"
     assert after_prefix(b"\xff") is None
@@ -65,7 +65,7 @@ def test_an_older_timestamp_does_not_cover_a_newer_cell(table: tuple[HBase, str]
 
 
 @pytest.mark.stack
-def test_what_no_repetition_helps_is_raised_at_once(stack: Settings) -> None:
+def test_an_error_that_no_retry_fixes_is_raised_at_once(stack: Settings) -> None:
     from Hbase_thrift import IOError as HBaseIOError
 
     with HBase.of(stack, patience=30) as store, pytest.raises(HBaseIOError, match="TableNotFoundException"):
@@ -81,7 +81,7 @@ def test_the_platforms_tables_are_there_once(stack: Settings) -> None:
 
 
 class CuttingProxy:
-    """A network that cuts each of the first connections after so many bytes from the client."""
+    """A network that cuts each of the first connections after some bytes from the client."""
 
     def __init__(self, host: str, port: int, cuts: list[int]) -> None:
         self.target, self.cuts = (host, port), cuts
@@ -115,7 +115,7 @@ class CuttingProxy:
 
 
 @pytest.mark.stack
-def test_a_cut_connection_costs_a_repetition_and_no_row(table: tuple[HBase, str], stack: Settings) -> None:
+def test_a_cut_connection_costs_a_retry_but_no_row(table: tuple[HBase, str], stack: Settings) -> None:
     _, name = table
     proxy = CuttingProxy(stack.hbase.host, stack.hbase.port, [50_000, 0, 3_000])
     rows = [(b"r%05d" % n, {b"c:a": b"%d" % n}) for n in range(6_000)]

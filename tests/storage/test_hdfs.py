@@ -14,7 +14,7 @@ from sluice.storage.hdfs import HdfsError, HdfsFileNotFound, HdfsStore, HdfsUnav
 
 
 class TroubledNameNode:
-    """Answers WebHDFS requests with the troubles it was given, one each, and then with a listing of nothing.
+    """A NameNode that answers requests with its troubles, one each, then with empty listings.
 
     A trouble is an exception's name, or "hangs up" for a connection that ends without an answer.
     """
@@ -55,13 +55,13 @@ class TroubledNameNode:
         self._server.server_close()
 
 
-def test_what_passes_is_tried_again() -> None:
+def test_a_trouble_that_passes_is_tried_again() -> None:
     with TroubledNameNode("SafeModeException", "hangs up", "RetriableException") as namenode:
         assert HdfsStore(namenode.url, "sluice").list("/x") == []
         assert namenode.asked == 4
 
 
-def test_what_no_retry_mends_is_said_at_once() -> None:
+def test_an_error_that_no_retry_fixes_is_raised_at_once() -> None:
     with TroubledNameNode("AccessControlException") as namenode:
         with pytest.raises(HdfsError, match="/x: HDFS refused: AccessControlException"):
             HdfsStore(namenode.url, "sluice").list("/x")

@@ -79,7 +79,7 @@ def test_a_refused_statement_says_why_without_a_stack_trace(hive: Hive) -> None:
 
 
 @pytest.mark.stack
-def test_a_session_that_broke_is_opened_anew(hive: Hive) -> None:
+def test_a_session_that_broke_is_opened_again(hive: Hive) -> None:
     hive.query("SELECT 1")
     hive._connection._transport.close()
     assert hive.query("SELECT 2").scalar() == 2
@@ -92,12 +92,12 @@ def test_an_endpoint_that_is_away_is_named() -> None:
 
 
 class OlderTables(Hive):
-    """An endpoint whose tables were made before some of their columns were thought of."""
+    """An endpoint whose tables are older than some of their columns."""
 
     def __init__(self, *lacking: str, rival: bool = False) -> None:
         super().__init__(Settings(instance="test"))
         self.lacking = set(lacking)
-        self.rival = rival  # somebody else adds them at the very moment
+        self.rival = rival  # another process adds them at the same moment
         self.altered: list[str] = []
 
     def query(self, sql: str, params: object = None) -> Rows:
@@ -122,11 +122,11 @@ def test_an_older_table_gets_the_columns_it_lacks_once() -> None:
     ]
 
 
-def test_two_that_add_the_same_columns_at_once_do_not_fail() -> None:
+def test_two_processes_that_add_the_same_columns_at_once_do_not_fail() -> None:
     OlderTables("errors", rival=True).ensure_tables()
 
 
-def test_the_scripts_make_what_older_tables_are_given() -> None:
+def test_the_scripts_make_the_columns_that_older_tables_are_given() -> None:
     for table, columns in LATER_COLUMNS.items():
         (script,) = SQL.glob(f"*_create_{table}.sql")
         for name, kind in columns.items():

@@ -31,7 +31,7 @@ def empty_database(stack: Settings) -> Iterator[Settings]:
 
 
 @pytest.mark.stack
-def test_the_migrations_make_what_the_metadata_says_and_may_run_again(empty_database: Settings) -> None:
+def test_the_migrations_match_the_metadata_and_may_run_again(empty_database: Settings) -> None:
     migrate(empty_database)
     migrate(empty_database)
     with engine(empty_database).connect() as connection:
@@ -41,7 +41,7 @@ def test_the_migrations_make_what_the_metadata_says_and_may_run_again(empty_data
 
 @pytest.mark.stack
 def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Settings) -> None:
-    """A commit that only took up a task ends where the topic begins."""
+    """A commit that only took up a task ends where the topic begins, so it freezes nothing."""
     from alembic import command
 
     with engine(empty_database).begin() as connection:
@@ -59,7 +59,7 @@ def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Setting
 
 
 @pytest.mark.stack
-def test_what_alerts_told_of_uncounted_versions_is_in_their_table(empty_database: Settings) -> None:
+def test_uncounted_versions_move_from_alerts_to_their_table(empty_database: Settings) -> None:
     from alembic import command
 
     told = {

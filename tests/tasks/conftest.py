@@ -23,7 +23,7 @@ def database(request: pytest.FixtureRequest, unique: str) -> Iterator[sa.Engine]
         return
     database = engine(request.getfixturevalue("stack"))
     yield database
-    tasks = schema.tasks.c  # a task that stayed would have the platform look for its topic for ever
+    tasks = schema.tasks.c  # for a task left over, the platform would look for its topic forever
     own = (tasks.name.startswith(unique) | tasks.topic.startswith(unique)) & tasks.deleted_at.is_(None)
     with database.begin() as connection:
         connection.execute(sa.update(schema.tasks).where(own).values(deleted_at=sa.func.now()))
@@ -46,5 +46,5 @@ def topics(database: sa.Engine) -> TopicStore:
 
 @pytest.fixture
 def unique() -> str:
-    """A name that no other test has, for tasks, lists and topics alike."""
+    """A name that no other test has, for tasks, lists and topics."""
     return f"t{uuid.uuid4().hex[:12]}"

@@ -11,7 +11,7 @@ from sluice.storage.schema import metadata
 
 
 def sqlite() -> sa.Engine:
-    """All tables, empty, in memory. Its advisory lock locks nothing: SQLite has one writer anyway."""
+    """All tables, empty, in memory; advisory locks do nothing, as SQLite has one writer anyway."""
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
 
     @sa.event.listens_for(engine, "connect")
@@ -19,7 +19,7 @@ def sqlite() -> sa.Engine:
         connection.create_function("pg_advisory_xact_lock", 1, lambda key: None)
 
     metadata.create_all(engine)
-    with engine.begin() as connection:  # a partial index there, which SQLite does not take from the metadata
+    with engine.begin() as connection:  # SQLite does not take this partial index from the metadata
         connection.execute(sa.text("DROP INDEX tasks_name"))
         connection.execute(sa.text("CREATE UNIQUE INDEX tasks_name ON tasks (name) WHERE deleted_at IS NULL"))
     return engine

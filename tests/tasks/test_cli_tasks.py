@@ -44,7 +44,7 @@ class Shown:
 
 
 def run(*arguments: str, text: str | bytes | None = None, app: typer.Typer = sluice.cli.tasks.app) -> Shown:
-    """What the console script does with an error: one line, and its exit code."""
+    """Run a command and handle errors like the console script: one line and an exit code."""
     result = CliRunner().invoke(app, arguments, input=text)
     error = result.exception
     if error is None or isinstance(error, SystemExit):
@@ -65,7 +65,7 @@ def topics(*arguments: str, text: str | None = None) -> Shown:
 
 @pytest.fixture
 def database(monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
-    """The commands work on tables in memory."""
+    """Let the commands work on tables in memory."""
     tables = sqlite()
     monkeypatch.setattr(sluice.cli.tasks, "_store", lambda: TaskStore(tables))
     monkeypatch.setattr(sluice.cli.lists, "_store", lambda: ValueLists(tables))
@@ -73,7 +73,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
     return tables
 
 
-def test_a_bad_file_is_refused_in_a_line_a_problem(tmp_path: Path) -> None:
+def test_a_bad_file_is_refused_with_one_line_per_problem(tmp_path: Path) -> None:
     file = tmp_path / "tasks.yaml"
     file.write_text(GOOD % "Hits" + GOOD % "other" + "  colour: red\n")
     result = run("apply", "-f", str(file))
@@ -116,7 +116,7 @@ def test_pause_resume_and_history(database: sa.Engine) -> None:
     assert [each["action"] for each in actions] == ["created", "paused", "resumed", "failed"]
 
 
-def test_diff_says_what_apply_would_do_by_its_exit_code_too(database: sa.Engine) -> None:
+def test_diff_says_what_apply_would_do_and_so_does_its_exit_code(database: sa.Engine) -> None:
     run("apply", "-f", "-", text=GOOD % "hits")
     assert run("diff", "-f", "-", text=GOOD % "hits") == Shown(0, "hits: unchanged\n")
     result = run("diff", "-f", "-", text=(GOOD % "hits").replace("1m", "5m"))
@@ -125,12 +125,12 @@ def test_diff_says_what_apply_would_do_by_its_exit_code_too(database: sa.Engine)
     assert TaskStore(database).get("hits").version == 1
 
 
-def test_diff_knows_that_the_same_select_counts_otherwise(
+def test_diff_shows_that_the_same_select_counts_differently(
     database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "- {name: most, sql: \"SELECT max(bytes) FROM logs GROUP BY period('1m')\"}"
     run("apply", "-f", "-", text=text)
-    monkeypatch.setattr(type(metric("max")), "measure", "any")  # a team would change its metric's file
+    monkeypatch.setattr(type(metric("max")), "measure", "any")  # like a team that changes its metric's file
     assert run("diff", "-f", "-", text=text) == Shown(1, "most: changed: measure\n")
 
 

@@ -67,7 +67,7 @@ def test_a_value_too_long_to_show_is_cut() -> None:
 
 
 @pytest.mark.parametrize("name", ["period", "count", "unique", "unique_error"])
-def test_a_dimension_is_not_called_like_another_column_of_the_results(name: str) -> None:
+def test_a_dimension_must_not_be_called_like_another_column_of_the_results(name: str) -> None:
     path = "{delimiter: ' ', index: 6}"
     text = TASK.replace(
         "[count]}", f"[count, unique], measure: {path}, dimensions: [{{name: x, extract: {path}}}]}}"
@@ -79,7 +79,7 @@ def test_a_dimension_is_not_called_like_another_column_of_the_results(name: str)
         parse_tasks(text.replace("name: x", f"name: {name}"))
 
 
-def test_nor_in_sql() -> None:
+def test_nor_must_it_in_sql() -> None:
     text = "- {name: a, sql: \"SELECT count, count(*) FROM shop GROUP BY count, period('1m')\"}"
     with pytest.raises(TasksRefused, match=r"/0/sql: dimension 'count' .* AS count_value"):
         parse_tasks(text)

@@ -1,4 +1,4 @@
-"""The tasks that the demo counts use everything a task can say."""
+"""The tasks that the demo counts use everything that a task can say."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_each_counts_something_of_a_log() -> None:
     found = results(merge(count(records(lines), plan(*specs)).partials), tasks)
     seen = set(zip(found["task_id"].to_pylist(), found["metric"].to_pylist(), strict=True))
     assert seen == {(number, name) for number, task in enumerate(TASKS, 1) for name in task.metrics}
-    whole = dict.fromkeys((1, 9), 0.0)  # those that no filter takes lines from
+    whole = dict.fromkeys((1, 9), 0.0)  # tasks whose filters, if any, drop no line
     for row in found.to_pylist():
         if row["metric"] == "count" and row["task_id"] in whole:
             whole[row["task_id"]] += row["value"]

@@ -1,4 +1,4 @@
-"""The tasks that Sluice starts with, against the awk commands in include/tasks.yaml's comments."""
+"""Sluice's first tasks against the awk commands in include/tasks.yaml's comments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def awk(program: str, lines: list[bytes]) -> dict[str, list[int]]:
 
 
 def by_series(task_id: int, lines: list[bytes]) -> dict[str, dict[str, float]]:
-    """Each series' results summed over all periods."""
+    """Each series' results, summed over all periods."""
     tasks = {(t.task_id, t.version): t for t in active(*TASKS)}
     found: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in results(merge(count(records(lines), plan(*TASKS)).partials), tasks).to_pylist():

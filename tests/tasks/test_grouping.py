@@ -74,7 +74,7 @@ def test_yaml_and_sql_tasks_take_it_alike() -> None:
         ({"strategy": "planned", 7: 1}, "has no parameter 7"),
     ],
 )
-def test_what_is_refused_says_why_and_what_to_do(written: Any, says: str) -> None:
+def test_a_refusal_says_why_and_what_to_do(written: Any, says: str) -> None:
     with pytest.raises(TasksRefused) as refused:
         spec(grouping=written)
     ((pointer, message),) = [(p.pointer, p.message) for p in refused.value.problems]
@@ -122,7 +122,7 @@ def test_a_change_of_grouping_is_stored_and_makes_no_version(tasks: TaskStore, u
     assert before.spec.grouping is None
     assert applied(grouping=PARAMETERS) == ("changed", 1)
     assert applied(grouping=PARAMETERS) == ("unchanged", 1)
-    (after,) = tasks.active(unique)  # the next batch: the store had read this version before
+    (after,) = tasks.active(unique)  # as for the next batch: the store had read this version before
     assert (after.label, after.spec.grouping) == (before.label, spec(grouping=PARAMETERS).grouping)
     assert tasks.get(unique).spec == after.spec == tasks.version(after.task_id, 1).spec
     assert applied(grouping="kg2", period="1h") == ("changed", 2)
@@ -144,7 +144,7 @@ def test_a_paused_task_stays_paused(tasks: TaskStore, unique: str) -> None:
     assert tasks.active(unique) == []
 
 
-def test_a_new_version_for_a_lists_sake_keeps_its_grouping(
+def test_a_new_version_because_of_a_list_keeps_its_grouping(
     tasks: TaskStore, lists: ValueLists, unique: str
 ) -> None:
     lists.apply(unique, ["200"], "ann")

@@ -1,4 +1,4 @@
-"""Value lists: a list that changes changes the tasks that use it."""
+"""Value lists: a change of a list changes the tasks that use it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_tasks_that_use_a_list_get_a_new_version_with_it(
     assert values(tasks, unique) == [(2, ("200", "206"))]
     task = tasks.get(unique)
     assert (task.spec, task.sets) == (using(unique, unique), {unique: 2})  # what the user wrote stays
-    assert tasks.version(made.task_id, 1).spec.where[0].filter.values == ("200",)  # and so does the past
+    assert tasks.version(made.task_id, 1).spec.where[0].filter.values == ("200",)  # the past stays too
     last = tasks.history(unique)[-1]
     assert (last.action, last.by, last.detail) == ("changed", "bob", f"list {unique} version 2")
 
@@ -109,6 +109,6 @@ def test_what_is_no_list_of_values(lists: ValueLists, unique: str, given: list[s
     assert f"{unique}x" not in [each.name for each in lists.list()]
 
 
-def test_a_name_that_is_none(lists: ValueLists) -> None:
+def test_an_invalid_name(lists: ValueLists) -> None:
     with pytest.raises(TasksRefused, match="/EU~1x: 'EU/x' is no name"):
         lists.apply("EU/x", ["a"], "ann")

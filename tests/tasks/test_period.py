@@ -1,4 +1,4 @@
-"""How time is cut into periods, in zones that set their clocks in every way there is."""
+"""How time is cut into periods, in zones that change their clocks in every possible way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ZONES = (
     "Africa/Monrovia",  # 44:30 until 1972
     "America/Havana",  # from 01:00 back to 00:00: midnight is shown twice
     "America/St_Johns",  # from 00:01 back to 23:01, until 2011
-    "Africa/Casablanca",  # winter time in summer, by the moon
+    "Africa/Casablanca",  # winter time in summer, which follows the moon
     "Antarctica/Troll",  # two hours
 )
 HOUR, DAY = 3_600_000, 86_400_000
@@ -44,7 +44,7 @@ def ms(*local: int, zone: str = "UTC", fold: int = 0) -> int:
 
 
 def changes(zone: str) -> list[int]:
-    """Instants around which the zone's clock is set."""
+    """Instants around which the zone's clock changes."""
     offsets = Offsets.around(zone, np.arange(0, ms(2045, 1, 1), 300 * DAY, dtype=np.int64))
     return offsets.at[1:].tolist() or [0]
 
@@ -113,7 +113,7 @@ def test_a_day_begins_when_the_local_date_does(place: tuple[str, int]) -> None:
     local = dt.datetime.fromtimestamp(at // 1000, zoneinfo.ZoneInfo(zone))
     start = dt.datetime.fromtimestamp(Period(86400, zone).start(at) // 1000, zoneinfo.ZoneInfo(zone))
     if zone == "America/St_Johns" and start.date() != local.date():
-        assert local.hour == 23  # from 00:01 back to 23:01: the day that had begun goes on
+        assert local.hour == 23  # from 00:01 back to 23:01, but the new day goes on
     else:
         assert start.date() == local.date()
 
@@ -141,7 +141,7 @@ def test_two_hours_go_by_the_wall_clock() -> None:
     assert (period.start(two), period.end(two)) == (two, two + 3 * HOUR)  # 02:00, 02:00 again, 03:00
 
 
-def test_half_an_hour_of_summer_time_begins_an_hour_anew() -> None:
+def test_half_an_hour_of_summer_time_begins_an_hour_again() -> None:
     period, zone = Period(3600, "Australia/Lord_Howe"), "Australia/Lord_Howe"
     one = ms(2024, 4, 7, 1, zone=zone)  # 02:00 becomes 01:30
     lengths = []
@@ -204,7 +204,7 @@ def test_a_local_time_as_an_instant(local: tuple[int, ...], expected: tuple[int,
 @pytest.mark.parametrize(
     "zone", ["", "Berlin", "europe/berlin", "../etc/passwd", "/etc/localtime", "UTC\x00"]
 )
-def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+def test_an_unknown_zone_is_refused(zone: str) -> None:
     with pytest.raises(BadZone, match="use a name of the IANA database"):
         Period(60, zone)
 

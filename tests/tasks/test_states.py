@@ -1,4 +1,4 @@
-"""Pause, resume, set aside; what history and diff say of it."""
+"""Pausing, resuming and setting aside tasks, and what history and diff say about it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_paused_task_is_not_counted_until_it_is_resumed_in_the_same_version(
     ]
 
 
-def test_what_is_so_already_is_no_event(tasks: TaskStore, unique: str) -> None:
+def test_a_change_to_the_same_state_is_no_event(tasks: TaskStore, unique: str) -> None:
     tasks.apply([counts(unique)], "ann")
     tasks.resume(unique, "ann")
     tasks.pause(unique, "ann")
@@ -53,7 +53,7 @@ def test_a_changed_task_stays_paused(tasks: TaskStore, unique: str) -> None:
     assert (tasks.get(unique).state, tasks.get(unique).version, change.state) == ("paused", 2, "paused")
 
 
-def test_a_task_that_failed_and_is_paused_is_paused_also_when_it_was_fixed(
+def test_a_task_that_failed_and_was_then_paused_stays_paused_when_it_is_fixed(
     tasks: TaskStore, unique: str
 ) -> None:
     (made,) = tasks.apply([counts(unique)], "ann")
@@ -79,7 +79,7 @@ def test_a_task_that_failed_is_set_aside_with_its_error(tasks: TaskStore, unique
     assert [(h.action, h.by) for h in tasks.history(unique)][1:] == [("failed", "sluice"), ("resumed", "bob")]
 
 
-def test_a_failure_of_an_old_version_says_nothing_of_the_new_one(tasks: TaskStore, unique: str) -> None:
+def test_a_failure_of_an_old_version_does_not_touch_the_new_one(tasks: TaskStore, unique: str) -> None:
     (made,) = tasks.apply([counts(unique)], "ann")
     tasks.apply([counts(unique, period="1h")], "ann")
     assert not tasks.set_aside(made.task_id, 1, "too late")

@@ -24,7 +24,7 @@ def store(stack: Settings) -> TaskStore:
 
 @pytest.fixture
 def topic(store: TaskStore) -> Iterator[str]:
-    """A topic of this test alone; its tasks are deleted afterwards."""
+    """A topic that only this test uses; its tasks are deleted afterwards."""
     name = f"store-{uuid.uuid4().hex[:12]}"
     yield name
     for task in store.list(name):
@@ -88,10 +88,10 @@ def test_all_or_nothing(store: TaskStore, topic: str, name: str) -> None:
     assert store.list(topic) == []
 
 
-def test_what_fails_half_way_leaves_nothing(
+def test_a_change_that_fails_half_way_leaves_nothing(
     store: TaskStore, topic: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The second of two with one name collides in the database itself, after the first was written.
+    # The second of two tasks with the same name collides in the database, after the first was written.
     monkeypatch.setattr(sluice.tasks.store, "_find", lambda connection, name: None)
     good = spec(name=name, topic=topic)
     with pytest.raises(SQLAlchemyError):
@@ -99,7 +99,7 @@ def test_what_fails_half_way_leaves_nothing(
     assert store.list(topic) == []
 
 
-def test_two_who_apply_at_once_make_one_version(store: TaskStore, topic: str, name: str) -> None:
+def test_two_users_who_apply_at_once_make_one_version(store: TaskStore, topic: str, name: str) -> None:
     start = threading.Barrier(4)
     actions: list[str] = []
 

@@ -26,7 +26,7 @@ def refused(document: dict[str, Any]) -> str:
     return "\n".join(str(problem) for problem in explain(error.value))
 
 
-def test_what_nobody_described_is_an_access_log() -> None:
+def test_an_undescribed_topic_is_an_access_log() -> None:
     assert (TopicSpec().name, TopicSpec().format, TopicSpec().time) == ("logs", "combined", None)
 
 

@@ -1,4 +1,4 @@
-"""What a topic's lines look like is frozen by its first line."""
+"""A topic's first line freezes the format of its lines."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_a_topic_is_described_and_changed_while_it_is_empty(topics: TopicStore, 
     assert (found.spec, found.created_by, found.tasks) == (other, "bob", 0)
 
 
-def test_once_somebody_reads_its_lines_its_format_stays(topics: TopicStore, unique: str) -> None:
+def test_once_its_lines_are_read_its_format_stays(topics: TopicStore, unique: str) -> None:
     other = json_topic(unique)
     topics.apply(other, "ann")
     assert topics.freeze(unique) == topics.freeze(unique) == other
     with pytest.raises(TopicInUse, match="make a new topic"):
         topics.apply(TopicSpec(name=unique), "ann")
-    assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # that reads the same
+    assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # its lines are read the same
 
 
 def test_a_topic_that_nobody_described_is_frozen_too(topics: TopicStore, unique: str) -> None:
@@ -48,12 +48,12 @@ def test_a_topic_that_nobody_described_is_frozen_too(topics: TopicStore, unique:
     assert unique not in [each.spec.name for each in topics.list()]
     with pytest.raises(TopicInUse):
         topics.apply(json_topic(unique), "ann")
-    assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # what it is read as
+    assert topics.apply(TopicSpec(name=unique), "ann") == "created"  # as it is read already
     assert topics.apply(TopicSpec(name=unique), "ann") == "unchanged"
 
 
 @pytest.mark.stack
-def test_of_who_describes_and_who_reads_at_once_one_is_first(stack: Settings, unique: str) -> None:
+def test_of_a_description_and_a_reader_at_once_one_is_first(stack: Settings, unique: str) -> None:
     topics, start = TopicStore(engine(stack)), threading.Barrier(2)
 
     def describe() -> str:

@@ -1,4 +1,4 @@
-"""An instance with an inventory, as the tests of `collection` have it."""
+"""An instance with an inventory, as in the tests of `collection`."""
 
 from tests.collection.conftest import inventory_text, settings
 

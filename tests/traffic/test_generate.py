@@ -18,7 +18,7 @@ COMBINED = re.compile(
 
 
 def test_the_frequencies_are_those_of_paper_000() -> None:
-    """Paper 000, 3.3.1 and table 1: at 32 M visits, in expectation."""
+    """The expectation at 32 M visits against paper 000, 3.3.1 and table 1."""
     visits = edu.frequencies() * 32_000_000
     assert len(visits) == 12_078
     assert visits.sum() == pytest.approx(32_000_000)

@@ -13,7 +13,7 @@ from tests.identities import to_headers
 
 @dataclass
 class Message:
-    """What kafka-python hands over of a record."""
+    """The part of a record that kafka-python hands over."""
 
     offset: int
     value: bytes | None = b"line"

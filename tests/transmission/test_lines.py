@@ -71,7 +71,7 @@ def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
     assert identities(decoded) == [("w\\xff\\x00", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
 
 
-def test_a_name_too_long_for_the_ledger_keeps_what_tells_it_apart() -> None:
+def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
     names = [b"/" + b"x" * 5000 + end for end in (b"1", b"2")] + ["é".encode() * 600]
     found = decode(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]))
     for column in ("host", "src_file"):

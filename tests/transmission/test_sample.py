@@ -18,14 +18,14 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture
 def topic(stack: Settings) -> Iterator[str]:
-    """A topic of three partitions with the lines 0 to 29, ten in each, written one after the other."""
+    """A topic of three partitions with the lines 0 to 29 written in turn, ten in each."""
     name = f"sample_{secrets.token_hex(5)}"
     with Topics(stack) as topics:
         topics.create(name, partitions=3)
     producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
     for number in range(30):
         producer.send(name, str(number).encode(), partition=number % 3).get(30)
-        time.sleep(0.002)  # the order between partitions is that of the broker's clock, in ms
+        time.sleep(0.002)  # the broker's clock, in ms, orders lines of different partitions
     producer.close()
     yield name
     admin = KafkaAdminClient(bootstrap_servers=stack.kafka.bootstrap)
@@ -33,7 +33,7 @@ def topic(stack: Settings) -> Iterator[str]:
     admin.close()
 
 
-def test_the_newest_lines_of_all_partitions_the_oldest_first(stack: Settings, topic: str) -> None:
+def test_the_newest_lines_of_all_partitions_come_oldest_first(stack: Settings, topic: str) -> None:
     assert sample(stack, topic, 5) == [b"25", b"26", b"27", b"28", b"29"]
     assert sample(stack, topic, 100) == [str(number).encode() for number in range(30)]
 
@@ -47,6 +47,6 @@ def test_an_empty_topic_answers_at_once(stack: Settings) -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_a_topic_that_is_not_there(stack: Settings) -> None:
+def test_a_missing_topic(stack: Settings) -> None:
     with pytest.raises(TopicMissing):
         sample(stack, "sample_none", 5)

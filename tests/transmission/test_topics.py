@@ -31,7 +31,7 @@ def test_a_topic_is_made_once_and_keeps_its_id(stack: Settings, name: str) -> No
         assert topics.bounds(name, 2) == (0, 0)
 
 
-def test_a_topic_that_is_not_there_is_named(stack: Settings) -> None:
+def test_a_missing_topic_is_named(stack: Settings) -> None:
     with Topics(stack) as topics, pytest.raises(TopicMissing, match="topic 'h4_none' does not exist"):
         topics.describe("h4_none")
 

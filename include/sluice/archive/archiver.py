@@ -31,8 +31,9 @@ class Archiver:
         self._heartbeat, self._stop = heartbeat, stop
 
     def run(self) -> None:
-        """Session after session: each has its own consumer, writers and topic id, and needs nothing of the
-        last one.
+        """Run one session after another until `stop` is set.
+
+        Each session has its own consumer, writers and topic id, and needs nothing of the one before.
         """
         backoff = Backoff(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS)
         while not self._stop.is_set():
@@ -49,7 +50,7 @@ class Archiver:
                 log.warning("%s: starting again: %s: %s", self._topic, type(error).__name__, error)
                 self._beat("waiting for Kafka", str(error))
             except Exception as error:
-                # Whatever it was, the files are right: begin again from them. Other topics go on.
+                # The files are right in any case, so begin again from them. Other topics go on.
                 log.exception("%s: unexpected; starting again", self._topic)
                 self._beat("starting again", str(error))
             if time.monotonic() - began > MAX_DELAY_SECONDS:

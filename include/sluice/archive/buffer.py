@@ -20,7 +20,7 @@ class Buffer:
         self._since = 0.0
 
     def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Take as many of the records (RECORDS) as the file may still have; the rest."""
+        """Take as many of the records (RECORDS) as the file may still have; returns the rest."""
         room = self._limits.max_records - self.records
         if not self.batches:
             self._since = time.monotonic()
@@ -38,7 +38,7 @@ class Buffer:
         )
 
     def seconds_left(self) -> float:
-        """How long until the file is old enough to be written; for ever while it is empty."""
+        """How long until the file is old enough to be written; infinity while it is empty."""
         if not self.records:
             return float("inf")
         return self._since + self._limits.max_age_seconds - time.monotonic()

@@ -17,7 +17,7 @@ class Link:
 
 
 class BrokenChain(RuntimeError):
-    """Two neighbours in a partition of the archive do not fit; nothing is written behind them."""
+    """A partition's files do not form a chain; nothing is written after them."""
 
     def __init__(self, topic: str, partition: int, problem: str, remedy: str) -> None:
         super().__init__(f"archive of topic {topic!r}, partition {partition}: {problem}. {remedy}")
@@ -52,7 +52,7 @@ class OverlapInArchive(BrokenChain):
 
 
 class EmptyLink(BrokenChain):
-    """A file that covers no offset: whatever begins there could claim its name no more."""
+    """A file that covers no offset: the file that begins there could not claim its name."""
 
     def __init__(self, topic: str, partition: int, link: Link) -> None:
         super().__init__(
@@ -64,9 +64,9 @@ class EmptyLink(BrokenChain):
 
 
 def check(topic: str, partition: int, links: Sequence[Link]) -> int:
-    """The position after the newest file (0 without one). Raises BrokenChain naming the first fault.
+    """Check the chain; returns the position after the newest file (0 without one).
 
-    The oldest file may begin anywhere: retention removes files from that end.
+    The oldest file may begin anywhere. Raises BrokenChain, which names the first fault.
     """
     ordered = sorted(links)
     for link in ordered:

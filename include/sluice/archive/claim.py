@@ -1,9 +1,9 @@
-"""Publishing a file: written aside, then renamed without overwriting. The name is the claim.
+"""Publishes a file: writes it aside, then renames it without overwriting another.
 
-Of two writers that hold the same offsets exactly one rename succeeds, whatever either believes about its
-ownership: a process that slept through a rebalance, a doubled archiver, a request that HDFS carries out long
-after its sender gave up. The chain of names has no branches, so the loser drops its data and goes on from
-what stands.
+The name is the claim. Of two writers that hold the same offsets exactly one rename succeeds, no matter what
+either believes about its ownership. So no harm comes from a process that slept through a rebalance, from a
+doubled archiver, or from a request that HDFS carries out long after its sender gave up. The chain of names
+has no branches, so the loser drops its data and goes on from what stands.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sluice.storage.hdfs import HdfsError, HdfsFile, HdfsStore, HdfsUnavailable
 
 log = logging.getLogger(__name__)
 
-# A temporary file this old belongs to no attempt that is still under way: the longest one, 64 MiB through a
-# busy DataNode with every retry, is below a minute.
+# A temporary file this old belongs to no attempt that is still under way: the longest attempt, 64 MiB through
+# a busy DataNode with every retry, takes less than a minute.
 STALE_SECONDS = 600.0
 
 
@@ -46,10 +46,10 @@ class Claims:
         return f"{self._directory}/{layout.file_name(first)}"
 
     def publish(self, file: ArchiveFile) -> tuple[Footer, int]:
-        """Claim the file's name once: what stands under it afterwards, ours or another's, and its bytes.
+        """Claim the file's name once; returns the footer and bytes of what then stands there.
 
-        Compare the footer's `claim` with the file's own to know who won. HdfsUnavailable leaves open whether
-        the claim succeeded: publish the same file again, it then finds out.
+        This may be another writer's file: compare the footer's `claim` with the file's own to know who won.
+        HdfsUnavailable leaves open whether the claim succeeded: publish the same file again to find out.
         """
         standing = self.standing(file.footer.first)
         if standing is not None:
@@ -75,7 +75,7 @@ class Claims:
         return standing
 
     def standing(self, first: int) -> tuple[Footer, int] | None:
-        """The file that holds the claim on `first`, and its bytes."""
+        """The footer of the file that holds the claim on `first`, and its bytes; None without it."""
         status = self._store.status(self.path(first))
         if status is None:
             return None
@@ -83,7 +83,7 @@ class Claims:
         return self.footer(named), status.length
 
     def clean(self) -> int:
-        """Delete the temporary files of writers that died, older than STALE_SECONDS; how many there were."""
+        """Delete dead writers' temporary files older than STALE_SECONDS; returns how many."""
         stale = 0
         for file in self._store.list(self._directory):
             writer = layout.writer_of(file.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Seek:
-    """The writer wants the records from `offset` on; what was fetched for an earlier epoch is void."""
+    """The writer wants the records from `offset` on; those fetched for earlier epochs are void."""
 
     partition: int
     epoch: int
@@ -24,7 +24,7 @@ class Archived:
 
 @dataclass(frozen=True)
 class Gone:
-    """The topic is not the one the writer was made for."""
+    """The topic is no longer the one that the writer was made for."""
 
     partition: int
     message: str

@@ -24,7 +24,7 @@ class Feed:
     doubted: tuple[int, int] | None = None  # a gap that is being fetched a second time
 
     def begin(self, seek: Seek) -> None:
-        """The writer asks for the records from there on."""
+        """Expect the records that the writer asks for next."""
         self.epoch, self.expected, self.doubted = seek.epoch, seek.offset, None
 
     def void(self) -> None:
@@ -33,11 +33,11 @@ class Feed:
         self.writer.out_of_range()
 
     def pass_on(self, messages: list[Message]) -> bool:
-        """Give the writer the records if they follow those before them; False: fetch them again.
+        """Give the writer the records if they follow the previous ones; False: fetch them again.
 
         Kafka's offsets have gaps where a transaction ended or a record was compacted away. A gap is believed
-        when a second fetch from its first offset skips it too; deleted records would answer that fetch as out
-        of range.
+        when a second fetch from its first offset skips it too. If its records had been deleted, that fetch
+        would be out of range.
         """
         first = messages[0].offset
         if first > self.expected and self.doubted != (self.expected, first):
@@ -89,5 +89,5 @@ class Feeds:
                 log.warning("%s: not flushed in time; its next owner fetches it again", feed.writer.place)
 
     def positions(self) -> dict[int, int | None]:
-        """The offset behind what is archived, by partition; None where that is not known yet."""
+        """The offset after what is archived, by partition; None where that is not known yet."""
         return {number: feed.writer.progress.position for number, feed in self}

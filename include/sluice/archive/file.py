@@ -25,7 +25,7 @@ COMPRESSION_LEVEL = 1
 
 @dataclass(frozen=True)
 class Place:
-    """A partition of a topic's one incarnation."""
+    """A partition of one incarnation of a topic."""
 
     topic: str
     topic_id: str
@@ -50,11 +50,10 @@ def of_records(
     generation: int,
     topic: TopicSpec | None = None,
 ) -> ArchiveFile:
-    """The file of at least one record, which begins at `first` (the chain's end) and ends after the last
-    record. `topic` says how its lines tell their time: as an access log's do, when it is left out.
+    """The file of at least one record, from `first` (the chain's end) to after the last record.
 
-    Raises ValueError where the records' offsets do not rise from `first` on: that would be a fault of this
-    program.
+    `topic` says how its lines tell their time; without it they tell it as an access log's do. Raises
+    ValueError where the records' offsets do not rise from `first` on: that would be a fault of this program.
     """
     table = pa.Table.from_batches(batches, schema=RECORDS).combine_chunks()
     offsets = table.column("offset").to_numpy()
@@ -86,7 +85,7 @@ def of_records(
 
 
 def of_loss(place: Place, first: int, following: int, why: str, generation: int) -> ArchiveFile:
-    """The explicit record that Kafka dropped the offsets [first, following) before they were archived."""
+    """The file for offsets [first, following) that Kafka dropped before they were archived."""
     now = now_ms()
     footer = Footer(
         topic=place.topic,

@@ -39,11 +39,11 @@ class UnreadableArchiveFile(RuntimeError):
 class Footer:
     """One file's account of itself. Offsets are Kafka's; times are ms since the epoch.
 
-    `first` is the previous file's `next`, and `next` the position after the last record consumed, so the
-    files of a partition follow each other without a gap even where Kafka's offsets have some (`skipped` of
-    them in here). A file with a `loss` has no records: Kafka no longer had these offsets, and `loss` says
-    what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed` those
-    without an event time.
+    `first` is the previous file's `next`, and `next` is the position after the last record consumed. So the
+    files of a partition follow each other without a gap even where Kafka's offsets have gaps (in this file
+    they are `skipped` offsets). A file with a `loss` has no records: Kafka no longer had these offsets, and
+    `loss` says what was found. `days` counts the lines by day of event time (UTC), doubles included;
+    `unparsed` counts those without an event time.
     """
 
     topic: str
@@ -60,13 +60,13 @@ class Footer:
     days: dict[str, int]
     unparsed: int
     generation: int  # of the consumer group, when the file was written
-    claim: str  # the writer's random token of this file: tells its own file from another's of the same name
+    claim: str  # the writer's random token for this file: tells it from another's file of the same name
     written_at: int
     loss: str | None = None
     version: int = VERSION
 
     def to_metadata(self) -> dict[str, str]:
-        """Text by text key; numbers and the days as JSON."""
+        """The fields' values as JSON, by their names with the prefix."""
         return {PREFIX + name: json.dumps(value) for name, value in dataclasses.asdict(self).items()}
 
     @classmethod

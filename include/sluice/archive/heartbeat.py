@@ -1,4 +1,7 @@
-"""The archiver's heartbeat: a JSON file, replaced every second, that says where each partition is."""
+"""The archiver's heartbeat: a JSON file that says where each partition is.
+
+It is replaced every second.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ class Heartbeat:
             self._write()
 
     def forget(self, topic: str) -> None:
-        """Say nothing of a topic that is not archived any more."""
+        """Remove a topic that is not archived any more."""
         with self._lock:
             self._topics.pop(topic, None)
             self._write()
@@ -46,7 +49,7 @@ class Heartbeat:
         beat = {"pid": os.getpid(), "updated_at": round(time.time(), 3), "topics": self._topics}
         try:
             write_whole(self._path, json.dumps(beat, indent=1))
-        except OSError as error:  # a full disk stops no archiving: the archive is elsewhere
+        except OSError as error:  # a full disk must not stop the archiving: the archive is elsewhere
             log.warning("the heartbeat could not be written: %s", error)
 
 

@@ -1,7 +1,7 @@
 """The index over the archive's footers, in PostgreSQL: which files hold lines of which day.
 
-Made from the footers and rebuilt from them. Rows of a partition are added in the order of its files, so the
-newest row's `next` is a position below which the index is complete: batch runs take their cut from it.
+It is made from the footers, and can be rebuilt from them. A partition's rows are added in the order of its
+files, so the index is complete below the newest row's `next`: batch runs take their cut from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IndexedFile:
-    """One row: a file's place in HDFS, its offsets [first, next) and its lines by day of event time."""
+    """One row: a file's path, its offsets [first, next) and its lines by day of event time."""
 
     topic: str
     topic_id: str
@@ -48,10 +48,10 @@ class IndexedFile:
 
 
 def add(database: sqlalchemy.Engine, added: Iterable[tuple[Footer, int, str]]) -> None:
-    """Put files (footer, bytes, path) into the index, and losses into their own table with an alert each.
+    """Index files (footer, bytes, path); a loss also gets a row in its own table and an alert.
 
-    In one transaction; files that are there already are written again. Pass them in the order of their
-    offsets.
+    All rows are written in one transaction. Files that are indexed already are written again. Pass the files
+    in the order of their offsets.
     """
     rows = list(added)
     for footer, _, path in rows:
@@ -69,8 +69,8 @@ def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list
     forgets rows whose file is gone, and always reads the newest footer, from which the next position is
     taken.
     """
-    # In this order: a file that another writer adds meanwhile may be missing in `known`, never in `standing`,
-    # or its row would be taken for that of a file that is gone.
+    # Read in this order: a file that another writer adds meanwhile may be missing in `known`, but never in
+    # `standing`. Otherwise its row would be taken for that of a file that is gone.
     known = _rows(database, place)
     standing = {layout.first_of(file.name) or 0: file for file in claims.files()}
     gone = sorted(set(known) - set(standing))
@@ -92,14 +92,14 @@ def reconcile(database: sqlalchemy.Engine, claims: Claims, place: Place) -> list
         links.append(Link(first, footer.next, path))
         if row is None or (row.bytes, row.next) != (file.length, footer.next):
             unknown.append((footer, file.length, path))
-    # A broken chain stays out of the index: a cut behind a gap would promise lines that are not there.
+    # A broken chain stays out of the index: a cut after a gap would promise lines that are not there.
     chain.check(place.topic, place.partition, links)
     add(database, unknown)
     return links
 
 
 def replace(database: Engine, place: Place, rows: Iterable[tuple[Footer, int, str]]) -> None:
-    """Make these files (footer, bytes, path) all that the index has of the partition, in one transaction."""
+    """Replace the partition's rows by these files (footer, bytes, path) in one transaction."""
     with database.begin() as connection:
         connection.execute(delete(files).where(*_at(place)))
         for footer, length, path in rows:
@@ -107,7 +107,7 @@ def replace(database: Engine, place: Place, rows: Iterable[tuple[Footer, int, st
 
 
 def known(database: Engine, place: Place) -> dict[int, tuple[int, int]]:
-    """What the index has of the partition: {first offset: (offset behind the last, bytes)}."""
+    """What the index has of the partition: {first offset: (offset after the last, bytes)}."""
     return {first: (row.next, row.bytes) for first, row in _rows(database, place).items()}
 
 
@@ -131,7 +131,7 @@ def topics_with(settings: Settings, day: date) -> set[str]:
 def positions(settings: Settings, topic: str, topic_id: str | None = None) -> dict[int, int]:
     """The position after the last archived record, by partition: a cut for a batch run.
 
-    Of the incarnation with that id, by default the one that was archived last.
+    The positions are those of the incarnation with that id, by default the one that was archived last.
     """
     query = (
         select(files.c.partition, func.max(files.c.next))
@@ -144,7 +144,7 @@ def positions(settings: Settings, topic: str, topic_id: str | None = None) -> di
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the archive's files below a cut should hold, and do."""
+    """What the archive's files below a cut should hold, and what they do hold."""
 
     expected: int  # offsets between each partition's first file and its cut
     offsets: int  # offsets in the files
@@ -171,7 +171,7 @@ def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) ->
             begins[partition] = min(begins.get(partition, row.first), row.first)
             covered += row.next - row.first
             lines += row.days.get(day.isoformat(), 0)
-    # Retention takes the oldest files: the chain may begin anywhere.
+    # A chain may begin anywhere: offsets are expected only from its first file on.
     return Coverage(sum(cut[partition] - first for partition, first in begins.items()), covered, lines)
 
 
@@ -182,11 +182,11 @@ def files_for(
     cut: Mapping[int, int],
     topic_id: str | None = None,
 ) -> list[IndexedFile]:
-    """The files with lines of that day of event time (of any, without a day) that begin before the cut.
+    """The files that begin before the cut and have lines of that day of event time.
 
-    A file may reach beyond the cut: the reader leaves out the records at `offset >= cut[partition]`. Files of
-    an earlier incarnation of the topic lie before any cut as a whole; name a `topic_id` for one incarnation
-    only.
+    Without a day, these are all files with records. A file may reach beyond the cut: the reader leaves out
+    the records at `offset >= cut[partition]`. Files of an earlier incarnation of the topic lie before any cut
+    as a whole; name a `topic_id` to get one incarnation only.
     """
     newest = topic_id or newest_id(settings, topic)
     below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]

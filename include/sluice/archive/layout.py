@@ -33,8 +33,9 @@ def first_of(name: str) -> int | None:
 
 
 def temporary_name(writer: str, attempt: int, first: int) -> str:
-    """A name that no other attempt of any writer uses: what a broken attempt left behind can never be
-    claimed.
+    """A name that no other attempt of any writer uses.
+
+    So a file that a broken attempt left behind can never be claimed.
     """
     return f".tmp-{writer}.{attempt}-{first}.parquet"
 

@@ -1,4 +1,4 @@
-"""Whether the topic is still the one that is archived, and the group still knows this member."""
+"""Checks that the topic is still the archived one, and that the group knows this member."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Replaced(Exception):
 
 
 class Dropped(Exception):
-    """The group has dropped this member, which the consumer does not know: another session joins again."""
+    """The group has dropped this member, unnoticed by its consumer: a new session joins again."""
 
 
 class Membership:
-    """Asks Kafka every few seconds: where no line comes, no flush would notice either of them."""
+    """Asks Kafka every few seconds, because without lines no flush would notice either change."""
 
     def __init__(self, topics: Topics, topic: str, topic_id: str) -> None:
         self._topics, self._topic, self._topic_id = topics, topic, topic_id

@@ -1,9 +1,8 @@
-"""One partition's writer: a thread that turns what the consumer hands it into files, and knows its place from
-them.
+"""One partition's writer: a thread that turns the consumer's records into files.
 
 Its life: *derive* the position from the files in HDFS (never from an offset committed to Kafka) and ask for
 records from there on; buffer them; *flush* a file when it is full or old; derive again whenever a claim was
-lost. Dropping the buffer is always safe, because nothing but the files says what was archived.
+lost. Dropping the buffer is always safe, because only the files say what was archived.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
 
-# Polled batches waiting for the writer; the consumer pauses the partition from there on, so that a slow HDFS
-# holds up the fetching and not the memory.
+# When so many polled batches wait for the writer, the consumer pauses the partition: a slow HDFS holds up the
+# fetching and does not fill the memory.
 QUEUE_BATCHES = 4
-# The writer retries on its own as long as it owns the partition; the store need not be patient for it.
+# The writer retries on its own as long as it owns the partition, so the store need not be patient.
 HDFS_PATIENCE_SECONDS = 5.0
 # A broken chain needs a person; looking again this often makes the remedy take effect without a restart.
 BROKEN_DELAY_SECONDS = 15.0
@@ -59,8 +58,9 @@ OUT_OF_RANGE: _Item = (-1, RECORDS.empty_table())
 
 
 class LogBehindArchive(BrokenChain):
-    """Kafka's log ends before the archive does: its next records would take offsets that are archived
-    already.
+    """Kafka's log ends before the archive does.
+
+    Its next records would take offsets that are archived already.
     """
 
     def __init__(self, place: Place, position: int, end: int) -> None:
@@ -108,7 +108,7 @@ class PartitionWriter:
         self._thread.start()
 
     def put(self, epoch: int, records: pa.RecordBatch) -> None:
-        """Hand over the next records (RECORDS). `epoch` is that of the Seek which asked for them."""
+        """Hand over the next records (RECORDS). `epoch` is that of the Seek that asked for them."""
         self._inbox.put((epoch, records))
 
     def full(self) -> bool:
@@ -121,13 +121,14 @@ class PartitionWriter:
         self._inbox.put(None)
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end; False if the thread still works (it may yet claim a file, which is harmless)."""
+        """Wait for the end; False if the thread still works (it may harmlessly claim a file)."""
         self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
 
     def out_of_range(self) -> None:
-        """Kafka no longer has (or not yet) the records asked for: archive what is buffered, then derive
-        again.
+        """Archive what is buffered, then derive again.
+
+        Kafka does not have the records asked for: no longer, or not yet.
         """
         self._inbox.put(OUT_OF_RANGE)
 
@@ -156,7 +157,7 @@ class PartitionWriter:
                 self._status.waits(error, time.monotonic() - failing_since)
                 self._sleep(backoff.pause())
             except Exception as error:
-                # Whatever it was, the files are right: begin again from them.
+                # The files are right in any case, so begin again from them.
                 log.exception("%s: unexpected; deriving again", self.place)
                 self._status.problem("waiting", error)
                 self._sleep(MAX_DELAY_SECONDS)
@@ -165,7 +166,7 @@ class PartitionWriter:
         self.progress.state = "stopped"
 
     def _derive(self) -> None:
-        """Find the end of the chain, record what Kafka dropped behind it, and ask for what follows."""
+        """Find the end of the chain, record what Kafka dropped after it, and ask for the rest."""
         self.progress.state = "deriving its position"
         self._drop()
         self._epoch += 1
@@ -196,7 +197,7 @@ class PartitionWriter:
         return start
 
     def _archive(self) -> None:
-        """Buffer and flush until the position must be derived again, or the end."""
+        """Buffer and flush until the position must be derived again, or the writer stops."""
         while True:
             item = self._next_item()
             if item is None:

@@ -1,4 +1,4 @@
-"""Makes files stand in the archive, and indexes those that stand."""
+"""Publishes files in the archive, and indexes the files that stand there."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from sluice.transmission.topics import TopicMissing, Topics
 log = logging.getLogger(__name__)
 
 FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.2, 5.0
-#: What passes by itself: Kafka or HDFS is away.
+#: Errors that pass by themselves: Kafka or HDFS is away.
 AWAY = (HdfsUnavailable, KafkaError)
 
 
 class TopicChanged(RuntimeError):
-    """The topic was deleted, or deleted and made again: what was buffered may be another topic's."""
+    """The topic was deleted, and maybe made again: buffered records may be another topic's."""
 
 
 class LostClaim(Exception):  # an event, not an error
@@ -79,8 +79,10 @@ class Publisher:
     def publish_through_outages(
         self, made: ArchiveFile, given_up: Callable[[], bool], sleep: Callable[[float], None]
     ) -> None:
-        """Check the topic and publish the file, again and again while Kafka or HDFS is away, until
-        `given_up`. The records were fetched before: if the topic's id is still the same, they are its own.
+        """Check the topic and publish the file; try again while Kafka or HDFS is away.
+
+        It tries until `given_up`. The records were fetched before the check, so they are the topic's own if
+        its id is still the same.
         """
 
         def publish() -> None:

@@ -47,15 +47,17 @@ class _Thread:
         self._thread.join(END_SECONDS)
 
     def forget(self) -> None:
-        """Stop it, and say nothing of it any more."""
+        """Stop it, and remove it from the heartbeat."""
         self.stop()
         self.join()
         self._heartbeat.forget(self._topic)
 
 
 def archive(names: Sequence[str], progress: Path | None = None) -> int:
-    """Archive these topics, or where none is named all that there are (`TopicStore.names`), new ones as they
-    come, until SIGTERM or SIGINT; then flush and return 0. One topic's trouble stops no other.
+    """Archive these topics until SIGTERM or SIGINT; then flush and return 0.
+
+    If none is named, archive all topics (`TopicStore.names`), new ones as they come. Trouble with one topic
+    does not stop the others.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
@@ -81,14 +83,17 @@ def archive(names: Sequence[str], progress: Path | None = None) -> int:
 
 
 def declare_lost(topic: str, partition: int, first: int) -> int:
-    """Close a gap between two files with an explicit loss record; prints what it did. See `record_gap`."""
+    """Close a gap between two files with an explicit loss record; prints what it did.
+
+    See `record_gap`.
+    """
     footer = record_gap(get_settings(), topic, partition, first)
     print(footer, file=sys.stderr)
     return 0
 
 
 def record_gap(settings: Settings, topic: str, partition: int, first: int) -> str:
-    """Declare the offsets of the gap that begins at `first` lost; a sentence that says which.
+    """Declare the gap that begins at `first` lost; returns a sentence that names its offsets.
 
     Raises NoSuchGap where the archive of the topic's present incarnation has no gap there.
     """

@@ -1,11 +1,11 @@
-"""One consumer's life in the group ``sluice-archive-<topic>``, over one incarnation of the topic.
+"""One consumer in the group ``sluice-archive-<topic>``, for one incarnation of the topic.
 
 kafka-python's consumer belongs to one thread. That thread polls, hands each partition's records to its writer
 through a short queue (a partition whose queue is full is paused), and carries out what the writers ask for:
-seeks, commits. Parsing records is Python and holds the interpreter's lock, so more consumers would not be
-faster; what the writers do (Arrow, zstd, HTTP) mostly releases it. The group only says who works on what. It
-is never trusted with a position: writers derive theirs from the archive's files, and offsets are committed to
-Kafka afterwards for lag tools alone.
+seeks and commits. Parsing records is Python and holds the interpreter's lock, so more consumers would not be
+faster. The writers' work (Arrow, zstd, HTTP) mostly releases the lock. The group only says which member works
+on which partition. It is never trusted with a position: writers derive theirs from the archive's files, and
+offsets are committed to Kafka afterwards for lag tools only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ FETCH_BYTES = 16 << 20
 SESSION_MS, HEARTBEAT_MS = 10_000, 3_000
 # A partition that was added to the topic is assigned after this long.
 METADATA_MS = 10_000
-# Within a rebalance: the listener holds up the group's heartbeat, so it must stay well below the session.
+# To flush within a rebalance. The listener holds up the group's heartbeat meanwhile, so this must stay well
+# below SESSION_MS.
 HAND_OVER_SECONDS = 4.0
 STOP_SECONDS = 20.0
 LAST_COMMIT_MS = 10_000
@@ -89,11 +90,11 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             self._feeds.release([number for number, _ in self._feeds], 0.0)
             self._consumer.close(autocommit=False, timeout_ms=3000)
 
-    # The group says who works on what. Called from within poll, on the consumer's event loop.
+    # The group says which member works on what. `poll` calls these, on the consumer's event loop.
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         for at in assigned:
-            # Fetch nothing before the writer knows where to begin; a position, any, keeps the consumer from
+            # Fetch nothing before the writer knows where to begin. Any position keeps the consumer from
             # asking the group for one.
             self._consumer.pause(at)
             self._consumer.seek(at, 0)
@@ -109,7 +110,10 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             )
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        """Flush, so that the next owner need not fetch it again; what takes longer is dropped."""
+        """Flush, so that the next owner need not fetch the records again.
+
+        What takes longer than HAND_OVER_SECONDS is dropped.
+        """
         self._feeds.release([at.partition for at in revoked], HAND_OVER_SECONDS)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:

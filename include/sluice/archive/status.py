@@ -1,4 +1,4 @@
-"""What the archiver of a partition shows: its progress in the heartbeat, and an alert while it is stuck."""
+"""What a partition's archiver shows: its progress in the heartbeat, an alert while stuck."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class PartitionStatus:
         self._alert_open = True  # an earlier process may have left one
 
     def problem(self, state: str, error: Exception) -> None:
-        """Show the problem; the log has each of them once."""
+        """Show the problem, and log it unless it is the one shown already."""
         if (state, str(error)) != (self.progress.state, self.progress.message):
             log.warning("%s: %s: %s", self._place, state, error)
         self.progress.state, self.progress.message = state, str(error)
 
     def waits(self, error: Exception, seconds: float) -> None:
-        """Show that something has been away for so many seconds; in the long run as an alert."""
+        """Show that something has been away for so many seconds; alert after ALERT_SECONDS."""
         self.problem("waiting", error)
         if seconds > ALERT_SECONDS:
             self.alert(error)
 
     def alert(self, error: Exception) -> None:
-        """Raise an alert: it does not pass by itself, or takes long."""
+        """Raise an alert for an error that does not pass by itself, or takes long."""
         self._sync({f"{self._place}: not archived": str(error)})
 
     def recovered(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether the archive is whole: footers that can be read, chains without gaps, a true index."""
+"""Whether the archive is whole: readable footers, chains without gaps, a true index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotArchived(LookupError):
 
 @dataclass(frozen=True)
 class Verified:
-    """One partition of one incarnation of the topic: offsets [first, next), and what is wrong with it."""
+    """A partition of one incarnation: its offsets [first, next), and what is wrong with it."""
 
     topic_id: str
     partition: int
@@ -47,7 +47,9 @@ def verify(settings: Settings, topic: str) -> Iterator[Verified]:
 
 
 def rebuild(settings: Settings, topic: str) -> Iterator[tuple[Place, int]]:
-    """Make the topic's index again from the footers; each partition with its number of files, when done.
+    """Make the topic's index again from the footers; yields each partition when it is done.
+
+    With each partition comes its number of files.
 
     Raises NotArchived, and UnreadableArchiveFile before that partition's rows are touched.
     """
@@ -97,7 +99,7 @@ def _verified(database: sqlalchemy.Engine, place: Place, claims: Claims) -> Veri
 def _index_problem(
     database: sqlalchemy.Engine, place: Place, footers: list[tuple[Footer, int]]
 ) -> str | None:
-    """Where the index differs from the files; a file that is being added now may not be in it yet."""
+    """Where the index differs from the files; a file that is just added may not be in it yet."""
     known = index.known(database, place)
     standing = {footer.first: (footer.next, length) for footer, length in footers}
     differing = sorted(

@@ -1,4 +1,4 @@
-"""The two Spark jobs of a day: the archive's records to `logs`, and the day's `logs` to `task_results`."""
+"""A day's two Spark jobs: the archive's records to `logs`, and `logs` to `task_results`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 
 
 def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
-    """The day's lines, each once: the copy that came first, and how many there were.
+    """The day's lines, each once: the copy that came first, and how many copies there were.
 
-    Within a partition that is the smallest offset. Copies are in several where partitions were added between
-    them, and Kafka's stamps say which the speed layer met first.
+    Within a partition the first copy has the smallest offset. Copies are in several partitions if partitions
+    were added between them. Then Kafka's timestamps say which copy the speed layer met first.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -56,7 +56,7 @@ def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
 
 
 def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, int]:
-    """Write the partition of `logs`; how many lines there were, and how many are in it."""
+    """Write the partition of `logs`; returns how many lines came, and how many are in it."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -75,7 +75,7 @@ def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, 
             F.col("offset").alias("kafka_offset"),
             F.timestamp_millis("arrival").alias("arrival"),
             F.timestamp_millis("event_ms").alias("event_time"),
-            # As they are, UTF-8 or not: the line that is read back has the bytes that were logged.
+            # Unchanged, UTF-8 or not: the line that is read back has the bytes that were logged.
             F.col("line").cast("string"),
             *(
                 F.col(field.name).cast("string") if pa.types.is_binary(field.type) else field.name
@@ -97,10 +97,10 @@ def write_results(
     *,
     backwards: EnginePlan | None = None,
 ) -> Failures:
-    """Write the partition of `task_results` from that of `logs`; `backwards` counts backfilled versions.
+    """Write the partition of `task_results` from that of `logs`; returns why versions failed.
 
-    A version that fails has no results there, whatever part of them could be computed: where one does, the
-    others are computed again. Returns why.
+    `backwards` counts backfilled versions. A version that fails has no results there, even if a part of them
+    could be computed: the other versions are then computed again without it.
     """
 
     def attempt(left: Mapping[Version, ActiveTask]) -> None:
@@ -145,7 +145,7 @@ def _write_results(
 
 
 def mapped(frame: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    """The rows, of that schema, which the work makes of the frame's in Python workers."""
+    """The rows of that schema that the work makes of the frame's rows in Python workers."""
     return frame.mapInArrow(with_metrics(work), _spark_schema(schema))
 
 

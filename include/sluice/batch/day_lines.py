@@ -1,6 +1,7 @@
-"""The lines of one day, batch by batch: those of the archive that belong to it, and their rows of `logs`.
+"""The lines of one day, batch by batch: from the archive's records to the rows of `logs`.
 
-These run inside Spark's Python workers (`mapInArrow`), on either side of the step that removes doubles.
+These functions run inside Spark's Python workers (`mapInArrow`), before and after the step that removes
+doubles.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
 
 DAY_MS = 86_400_000
-# How many bytes a value has at most for each of its line's: one that is no UTF-8 becomes U+FFFD (three), and
-# "1e15," in a JSON array is shown as "1000000000000000.0," (3.8).
+# How many bytes a value has at most for each byte of its line: a byte that is not UTF-8 becomes U+FFFD (three
+# bytes), and "1e15," in a JSON array is shown as "1000000000000000.0," (3.8).
 WIDEST = 4
 
 #: A line of the day with its identity and its time.
 DAY_LINES = pa.schema([*RECORDS, pa.field("event_ms", pa.int64(), nullable=False)])
-#: The same, doubles removed, with what it is not counted for (null: nothing) and the fields of an access log.
+#: The same without doubles, with the reason why no task counts it (null: none) and the fields of an access
+#: log.
 LOG_LINES = pa.schema([*DAY_LINES, pa.field("copies", pa.int64()), pa.field("reason", pa.string()), *FIELDS])
 
 
@@ -45,7 +47,7 @@ class DayOf:
 
 
 def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) -> Iterator[pa.RecordBatch]:
-    """RECORDS as archived to DAY_LINES: those with a time in the day, identified."""
+    """Archived RECORDS to DAY_LINES: those with a time in the day, each with its identity."""
     for batch in batches:
         records, _ = identify(batch.select(RECORDS.names).cast(RECORDS), which.topic)
         ms, valid = event_time(records.column("line"), plan.topic)
@@ -68,7 +70,10 @@ def to_logs(batches: Iterator[pa.RecordBatch], plan: EnginePlan) -> Iterator[pa.
 
 
 def reasons(batch: pa.RecordBatch, plan: EnginePlan) -> pa.Array:
-    """Why a line is counted by no task, as the engine says; asked where a value can be over the limit."""
+    """Why no task counts a line, as the engine says; null where nothing prevents it.
+
+    The engine counts only the lines that are long enough for a value over the limit.
+    """
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
     found = dead_reason(lines, everything, plan.limits)

@@ -1,4 +1,7 @@
-"""What the tasks count of one day's lines, as rows of `task_results`; runs inside Spark's Python workers."""
+"""What the tasks count of one day's lines, as rows of `task_results`.
+
+This runs inside Spark's Python workers.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +52,10 @@ def to_partials(
     backwards: EnginePlan | None = None,
     aside: Aside = refuse,
 ) -> Iterator[pa.RecordBatch]:
-    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as they are here together.
+    """Unique, living lines (partition, offset, line) to PARTIALS, merged over these batches.
 
     `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
-    that fail; what there is of them then must not be used.
+    that fail; their PARTIALS must not be used.
     """
     counted = (table for batch in batches for table in _counted(batch, plan, backwards, aside))
     yield from merge_all(counted, aside).to_batches()
@@ -78,7 +81,7 @@ def to_results(
     series: int | None = None,
     aside: Aside = refuse,
 ) -> Iterator[pa.RecordBatch]:
-    """PARTIALS, all of a series and period together, to RESULTS.
+    """PARTIALS to RESULTS; all rows of a series and period must be here together.
 
     `aside` is told of versions that fail, or have more than `series` series in a period here alone.
     """
@@ -100,7 +103,11 @@ def _task_rows(rows: pa.Table, task: ActiveTask, series: int | None) -> Iterator
 
 
 def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
-    """PARTIALS merged to one row a series and period; holds so much more than that at a time (MERGE_...)."""
+    """PARTIALS merged to one row a series and period.
+
+    Tables wait for the next merge until they have MERGE_ROWS rows or MERGE_BYTES bytes, or as many as what is
+    merged so far if that is more.
+    """
 
     def merge(parts: list[pa.Table]) -> pa.Table:
         merged, failures = merge_guarded(pa.concat_tables(parts))

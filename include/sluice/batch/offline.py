@@ -1,14 +1,16 @@
-"""The batch layer: one day of event time out of the archive into Hive's `logs` and `task_results`.
+"""The batch layer: computes a day of event time from the archive into Hive.
 
-1. The cut is fixed: the archive's positions now. Task versions are read after it.
-2. The files that hold lines of the day are read once; doubles go, the copy that came first stays;
-   what is left is written as the day's lines.
-3. Those lines, read back (of `logs` the tasks need three columns of eighteen), are counted by the same code
-   as in the speed layer, each task version over just the offsets it was valid for, and those that it was
-   filled backwards for.
+The tables are `logs` and `task_results`.
+
+1. The cut is fixed at the archive's present positions. Task versions are read after that.
+2. The files that hold lines of the day are read once. Of a line's copies only the one that came first stays.
+   What is left is written as the day's lines.
+3. These lines are read back (the tasks need three of the eighteen columns of `logs`) and counted by the same
+   code as in the speed layer. Each task version counts just the offsets that it was valid for, and those that
+   it was filled backwards for.
 4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a
    half, and a day without lines is an empty partition.
-5. The book of days gets the cut and the counts, in one statement. A run that dies before is simply repeated.
+5. The book of days gets the cut and the counts, in one statement. A run that dies before that is repeated.
 
 Runs of different days share nothing; two of the same day wait for each other.
 """
@@ -40,11 +42,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The newest and the one before it: a query that began before the swap can end.
+# The newest and the one before it, so that a query that began before the swap can finish.
 VERSIONS_KEPT = 2
 
-#: What a session for this needs beside the instance's own configuration. Partitions are written as plain
-#: directories and made known through the SQL endpoint: a catalogue of its own would cost 4 s a run.
+#: What a session for this needs besides the instance's own configuration. Partitions are written as plain
+#: directories and made known through the SQL endpoint, because a catalogue of its own would cost 4 s a run.
 SPARK_CONFIG: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -53,7 +55,7 @@ SPARK_CONFIG: Mapping[str, str] = {
 
 
 def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date], run_id: str) -> list[Day]:
-    """Compute these days, one after the other; what the book says of them then."""
+    """Compute these days, one after the other; returns what the book says of them then."""
     with Hive(settings) as hive:
         batch = _Batch(spark, settings, hive, Days(engine(settings), topic), run_id)
         return [batch.compute(DayOf(topic, day)) for day in days]
@@ -62,8 +64,10 @@ def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date
 def days_to_compute(
     settings: Settings, topic: str, day: date, *, marked: bool, missed: bool = False
 ) -> list[date]:
-    """The run's own day and, if wanted, those that were marked since they were computed, and those that no
-    night computed.
+    """The run's own day and, if wanted, other days that have to be computed.
+
+    marked: also the days that were marked since they were computed. missed: also the days that no night
+    computed.
     """
     book = Days(engine(settings), topic)
     others = [*(book.marked() if marked else ()), *(book.missed() if missed else ())]
@@ -123,7 +127,7 @@ class _Batch:
 
 @dataclass(frozen=True)
 class Partition:
-    """The directories of one table's partition, one a run, named so that they sort by time."""
+    """The directories of one table's partition: one for each run, with names that sort by time."""
 
     directory: str
     name: str

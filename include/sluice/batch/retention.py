@@ -1,25 +1,27 @@
 """Retention: results are dropped `retention.days` after the last line of their day arrived.
 
-    The rule. It goes by arrival, so a log of 1995 that came today is kept as long as one of today. A day of
-    event time (UTC) expires, as a whole, once all of its lines were counted by commits older than
-    `retention.days`. A line that comes late for a day that was not dropped yet keeps the day.
+    The rule goes by arrival, so a log of 1995 that came today is kept as long as one of today. A day of event
+    time (UTC) expires as a whole, once all of its lines were counted by commits older than `retention.days`.
+    A late line for a day that was not dropped yet keeps the day.
 
-Of an expired day are dropped: the online and final results in HBase, the state that they were made from (the
-speed layer's and that of backfills), the partition of `task_results`. A period that lies in several days goes
-with the last of them. The day is noted as dropped for good: it is not reconciled any more, and not filled
-backwards. A line that comes for it after all is counted from nothing, so its result shows what came since.
+The following is dropped of an expired day: the online and final results in HBase, the state that they were
+made from (the speed layer's and that of backfills), and the partition of `task_results`. A period that lies
+in several days is dropped with the last of them. The day is noted as dropped for good: it is not reconciled
+any more, and not filled backwards. A line that still comes for it is counted from zero, so its result shows
+only what came since.
 
-Also dropped, by the same age: commits (the newest stays, and their sums), dead letters, and from the ledger
-the files whose last line is so old: such a file must not be sent again, because its lines would count again.
-Never dropped: the archive in HDFS and Hive's `logs`, which are lines and no results, and the tasks.
+Also dropped at the same age: commits (except the newest and those that the book of days refers to; the sums
+of all stay), dead letters, and the ledger's files whose last line is that old. Such a file must not be sent
+again, because its lines would count again. Never dropped: the archive in HDFS and Hive's `logs`, which hold
+lines and not results, and the tasks.
 
-HBase's own TTL is not used. It knows cells and no days: a late line would touch some results of an old day
-and not others, which expire alone, and a block of state could expire under a pointer in PostgreSQL.
+HBase's own TTL is not used, because it knows cells but no days. A late line would touch some results of an
+old day, and the others would expire alone. A block of state could also expire under a pointer in PostgreSQL.
 
-Everything may be repeated, and a run that died is: what is left to drop is found again each time. Results go
-before the state that names them, pointers before the blocks, so nothing points to what is not there; dying
-between the two leaves columns that nobody reads. A batch that was built on a block that went cannot commit
-(`BlocksGone`): the speed layer starts again without it.
+Everything may be repeated, and a run that died is repeated: each run finds what is left to drop. Results are
+dropped before the state that names them, and pointers before the blocks, so nothing points to what is not
+there. A crash between the two leaves columns that nobody reads. A batch that was built on a dropped block
+cannot commit (`BlocksGone`): the speed layer starts again without it.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Dropped:
     """What a run dropped of one topic."""
 
     topic: str
-    days: list[date]  # that were not dropped before
+    days: list[date]  # those that were not dropped before
     results: int
     blocks: int
     partitions: int
@@ -136,9 +138,10 @@ class TopicRetention:
             return bool(self._book.mark_dropped([day]))
 
     def _drop_periods(self, task: ActiveTask, starts: Sequence[int], floor: Floor) -> tuple[int, int]:
-        """Drop these periods of a version; how many results and blocks.
+        """Drop these periods of a version; returns how many results and blocks.
 
-        A block of a younger commit has a line that came while this runs, for a day that was expired before.
+        Blocks of commits after the floor stay: each has a line that came while this runs, for a day that had
+        already expired.
         """
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
@@ -158,7 +161,7 @@ class TopicRetention:
         return results, blocks
 
     def _filled(self, pointers: Sequence[BackfillPointer]) -> Iterator[pa.Table]:
-        """The rows of these blocks; one that is gone is one whose deletion was cut short."""
+        """The rows of these blocks. A block that is gone was deleted by a run that was cut short."""
         found = self._hbase.get(STATE, [each.row.encode() for each in pointers], [STATE_FAMILY])
         for each in pointers:
             if (data := found.get(each.row.encode(), {}).get(each.column.encode())) is not None:
@@ -188,7 +191,7 @@ def gone(start: int, end: int, kept: Collection[date]) -> bool:
 
 
 def result_rows(task: ActiveTask, series: pa.Table) -> Iterator[bytes]:
-    """The rows in `results` of these series (PARTIALS), of every metric of the task."""
+    """The rows in `results` of these series (PARTIALS), for every metric of the task."""
     if not series.num_rows:
         return
     table = series.combine_chunks()
@@ -199,7 +202,7 @@ def result_rows(task: ActiveTask, series: pa.Table) -> Iterator[bytes]:
 
 
 def stale_columns(found: dict[Pointer, dict[bytes, bytes]]) -> list[tuple[bytes, list[bytes]]]:
-    """For each row its block's column, and those before it that were never committed."""
+    """For each row its block's column, and the columns before it that were never committed."""
     return [
         (pointer.row.encode(), [name for name in cells if column_seq(name) <= pointer.seq])
         for pointer, cells in found.items()

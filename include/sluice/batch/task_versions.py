@@ -1,4 +1,7 @@
-"""Which task versions the batch layer counts, and over which offsets, as the speed layer committed it."""
+"""Which task versions the batch layer counts, and over which offsets.
+
+Both are as the speed layer committed them.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,13 @@ from sluice.tasks.store import TaskStore
 
 @dataclass(frozen=True)
 class TaskVersions:
-    """The task versions of a topic, where they are valid, and the commit up to which that is known.
+    """A topic's task versions, where they are valid, and up to which commit that is known.
 
-    `filled`: what versions were filled backwards for a day, and the offsets that they count beside their
-    ranges, up to the topic's revision `backfills`. These ranges decide for no other task which lines are dead
-    letters, for they came after all of these lines (`count_apart.py`). `dropped`: the day's
-    results are beyond retention, and nothing of it is counted; its lines live and die as they did.
+    `filled`: the versions that were filled backwards for a day, and the offsets that they count in addition
+    to their ranges, up to the topic's revision `backfills`. These ranges do not decide for other tasks which
+    lines are dead letters, because they came after all of these lines (`count_apart.py`). `dropped`: the
+    day's results are beyond retention, and nothing of it is counted; the same lines as before are dead
+    letters.
     """
 
     tasks: Sequence[ActiveTask]
@@ -39,9 +43,9 @@ class TaskVersions:
 def task_versions(database: sa.Engine, topic: str, day: date | None = None) -> TaskVersions:
     """Every version that ever counted lines of the topic, also of tasks that are deleted now.
 
-    With a day also what was filled backwards for it, and whether retention has dropped it.
+    With a day, they include what was filled backwards for it, and whether retention has dropped it.
     """
-    # Before the rest: what is committed or filled in between shows as a change.
+    # Read before the rest, so that what is committed or filled in between shows as a change.
     backfills = Backfills(database).revision(topic)
     head = CommitLog(database, topic).head()
     t = schema.task_ranges.c

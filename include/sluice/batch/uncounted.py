@@ -1,7 +1,7 @@
 """Task versions that the batch layer could not count on a day.
 
-They have no results of that day, so nothing of theirs can be compared or published. The other versions' day
-stands. The table `uncounted` has them until a run computes them, and an alert says so of each.
+They have no results of that day, so nothing of theirs can be compared or published. For the other versions
+the day stands. The table `uncounted` has these versions until a run computes them, and each has an alert.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SOURCE = "nightly"
 
 
 def record(database: sa.Engine, topic: str, day: date, failed: Failures) -> None:
-    """Make these the versions that the day lacks, with what each raised; their alerts follow."""
+    """Record these as the versions that the day lacks, with what each raised, and their alerts."""
     prefix = f"{topic} {day}: task "
     told = {}
     for (task_id, version), why in failed.items():

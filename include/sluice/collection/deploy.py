@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from filelock import FileLock, Timeout
 
 from sluice.collection import lifecycle, metrics, position
+from sluice.collection.deploy_plan import Change, deployed
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
-from sluice.collection.plan import Change, deployed
 from sluice.collection.render import BATCH, Agent, folder
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole

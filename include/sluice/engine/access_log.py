@@ -1,7 +1,7 @@
 """The fields of an access log's lines (Apache's common and combined formats).
 
-One regular expression cuts a line, for the named fields of tasks (`named`) and for the table `logs`
-(`fields`), where they stay bytes, for a log line need not be UTF-8.
+One regular expression cuts a line, both for the named fields of tasks (`named`) and for the table `logs`
+(`fields`). In that table the fields stay bytes, because a log line need not be UTF-8.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ FIELDS = pa.schema(
 
 
 def named(lines: pa.Array) -> dict[str, pa.Array]:
-    """Every named field of lines (text or binary) as it stands; null where a line is no access log's.
+    """Every named field of lines (text or binary) as it stands.
 
-    What a line of the common format lacks (referer, agent) or a request (path, protocol) is empty.
+    A field is null if the line is not an access log's. It is empty if a line of the common format lacks it
+    (referer, agent), or if a request does (path, protocol).
     """
     line = pc.extract_regex(lines, pattern=_LINE)
     found = dict(zip((field.name for field in line.type), line.flatten(), strict=True))
-    requests = found.pop("request").dictionary_encode()  # few: each is taken apart once
+    requests = found.pop("request").dictionary_encode()  # few are distinct: each is cut once
     request = pc.extract_regex(requests.dictionary, pattern=_REQUEST)
     for field, values in zip(request.type, request.flatten(), strict=True):
         found[field.name] = values.take(requests.indices)
@@ -58,7 +59,10 @@ def named(lines: pa.Array) -> dict[str, pa.Array]:
 
 
 def fields(lines: pa.Array) -> dict[str, pa.Array]:
-    """`FIELDS` of binary lines; null where a line has none ("-", nothing) or is no access log's."""
+    """The `FIELDS` of binary lines.
+
+    A field is null if it is "-" or empty, or if the line is not an access log's.
+    """
     every = named(lines)
     found = {}
     for field in FIELDS:

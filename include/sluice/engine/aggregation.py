@@ -1,7 +1,7 @@
 """Grouped lines to partial aggregates: the accumulators of a task over its series.
 
-The lines may be those of a batch that all tasks share (`partials`), or tuples of one task that were sent to
-a worker (`speed.routed`); the aggregates are the same.
+The lines may be those of a batch that all tasks share (`count`), or tuples of one task that were sent to a
+worker (`speed.routed`); the aggregates are the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Grouping:
 
 @dataclass
 class Shared:
-    """What tasks share that count the same lines in the same groups."""
+    """What is computed once for all tasks that count the same lines in the same groups."""
 
     grouping: Grouping | None = None
     batches: dict[object, Batch] = field(default_factory=dict)  # by measure
@@ -39,7 +39,10 @@ class Shared:
 
 
 def aggregate(task: TaskPlan, grouping: Grouping, shared: Shared, batch: Callable[[], Batch]) -> pa.Table:
-    """PARTIALS of one task; `batch` makes its lines' measures where no other task has made them."""
+    """PARTIALS of one task.
+
+    `batch` makes the measures of its lines; it is called only if no other task has made them.
+    """
     size = grouping.groups.size
     columns: dict[str, pa.Array] = {
         "task_id": pa.array(np.full(size, task.task_id, np.int32)),

@@ -1,8 +1,9 @@
-"""Lines to partial aggregates: extract, filter, group, accumulate, in one vectorised pass for all tasks.
+"""Lines to partial aggregates: extract, filter, group, accumulate, in one vectorised pass.
 
-The same call serves both layers. What it computes depends on the lines and the plan alone, so any split of
-the lines into batches gives, once merged (`merge.py`), the same aggregates. Of tasks that are *routed* it
-stops short of accumulating: their lines come out as tuples, which workers aggregate (`speed.routed`).
+One pass serves all tasks, and the same call serves both layers. What it computes depends only on the lines
+and the plan, so any split of the lines into batches gives the same aggregates once they are merged
+(`merge.py`). For *routed* tasks it stops before accumulating: their lines come out as tuples, which workers
+aggregate (`speed.routed`).
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Counted:
     event_ms: Ints  # per line; 0 where it has no time
     reason: pa.Array  # string per line: why it is a dead letter, null where it is not
     failed: Failures  # versions that could not be counted here, and are not in `partials`
-    tuples: Sequence[Tuples] = ()  # of the versions that are routed, instead of `partials`
-    spent: Sequence[Spent] = ()  # on aggregating the others
+    tuples: Sequence[Tuples] = ()  # of the routed versions, instead of `partials`
+    spent: Sequence[Spent] = ()  # what aggregating each version took
 
 
 def count(
@@ -57,10 +58,10 @@ def count(
     routed: Collection[Version] = frozenset(),
     source: int = 0,
 ) -> Counted:
-    """Unique RECORDS to partial aggregates: a line is either counted (event_ms says when) or has a reason.
+    """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
-    A dead line is counted by no task: too long, without a time, or with a dimension's value over the limit.
-    routed: versions whose lines are to come out as tuples. source: the number of who has these lines.
+    No task counts a dead line: it is too long, has no time, or has a dimension's value over the limit.
+    routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
     line = records.column("line")
     line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
@@ -90,7 +91,7 @@ def count(
 
 
 class _Pass:
-    """One batch's work: values, selections, groups and accumulators are made once for all tasks."""
+    """One batch's work: makes values, selections, groups and accumulators once for all tasks."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class _Pass:
             self._selector = Selector(len(event_ms), len({s.extract for s in selections}))
 
     def run(self) -> tuple[pa.Table, Bools, Failures]:
-        """The partial aggregates (PARTIALS), the lines dead for their dimensions' length, and who failed."""
+        """The partial aggregates (PARTIALS), the lines with too long a dimension, and the failures."""
         if not len(self._event_ms):
             return partials_schema().empty_table(), self._long, {}
         judged = [task for task in self._plan.tasks if self._guarded(self._judge, task) is not None]
@@ -130,7 +131,7 @@ class _Pass:
         for task in judged:
             alike[task.grouped_by].append(task)
         tables = []
-        for some in alike.values():  # what only these share goes with them
+        for some in alike.values():  # what only these tasks share is freed after them
             shared = Shared()
             done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
             tables += [table for table in done if table is not None]
@@ -152,7 +153,10 @@ class _Pass:
         return True
 
     def _mark_long(self, extract: Extract, in_range: Bools | None) -> None:
-        """A value is too long whether or not its task's filters pass: the rule needs no other task's help."""
+        """Mark the lines in range whose value is too long, whether or not the filters pass.
+
+        The rule for a task depends on no other task.
+        """
         values = self._lines.values(extract)
         over = pc.greater(pc.binary_length(values.distinct), self._plan.limits.dimension_bytes)
         if pc.any(over).as_py():
@@ -221,7 +225,7 @@ class _Pass:
         return rows, group(coded, len(self._event_ms) if rows is None else len(rows))
 
     def _passes(self, selection: Selection) -> Bools | None:
-        """Which values pass, and at last whether "nothing extracted" does (never); None if all lines do."""
+        """Which values pass; the last entry, "nothing extracted", never does. None if all lines do."""
         if selection not in self._passing:
             values = self._lines.values(selection.extract)
             table = passing(values, selection.filter)
@@ -234,7 +238,7 @@ class _Pass:
         return self._keys[extract]
 
     def _period(self, period: Period) -> tuple[Coded, Ints]:
-        """Each line's period as a code, and the start of each."""
+        """Each line's period as a code, and the start of each period."""
         if period not in self._periods:
             codes, starts = code(pa.array(period.starts(self._event_ms)))
             self._periods[period] = codes, starts.to_numpy(zero_copy_only=False)
@@ -249,7 +253,7 @@ class _Pass:
             for range_ in ranges:
                 start, end = dict(range_.start), None if range_.end is None else dict(range_.end)
                 for partition in np.unique(self._partition).tolist():
-                    # A partition that is not in `start` was added later; one not in `end` even after that.
+                    # A partition missing from `start` was added later; one missing from `end`, after the end.
                     inside = (self._partition == partition) & (self._offset >= start.get(partition, 0))
                     if end is not None:
                         inside &= self._offset < end.get(partition, 0)

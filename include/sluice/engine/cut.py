@@ -1,4 +1,4 @@
-"""Lines cut at a delimiter: the fields that are asked for, each a column."""
+"""Lines cut at a delimiter: each requested field is a column."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from sluice.runtime.arrays import Bytes, Ints
 
-#: From so many lines on the kernels are worth loading numba for.
+#: From this many lines on, the kernels are worth the time that numba takes to load.
 COMPILED_LINES = 8_192
 
 
-#: A column as a dictionary: a code a line (the number of distinct values: nothing there), and the values.
+#: A column as a dictionary: a code per line, and the distinct values. Their number is the code for nothing.
 Encoded = tuple[Ints, pa.Array]
 
 #: See `kernels.encode`.
@@ -29,11 +29,14 @@ class Fields(Protocol):
     indexes: Sequence[int]
 
     def column(self, index: int) -> Encoded:
-        """The field of that index (one of `indexes`); nothing in lines that have fewer."""
+        """The field at that index (one of `indexes`); lines with fewer fields have nothing."""
 
 
 def raw(lines: pa.Array) -> tuple[Ints, Ints, Bytes]:
-    """Where each line (text or binary, without nulls) starts and ends in the buffer that holds them all."""
+    """Where each line starts and ends in the buffer that holds them all, and that buffer.
+
+    `lines` are text or binary, without nulls.
+    """
     _, offsets, data = lines.buffers()
     bounds = np.frombuffer(offsets, np.int32)[lines.offset : lines.offset + len(lines) + 1].astype(np.int64)
     return bounds[:-1], bounds[1:], np.frombuffer(data if data is not None else b"", np.uint8)
@@ -47,14 +50,14 @@ def cut(text: pa.Array, delimiter: str, indexes: Sequence[int]) -> Fields:
 
 
 def encode(column: pa.Array) -> Encoded:
-    """A string column with nulls."""
+    """A string column, which may have nulls, as a dictionary."""
     encoded = column.dictionary_encode()
     codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
     return codes.astype(np.int64), encoded.dictionary
 
 
 class _Split:
-    """By pyarrow, which makes a text of each field up to the highest index."""
+    """Fields cut by pyarrow, which makes a text of each field up to the highest index."""
 
     def __init__(self, text: pa.Array, delimiter: str, indexes: Sequence[int]) -> None:
         self.indexes = indexes
@@ -67,7 +70,7 @@ class _Split:
 
 
 class _Compiled:
-    """By kernels, which look at each byte once, where it lies, and copy distinct values only."""
+    """Fields cut by kernels, which read each byte once in place and copy only distinct values."""
 
     def __init__(self, text: pa.Array, delimiter: str, indexes: Sequence[int]) -> None:
         from sluice.engine import kernels

@@ -22,15 +22,18 @@ from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.topic import TopicSpec
 
 _ASCII = 0x80
-#: A measure's largest magnitude: sums of measures and of their squares never overflow, in whatever order.
+#: A measure's largest magnitude: sums of measures and of their squares never overflow, in any order.
 LARGEST = 1e100
-#: What counts as a number; not "nan", "inf", "1_000" or "0x10", which some parsers take.
+#: What counts as a number: not "nan", "inf", "1_000" or "0x10", which some parsers accept.
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 @dataclass(frozen=True)
 class Values:
-    """One extracted value per line: `codes[i]` indexes `distinct`; `len(distinct)` says there is none."""
+    """One extracted value per line: `codes[i]` indexes `distinct`.
+
+    The code `len(distinct)` says that the line has no value.
+    """
 
     codes: Ints
     distinct: pa.Array  # string, without nulls
@@ -88,7 +91,7 @@ class Lines:
         return self._field(extract.delimiter or "", extract.index or 0)
 
     def _field(self, delimiter: str, index: int) -> Values:
-        """The field of that index; nothing in lines that have fewer."""
+        """The field at that index; lines with fewer fields have nothing."""
         if delimiter not in self._split or index not in self._split[delimiter].indexes:
             indexes = sorted({*self._fields.get(delimiter, ()), index})
             self._split[delimiter] = cut(self.text, delimiter, indexes)
@@ -101,7 +104,7 @@ def _match(column: pa.Array, extract: Extract) -> pa.Array:
 
 
 def passing(values: Values, filter_: Filter | None) -> Bools:
-    """For each distinct value, and at last for "nothing extracted" (never), whether it passes."""
+    """Whether each distinct value passes; the last entry, "nothing extracted", never does."""
     if filter_ is None:
         passed = np.ones(len(values.distinct), bool)
     else:
@@ -116,7 +119,7 @@ def passing(values: Values, filter_: Filter | None) -> Bools:
 
 
 def numbers(values: Values) -> Floats:
-    """The values as numbers, per line; NaN where there is none."""
+    """Each line's value as a number; NaN if it has none."""
     numeric = pc.match_substring_regex(values.distinct, _NUMBER)
     parsed = pl.Series(pl.from_arrow(pc.if_else(numeric, values.distinct, None))).cast(
         pl.Float64, strict=False

@@ -1,10 +1,12 @@
-"""The named fields of a topic's lines, by format: whole columns of text, null where a line has no such field.
+"""The named fields of a topic's lines, by format: whole columns of text.
 
-- combined: all fields of an access log come out of one pass over the lines, whichever are asked for;
+A field is null in lines that do not have it.
+
+- combined: one pass over the lines gives all fields of an access log, whichever are asked for;
 - delimited: a column's name stands for its index (`resolved`), so that both are one expression;
-- json: an object a line, parsed by serde (Rust) once a field. A string is its text, anything else its JSON
-  (a number as JSON's parsers write it: 1.10 is 1.1); null, a missing key and a line that is no JSON are
-  nothing. Documents deeper than 128 levels are no JSON here.
+- json: one object a line, parsed by serde (Rust) once for each field. The value of a string is its text, and
+  of anything else its JSON (a number as JSON's parsers write it: 1.10 is 1.1). A null, a missing key and a
+  line that is not JSON give nothing. Documents deeper than 128 levels do not count as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class NoSuchField(ValueError):
 
 
 def resolved(extract: Extract, topic: TopicSpec) -> Extract:
-    """The extraction by delimiter, where it names a column of a delimited topic."""
+    """The extraction; by delimiter if it names a column of a delimited topic."""
     if extract.field is None or topic.format != "delimited" or extract.field not in topic.columns:
         return extract
     return extract.model_copy(
@@ -42,7 +44,10 @@ class NamedFields:
         self._series: pl.Series | None = None
 
     def column(self, field: str) -> pa.Array:
-        """The field of every line. Raises NoSuchField; a delimited topic's fields are `resolved` before."""
+        """The field of every line. Raises NoSuchField.
+
+        Fields of a delimited topic must be `resolved` before.
+        """
         problem = self._topic.unknown_field(Extract(field=field))
         if problem or self._topic.format == "delimited":
             raise NoSuchField(problem or f"column {field!r} is cut out by its delimiter")
@@ -68,5 +73,5 @@ def _paths(field: str) -> list[str]:
 
 
 def _quoted(key: str) -> str:
-    quote = "'" if '"' in key else '"'  # never both: `json_path`
+    quote = "'" if '"' in key else '"'  # never both: `json_path` refuses that
     return f"{quote}{key}{quote}"

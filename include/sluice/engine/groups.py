@@ -1,7 +1,7 @@
-"""Grouping by several coded columns at once: the one kernel under partial aggregates and merges.
+"""Group by several coded columns at once: the kernel of partial aggregates and merges.
 
 Every column is a code per row and the number of distinct codes. The codes of a row are combined into one
-integer (mixed radix), and those integers are numbered densely: by a table where the product of the sizes is
+integer (mixed radix), and those integers are numbered densely: by a table if the product of the sizes is
 small, else by a hash. With dense numbers every aggregate is one `bincount` or `ufunc.at`.
 """
 
@@ -17,7 +17,7 @@ from sluice.runtime.arrays import Ints
 
 #: A table of this many times the rows is still faster than a hash (200,000 rows: 0.6 ms against 1.1 ms).
 _DENSE = 4
-#: Codes are combined to numbers below this.
+#: Codes are combined into numbers below this.
 LIMIT = 1 << 62
 
 
@@ -31,7 +31,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class Groups:
-    """The distinct combinations of some coded columns: each row's group, and each group's codes."""
+    """The distinct combinations of coded columns: each row's group, and each group's codes."""
 
     numbers: Ints
     size: int
@@ -78,7 +78,7 @@ def dense(combined: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def decode(kept: Ints, sizes: Sequence[int]) -> tuple[Ints, ...]:
-    """The codes that combined numbers were made of, a column each."""
+    """The codes that combined numbers were made of, one column each."""
     return _decode(kept, [(np.empty(0, np.int64), size) for size in sizes])
 
 

@@ -1,7 +1,7 @@
 """The engine's loops over lines in machine code (numba): cutting, reading stamps, grouping.
 
-Each has a twin in numpy and pyarrow, which small batches take: numba needs half a second to load, once a
-process, and a batch of a few thousand lines is done by then. The tests hold the twins against each other.
+Each has a twin in numpy and pyarrow, which small batches use: numba needs half a second to load, once a
+process, and a batch of a few thousand lines is done by then. The tests compare the twins.
 Import this module inside the function that needs it.
 """
 # ruff: noqa: PLR0912, PLR0917, PLR2004 - a kernel is one loop over arrays that its caller made
@@ -19,9 +19,9 @@ _STAMP = 26  # the characters of 17/May/2015:10:05:03 +0000
 
 @compiled
 def cut(data: Bytes, starts: Ints, ends: Ints, delimiter: int, wanted: Ints, begin: Ints, end: Ints) -> None:
-    """Where the wanted fields (indexes in rising order) of each line begin and end: begin[k, line], ...
+    """Where the wanted fields of each line begin and end: begin[k, line] and end[k, line].
 
-    A field that the line has not begins at -1.
+    `wanted`: their indexes, in rising order. A field that the line does not have begins at -1.
     """
     for line in range(len(starts)):
         at, stop = starts[line], ends[line]
@@ -46,7 +46,7 @@ def cut(data: Bytes, starts: Ints, ends: Ints, delimiter: int, wanted: Ints, beg
 
 @compiled
 def sizes(begin: Ints, end: Ints, offsets: Int32s) -> None:
-    """Offsets of an Arrow array that holds these stretches one behind the other."""
+    """Offsets of an Arrow array that holds these stretches one after the other."""
     total = 0
     offsets[0] = 0
     for n in range(len(begin)):
@@ -56,7 +56,7 @@ def sizes(begin: Ints, end: Ints, offsets: Int32s) -> None:
 
 @compiled
 def copy(data: Bytes, begin: Ints, offsets: Int32s, out: Bytes) -> None:
-    """The stretches that `sizes` measured."""
+    """Copy the stretches that `sizes` measured."""
     for n in range(len(begin)):
         source = begin[n]
         for at in range(offsets[n], offsets[n + 1]):
@@ -66,7 +66,7 @@ def copy(data: Bytes, begin: Ints, offsets: Int32s, out: Bytes) -> None:
 
 @compiled
 def _digits(data: Bytes, at: int, count: int) -> int:
-    """The number that so many digits make; -1 if they are none."""
+    """The number that `count` digits make; -1 if not all of them are digits."""
     value = 0
     for n in range(at, at + count):
         if data[n] < _ZERO or data[n] > _NINE:
@@ -77,7 +77,7 @@ def _digits(data: Bytes, at: int, count: int) -> int:
 
 @compiled
 def _days(year: int, month: int, day: int) -> int:
-    """Days since the epoch in the Gregorian calendar, whose years are taken to begin in March."""
+    """Days since the epoch in the Gregorian calendar; years are taken to begin in March."""
     y = year - 1 if month < 3 else year
     era = y // 400
     of_era = y - era * 400
@@ -89,9 +89,10 @@ def _days(year: int, month: int, day: int) -> int:
 def stamps(
     data: Bytes, starts: Ints, ends: Ints, months: Bytes, ms: Ints, valid: Bools, shaped: Bools
 ) -> None:
-    """Apache's stamp behind the first bracket of each line: whether it is one, its time, whether it is real.
+    """Read Apache's stamp after the first bracket of each line.
 
-    `months`: the twelve names, three bytes each. The years are 1970 to 9998, as in `times`.
+    `shaped`: whether there is a stamp; `ms`: its time; `valid`: whether that time is real. `months`: the
+    twelve names, three bytes each. The years are 1970 to 9998, as in `times`.
     """
     for line in range(len(starts)):
         ms[line], valid[line], shaped[line] = 0, False, False
@@ -154,10 +155,11 @@ def select(
     rows: Ints,
     combined: Ints,
 ) -> int:
-    """The lines that pass all filters, and their period and columns combined to one number (mixed radix).
+    """Find the lines that pass all filters; combine each one's period and columns to a number.
 
-    `codes[c, line]`: the code of column c. Filter f passes code v of column `filters[f]` where
-    `tables[table_at[f] + v]`; `mask` (empty: none) is one more. Fills `rows` and `combined`; how many.
+    `codes[c, line]`: the code of column c. Filter f passes code v of column `filters[f]` if
+    `tables[table_at[f] + v]`; `mask` (empty: none) is one more filter. Fills `rows` with the lines and
+    `combined` with their numbers (mixed radix); returns how many lines there are.
     """
     found = 0
     for line in range(len(period)):
@@ -181,9 +183,9 @@ def select(
 
 @compiled
 def number(combined: Ints, table: Int32s, kept: Ints) -> int:
-    """Dense numbers, by first occurrence, in place of the values; `kept`: the value of each. How many.
+    """Replace values by dense numbers, in order of first occurrence; returns how many.
 
-    `table` has an entry, -1, for each possible value.
+    `kept`: the value of each number. `table` has an entry, -1, for each possible value.
     """
     size = 0
     for n in range(len(combined)):
@@ -200,10 +202,11 @@ def number(combined: Ints, table: Int32s, kept: Ints) -> int:
 def encode(
     data: Bytes, begin: Ints, end: Ints, seed: np.uint64, table: Int32s, first: Ints, codes: Ints
 ) -> int:
-    """Numbers of the distinct stretches, by first occurrence, and the line of each; how many there are.
+    """Number the distinct stretches in order of first occurrence; returns how many there are.
 
-    `codes` of stretches that begin at -1 are -1. `table`: 2^k entries of -1, more than there are lines. The
-    seed is of this process alone, so that nobody can write lines whose hashes collide.
+    `codes`: each line's number, -1 if its stretch begins at -1. `first`: the first line of each number.
+    `table`: 2^k entries of -1, more than there are lines. Each process has a seed of its own, so that nobody
+    can write lines whose hashes collide.
     """
     size = 0
     slots = np.uint64(len(table) - 1)

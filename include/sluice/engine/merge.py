@@ -1,4 +1,4 @@
-"""Partial aggregates of the same series and period combined: associative and commutative."""
+"""Combine partial aggregates of the same series and period: associative and commutative."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.runtime.arrays import Ints
 
 
 def merge(table: pa.Table) -> pa.Table:
-    """PARTIALS with any number of rows a (task, version, period, key) to PARTIALS with one each.
+    """PARTIALS with any number of rows per (task, version, period, key) to one row each.
 
     Columns that are null in every row of a group stay null: that task does not need them.
     """
@@ -22,13 +22,13 @@ def merge(table: pa.Table) -> pa.Table:
 
 
 def merge_guarded(table: pa.Table) -> tuple[pa.Table, Failures]:
-    """`merge`, less the task versions whose accumulators raise, and why each did."""
+    """`merge` without the task versions whose accumulators raise, and why each one did."""
     merged, failures = each_or_all(merge, table)
     return pa.concat_tables(merged) if merged else partials_schema().empty_table(), failures
 
 
 def merge_numbered(table: pa.Table) -> tuple[pa.Table, Ints]:
-    """`merge`, and for each row of `table` the row that it went into."""
+    """`merge`, and for each row of `table` the merged row that it went into."""
     if table.num_rows == 0:
         return partials_schema().empty_table(), np.empty(0, np.int64)
     table = table.combine_chunks()

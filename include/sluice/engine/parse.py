@@ -16,15 +16,15 @@ from sluice.tasks.topic import TopicSpec
 
 NO_EVENT_TIME = "no event time"
 
-#: Apache's %t, e.g. [17/May/2015:10:05:03 +0000]; of several in a line, the first counts.
+#: Apache's %t, e.g. [17/May/2015:10:05:03 +0000]; if a line has several, the first counts.
 _STAMP = r"\[([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\]"
-#: The same, position by position: d a digit, U and l a letter, s a sign, the rest as it stands.
+#: The same by position: d is a digit, U and l are letters, s is a sign, the rest stands for itself.
 _SHAPE = "dd/Ull/dddd:dd:dd:dd sdddd"
 _DIGITS, _LETTERS = 10, 26
 
 
 def event_time(line: pa.Array, topic: TopicSpec) -> tuple[Ints, Bools]:
-    """Each line's own time in ms since the epoch, and whether it has one (0 where it has not).
+    """Each line's own time in ms since the epoch, and whether it has one (0 if it has none).
 
     `line` is binary, without nulls. The stamp must be a real date of the years 1970 to 9998 with a real time.
     """
@@ -39,7 +39,7 @@ def event_time(line: pa.Array, topic: TopicSpec) -> tuple[Ints, Bools]:
 def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
     """The time of lines that have it in brackets, as Apache writes it.
 
-    The stamp behind the first bracket is read by position; lines that have none there are searched.
+    A stamp right after the first bracket is read by position; lines that have none there are searched.
     """
     if len(line) == 0:
         return np.zeros(0, np.int64), np.zeros(0, bool)
@@ -54,7 +54,10 @@ def bracketed(line: pa.Array) -> tuple[Ints, Bools]:
 
 
 def _compiled(line: pa.Array) -> tuple[Ints, Bools, Bools]:
-    """The time of each stamp behind a line's first bracket, which are real, and which are stamps at all."""
+    """Read the stamp after each line's first bracket with a kernel.
+
+    Returns its time, whether that time is real, and whether there is a stamp at all.
+    """
     from sluice.engine import kernels
 
     starts, ends, buffer = raw(line)
@@ -65,7 +68,7 @@ def _compiled(line: pa.Array) -> tuple[Ints, Bools, Bools]:
 
 
 def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
-    """The same by numpy, a position of the stamp at a time."""
+    """What `_compiled` does, by numpy, one position of the stamp at a time."""
     ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
     shaped = np.zeros(len(line), bool)
     at = pc.find_substring(line, b"[").to_numpy(zero_copy_only=False).astype(np.int64) + 1
@@ -79,7 +82,7 @@ def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
 
 
 def dead_reason(line: pa.Array, valid: Bools, limits: Limits) -> pa.Array:
-    """Why each line cannot be counted by any task, null where it can: too long, or without a time."""
+    """Why no task can count a line (too long, or without a time); null if tasks can."""
     starts, ends, _ = raw(line)
     reasons = np.full(len(line), None, object)
     reasons[~valid] = NO_EVENT_TIME
@@ -88,7 +91,10 @@ def dead_reason(line: pa.Array, valid: Bools, limits: Limits) -> pa.Array:
 
 
 def _read(columns: list[Bytes]) -> tuple[Bools, Ints, Bools]:
-    """Stamps, an array per character: which have the shape, their time in ms, which are real times."""
+    """Read stamps, given as one array per character.
+
+    Returns which have the shape of a stamp, their times in ms, and which of these are real.
+    """
     shaped = np.ones(len(columns[0]), bool)
     for kind, column in zip(_SHAPE, columns, strict=True):
         if kind == "d":

@@ -1,6 +1,7 @@
-"""Tasks compiled for the engine: what to cut, filter, group and accumulate, each distinct thing once.
+"""Tasks compiled for the engine: what to cut, filter, group and accumulate.
 
-A plan is plain data (picklable), made on the driver once a batch and shipped to the executors.
+The engine does each distinct thing once. A plan is plain data (picklable), made on the driver once a batch
+and shipped to the executors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ Offsets = Mapping[int, int] | Mapping[str, int]
 
 @dataclass(frozen=True)
 class Range:
-    """Which offsets a version counts, [start, end) a partition; no end while it is active (`task_ranges`)."""
+    """The offsets that a version counts: [start, end) for each partition (`task_ranges`).
+
+    There is no end while the version is active.
+    """
 
     start: tuple[tuple[int, int], ...]
     end: tuple[tuple[int, int], ...] | None
@@ -47,7 +51,10 @@ class Selection:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """One task version. Two with equal `dimensions`, `where`, `period` and `ranges` share their groups."""
+    """One task version.
+
+    Versions with equal `dimensions`, `where`, `period` and `ranges` share their groups.
+    """
 
     task_id: int
     version: int
@@ -66,7 +73,7 @@ class TaskPlan:
 
     @property
     def grouped_by(self) -> object:
-        """What two tasks that are equal in it count in the same groups."""
+        """Tasks that are equal in this share their groups."""
         return self.ranges, self.period, self.dimensions, self.where
 
     @property
@@ -84,7 +91,7 @@ class EnginePlan:
     fields: dict[str, tuple[int, ...]]  # for each delimiter, the indexes that expressions take
 
     def without(self, versions: Collection[tuple[int, int]]) -> EnginePlan:
-        """The plan less these versions."""
+        """The plan without these versions."""
         if not versions:
             return self
         return replace(self, tasks=tuple(t for t in self.tasks if (t.task_id, t.version) not in versions))
@@ -97,7 +104,11 @@ class EnginePlan:
         topic: TopicSpec | None = None,
         ranges: Mapping[tuple[int, int], Sequence[Range]] | None = None,
     ) -> EnginePlan:
-        """`ranges` by (task id, version) keeps each version to its offsets; one not named counts none."""
+        """The plan of these tasks.
+
+        `ranges`, by (task id, version), keeps each version to its offsets; a version that they do not name
+        counts nothing.
+        """
         topic = topic or TopicSpec()
         compiled = []
         for task in tasks:

@@ -1,4 +1,4 @@
-"""Merged partial aggregates to results: the value of each metric, its text, and the row that holds it."""
+"""Merged partial aggregates to results: each metric's value, its text, and its row key."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ RESULTS = pa.schema(
         pa.field("key", pa.string(), nullable=False),
         pa.field("metric", pa.string(), nullable=False),
         pa.field("value", pa.float64(), nullable=False),
-        pa.field("is_int", pa.bool_(), nullable=False),  # then `text` is exact, also where `value` is rounded
+        pa.field("is_int", pa.bool_(), nullable=False),  # then `text` is exact, even if `value` is rounded
         # Decimal: integers without a point, floats as repr(); JSON where the metric's value is a list.
         pa.field("text", pa.string(), nullable=False),
-        pa.field("error", pa.float64()),  # as the metric states it, 0 where exact; null unless it is sketched
+        pa.field("error", pa.float64()),  # as the metric defines it, 0 if exact; null if not sketched
         pa.field("row", pa.binary(), nullable=False),  # rowkey.RowKey
     ]
 )
@@ -33,7 +33,7 @@ RESULTS = pa.schema(
 def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.Table:
     """Merged PARTIALS to RESULTS, a row for each series, period and metric that has a value.
 
-    `tasks` by (id, version); rows of versions that are not in it are left out.
+    `tasks` are by (id, version); rows of other versions are left out.
     """
     columns = {name: _one(table.column(name)) for name in partials_schema().names}
     labels = columns["task_id"].to_numpy().astype(np.int64) << 32 | columns["version"].to_numpy()

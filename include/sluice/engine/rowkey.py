@@ -1,8 +1,8 @@
 """The names of series and of results (paper 002, 3.2.1): readable, and no two alike.
 
-A result's row is ``taskid_dim1name_dim1value_..._dimNname_dimNvalue_metric_timestamp``. The paper joins its
-parts with ``_`` as they are, so that a value with a ``_`` in it can be taken for two parts. Here every part
-is escaped (``%`` becomes ``%25``, ``_`` becomes ``%5F``): no two names collide, and they can be read.
+A result's row is ``taskid_dim1name_dim1value_..._dimNname_dimNvalue_metric_timestamp``. The paper joins the
+parts with ``_`` as they are, so a value that contains a ``_`` can be taken for two parts. Here every part is
+escaped (``%`` becomes ``%25``, ``_`` becomes ``%5F``), so no two names collide, and they stay readable.
 ``taskid`` is the task's id and version (``3v2``), ``timestamp`` the period's start in ms since the epoch.
 """
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 
 class BadRowKey(ValueError):
-    """Bytes that no result is stored under."""
+    """A key that no result is stored under."""
 
 
 def escape(part: str) -> str:
@@ -46,7 +46,7 @@ def series_values(key: str, dimensions: int) -> list[str]:
 
 
 def split_keys(keys: pa.Array, dimensions: int) -> list[pa.Array]:
-    """The still escaped values of every dimension, a column each."""
+    """The values of every dimension, still escaped, one column each."""
     if dimensions <= 1:
         return [keys] * dimensions
     parts = pc.list_flatten(pc.split_pattern(keys, "_"))
@@ -59,7 +59,10 @@ def split_keys(keys: pa.Array, dimensions: int) -> list[pa.Array]:
 
 
 def prefix(label: str, names: Sequence[str] = (), values: Sequence[str] = ()) -> bytes:
-    """What the rows of a task version (or of one of its series, its names and values given) begin with."""
+    """What the row keys of a task version begin with, or those of one of its series.
+
+    A series is given by the names and values of its dimensions.
+    """
     pairs = [p for pair in zip(names, values, strict=True) for p in pair]
     return ("_".join([label, *map(escape, pairs)]) + "_").encode()
 
@@ -98,7 +101,7 @@ class RowKey:
 def encode_column(
     label: str, names: Sequence[str], keys: pa.Array, metric: str, period_starts: pa.Array
 ) -> pa.Array:
-    """Row keys (binary) of one task version and one metric, from PARTIALS' `key` and `period_start`."""
+    """Row keys (binary) of one task version's metric, from PARTIALS' `key` and `period_start`."""
     parts: list[pa.Scalar | pa.Array] = []
     literal = label
     for name, values in zip(names, split_keys(keys, len(names)), strict=True):

@@ -18,7 +18,10 @@ KEYS = ("task_id", "version", "period_start", "key")
 
 @functools.cache
 def partials_schema() -> pa.Schema:
-    """Partial aggregates (PARTIALS): the keys, then every accumulator's columns, null where not needed."""
+    """Partial aggregates (PARTIALS): the keys, then every accumulator's columns.
+
+    A column is null for tasks that do not need it.
+    """
     return pa.schema(
         [
             pa.field("task_id", pa.int32(), nullable=False),
@@ -31,5 +34,5 @@ def partials_schema() -> pa.Schema:
 
 
 def of_version(table: pa.Table, task_id: int, version: int) -> pa.ChunkedArray:
-    """Which rows are this task version's, of the columns task_id and version."""
+    """Which rows are this task version's; `table` has the columns task_id and version."""
     return pc.and_(pc.equal(table["task_id"], task_id), pc.equal(table["version"], version))

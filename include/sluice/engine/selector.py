@@ -1,8 +1,8 @@
-"""Which lines a task counts and how they group: the two steps that every task needs of its own.
+"""Which lines a task counts and how they group: the two steps each task needs for itself.
 
 Selecting, combining and numbering are one loop over the lines in machine code, with the codes of all columns
-side by side. So a task costs about ten nanoseconds a line, whatever other tasks there are, and no memory of
-its own: the arrays that a grouping is made of are used again for the next.
+side by side. So a task costs about ten nanoseconds a line, however many other tasks there are, and needs no
+memory of its own: the arrays of one grouping are used again for the next.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.engine.extract import Values
 from sluice.engine.groups import LIMIT, Coded, Groups, decode, dense
@@ -27,7 +26,7 @@ class Selector:
     """The coded columns of one batch of lines."""
 
     def __init__(self, lines: int, columns: int) -> None:
-        """`columns`: how many there will be at most."""
+        """`columns`: the most columns that there can be."""
         self._codes = np.empty((columns, lines), np.int32)
         self._row: dict[Extract, int] = {}
         self._rows, self._combined = np.empty(lines, np.int64), np.empty(lines, np.int64)
@@ -49,8 +48,8 @@ class Selector:
     ) -> tuple[Ints | None, Groups] | None:
         """The lines that pass (None: all) and their groups; both are valid until the next call.
 
-        `filters`: a column and which of its codes pass; `columns`: a column and how many codes it has. None
-        where there are too many combinations for one number.
+        `filters`: a column and which of its codes pass; `columns`: a column and how many codes it has.
+        Returns None if there are too many combinations for one number.
         """
         from sluice.engine import kernels
 
@@ -82,5 +81,5 @@ class Selector:
         return rows, Groups(numbers, len(kept), decode(kept, sizes))
 
 
-def _ints(values: Sequence[int]) -> npt.NDArray[np.int64]:
+def _ints(values: Sequence[int]) -> Ints:
     return np.array(values, np.int64)

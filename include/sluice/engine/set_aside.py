@@ -1,9 +1,9 @@
-"""A task that fails, taken out so that the others go on.
+"""Take out a task that fails, so that the others go on.
 
-Whatever a task does wrong (a metric of a team that raises, more series than `limits.series`) is caught where
-the work is done for that task alone. Its version is *set aside*: the batch is counted as if it had been
-paused before it, for every partition, and its error is shown on it. Nothing of a batch is counted for a task
-that failed anywhere in it.
+An error of a task (a team's metric that raises, more series than `limits.series`) is caught where the work is
+done for that task alone. The task's version is *set aside*: for every partition, the batch is counted as if
+the version had been paused before the batch, and the task shows the error. If a task fails anywhere in a
+batch, nothing of that batch is counted for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Failures = dict[Version, str]
 
 #: What is caught for one task. A panic in polars' Rust code is no `Exception`.
 CAUGHT = (Exception, PanicException)
-#: An error is shown in tables and stored as text: its beginning.
+#: An error is cut to this many characters, because it is shown in tables and stored as text.
 SHOWN = 1_000
 
 FAILED = pa.schema(
@@ -65,12 +65,15 @@ Aside = Callable[[Failures], object]
 
 
 def refuse(failures: Failures) -> None:
-    """An `Aside` for who cannot go on without a task. Raises TasksFailed."""
+    """An `Aside` for callers that need every task. Raises TasksFailed."""
     raise TasksFailed(failures)
 
 
 class Noted:
-    """How a Spark accumulator puts together what the executors note (a repeated task notes it again)."""
+    """How a Spark accumulator combines the failures that executors note.
+
+    A Spark task that is repeated notes them again.
+    """
 
     def zero(self, value: Failures) -> Failures:
         return {}
@@ -80,9 +83,9 @@ class Noted:
 
 
 def reason(error: BaseException) -> str:
-    """An error in one text that PostgreSQL can hold (it refuses NUL)."""
+    """An error as one text that PostgreSQL can hold (it refuses NUL)."""
     words = str(error).strip() or "no message"
-    # What this package says of a task needs no name in front of it; what somebody else's code raises does.
+    # This package's own error needs no class name in front of it; an error of other code does.
     text = words if isinstance(error, TooManySeries) else f"{type(error).__name__}: {words}"
     return text.replace("\0", "\\x00")[:SHOWN]
 
@@ -115,9 +118,9 @@ def versions_of(table: pa.Table) -> list[tuple[Version, pa.Table]]:
 
 
 def each_or_all(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[list[Done], Failures]:
-    """`work` done on the whole table; if it raises, on each version's rows alone, and why some raised then.
+    """Do `work` on the whole table or, if that raises, on each version's rows alone.
 
-    Raises what it raised if no version alone does.
+    Returns the results and why some versions failed. If no version fails alone, raises the first error again.
     """
     try:
         return [work(table)], {}
@@ -136,9 +139,10 @@ def each_or_all(work: Callable[[pa.Table], Done], table: pa.Table) -> tuple[list
 def leaving_out(
     attempt: Callable[[Mapping[Version, Task]], Done], tasks: Mapping[Version, Task]
 ) -> tuple[Done, dict[Version, Task], Failures]:
-    """What `attempt` makes of the tasks that it can do, those tasks, and why it could not do the others.
+    """The result of `attempt`, the tasks that it could do, and why it could not do the others.
 
-    It says by TasksFailed which it cannot, and is called again without them: each time with fewer.
+    `attempt` raises TasksFailed for tasks that it cannot do, and is called again without them. Raises
+    TasksFailed if the error names none of the tasks that are left.
     """
     left, aside = dict(tasks), Failures()
     while True:
@@ -152,7 +156,10 @@ def leaving_out(
 
 
 def series_a_period(periods: Ints, limit: int) -> None:
-    """Raise `TooManySeries` if a period has more than `limit`; `periods`: each series' period as a code."""
+    """Raise `TooManySeries` if a period has more than `limit` series.
+
+    `periods`: the period of each series, as a code.
+    """
     if len(periods) > limit and (most := int(np.bincount(periods).max())) > limit:
         raise TooManySeries(most, limit)
 

@@ -1,4 +1,4 @@
-"""What aggregating took: a row for each task and place, measured where it is done."""
+"""What aggregating took: a row for each task and place, measured at that place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-#: Instead of a worker: where the lines are.
+#: In place of a worker's number: the work was done where the lines are.
 AT_SOURCE = -1
 
 SPENT = pa.schema(
@@ -24,10 +24,11 @@ SPENT = pa.schema(
 
 
 class Spent(NamedTuple):
-    """tuples: aggregated, in so many seconds, to so many rows of partial aggregates.
+    """How many tuples of a task were aggregated in one place, and what that took.
 
-    worker, source: who did it, or AT_SOURCE, and then whose lines these were. A source that sent its tuples
-    has neither seconds nor rows.
+    seconds: the time it took. rows: the partial aggregates that came out. worker: the worker that did it, or
+    AT_SOURCE; then source is the number of the source. A source that sent its tuples has 0 seconds and 0
+    rows.
     """
 
     task_id: int

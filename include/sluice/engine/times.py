@@ -1,7 +1,8 @@
 """Times as topics write them (`topic.TimeSpec`), for whole columns of texts.
 
-Every format is one regular expression whose groups are named by what they hold (year, month, ... zone); from
-there all go the same way. What is no real date of the years 1970 to 9998 with a real time is no time.
+Every format is one regular expression whose groups are named after what they hold (year, month, ... zone);
+from there on, all formats are read the same way. Only a real date of the years 1970 to 9998 with a real time
+of day is a time.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _GROUPS = {
     "z": _OFFSET,
     "%": "%",
 }
-#: What the named formats are as patterns; the rest of them no directive can say.
+#: The named formats as patterns; what no directive can say is written out.
 _NAMED = {
     "apache": r"(?:^|\[){d}/{b}/{Y}:{H}:{M}:{S} (?P<zone>[+-][0-9]{{4}})(?:\]|$)",
     "iso8601": r"^{Y}-{m}-{d}[Tt ]{H}:{M}:{S}(?:[.,]{f})?{z}?$",
@@ -47,7 +48,7 @@ _NAMED = {
 
 
 def read_times(texts: pa.Array, time: TimeSpec) -> tuple[Ints, Bools]:
-    """Times in ms since the epoch, and which texts are one (0 where not); `texts` has no nulls."""
+    """Times in ms since the epoch (0 if none), and which texts are one; `texts` has no nulls."""
     found = pl.Series(pl.from_arrow(texts)).str.extract_groups(_pattern(time.format)).struct
     parts = {name: found.field(name) for name in found.fields}
     if time.format == "epoch_ms":
@@ -55,7 +56,7 @@ def read_times(texts: pa.Array, time: TimeSpec) -> tuple[Ints, Bools]:
     if time.format == "epoch_s":
         ms, valid = _number(parts["epoch"])
         return _bounded(ms * 1000 + _milliseconds(parts["fraction"]), valid)
-    year, found_one = _number(parts["year"])  # one of the groups is there if all are
+    year, found_one = _number(parts["year"])  # the pattern matched if this group is there
     if "name" in parts:
         names = parts["name"].replace_strict(list(MONTHS), list(range(1, 13)), default=0)
         month = names.fill_null(0).to_numpy().astype(np.int64)
@@ -78,7 +79,7 @@ def read_times(texts: pa.Array, time: TimeSpec) -> tuple[Ints, Bools]:
 def instants(
     *, year: Ints, month: Ints, day: Ints, hour: Ints, minute: Ints, second: Ints
 ) -> tuple[Ints, Bools]:
-    """The ms since the epoch of dates and times, which may be anything, and which of them are real."""
+    """Dates and times, which need not be real, as ms since the epoch, and which are real."""
     valid: Bools = (month >= 1) & (month <= len(MONTHS)) & (year >= FIRST_YEAR) & (year <= LAST_YEAR)
     valid &= (hour < HOURS) & (minute < SIXTY) & (second < SIXTY)
     # numpy's calendar: months since the epoch, then the first days of this month and of the next.
@@ -103,18 +104,18 @@ def _pattern(format_: str) -> str:
 
 
 def _number(digits: pl.Series) -> tuple[Ints, Bools]:
-    """Decimal digits as numbers, 0 where there are none, and where there are some."""
+    """Decimal digits as numbers (0 if there are none), and where there are some."""
     numbers = digits.cast(pl.Int64)
     return numbers.fill_null(0).to_numpy(), numbers.is_not_null().to_numpy()
 
 
 def _milliseconds(fraction: pl.Series) -> Ints:
-    """The digits behind a point as whole milliseconds."""
+    """The digits of a fraction of a second as whole milliseconds."""
     return _number((fraction + "000").str.slice(0, 3))[0]
 
 
 def _offsets(zone: pl.Series | None, size: int) -> tuple[Ints, Bools, Bools]:
-    """How far ahead of UTC each stamp is in ms, which stamps say so, and which of them say nothing absurd."""
+    """How many ms each stamp is ahead of UTC, which stamps say so, and which are in bounds."""
     if zone is None:
         return np.zeros(size, np.int64), np.zeros(size, bool), np.ones(size, bool)
     digits = zone.str.extract(r"^[+-]([0-9]{2}:?(?:[0-9]{2})?)$", 1).str.replace(":", "", literal=True)

@@ -1,6 +1,6 @@
-"""A task tried on a few lines: what each part of it took from every line, and why a line is not counted.
+"""Try a task on a few lines: what each part took from a line, and why one is not counted.
 
-Made of the engine's own steps (`engine.extract`, `engine.parse`), so it shows what both layers do.
+A trial is made of the engine's own steps (`engine.extract`, `engine.parse`), so it shows what both layers do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sluice.engine.count import count
@@ -22,15 +21,16 @@ from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
+from sluice.runtime.arrays import Floats
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
 from sluice.transmission.records import RECORDS
 
-#: A trial is for eyes.
+#: A trial is read by people.
 MAX_LINES = 1_000
-#: How much of a line and of a value is shown.
+#: How many characters of a line or a value are shown.
 SHOWN = 2_000
 NOTHING = "nothing was extracted"
 
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class MeasureStep:
-    """What the measure was. One that is missing is counted apart; the line counts."""
+    """What the measure was. A missing one is counted separately; its line still counts."""
 
     text: str | None
     number: float | None  # None for a text measure, and where it is missing
@@ -79,9 +79,9 @@ class LineTrial:
 
 
 def trial(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits) -> list[LineTrial]:
-    """Run the task on the lines, one answer a line. `spec` has the values of its lists in place.
+    """Run the task on the lines, one answer a line. Raises `TooManyLines`.
 
-    Raises `TooManyLines`.
+    `spec` has the values of its lists in place.
     """
     if len(lines) > MAX_LINES:
         raise TooManyLines(len(lines))
@@ -91,7 +91,10 @@ def trial(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limi
 
 
 def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits) -> str | None:
-    """Why the task would be set aside on these lines (a team's metric raises, say); None if it would not."""
+    """Why the task would be set aside on these lines; None if it would not.
+
+    A team's metric may raise, for example.
+    """
     task, size = ActiveTask(0, 1, spec), len(lines)
     columns = {
         "partition": np.zeros(size, np.int32),
@@ -188,7 +191,7 @@ class _Trial:
         texts = _of_lines(values)
         if self._plan.measure_type == "text":
             return [MeasureStep(_shown(each), None, each is None or each in ABSENT) for each in texts]
-        found: npt.NDArray[np.float64] = numbers(values)
+        found: Floats = numbers(values)
         return [
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
             for each, number in zip(texts, found.tolist(), strict=True)

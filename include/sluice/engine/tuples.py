@@ -1,7 +1,8 @@
-"""Tuples: the lines that a task counts, one by one, on their way to the workers that aggregate them.
+"""Tuples: the lines that a task counts, on their way to the workers that aggregate them.
 
-A tuple has what an accumulator may ask of a line: its period, its series' key, and its measure as the text
-that was cut out, from which the worker reads a number as the source would have.
+A tuple stands for one line. It has what an accumulator may ask of the line: its period, its series' key, and
+its measure. The measure is the text that was cut out; the worker reads a number from it as the source would
+have.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sluice.engine.plan import TaskPlan
 from sluice.engine.set_aside import Version
 from sluice.engine.wire import to_ipc
 from sluice.metrics.packed import buffers
-from sluice.runtime.arrays import Hashes, Int32s
+from sluice.runtime.arrays import Hashes, Int32s, Ints
 
 TUPLES = pa.schema(
     [
@@ -29,9 +30,9 @@ TUPLES = pa.schema(
         pa.field("measure", pa.string()),  # null: the line has none
     ]
 )
-#: A worker is sent so much at a time, or a single tuple that is larger.
+#: A worker is sent at most this much at a time, or a single tuple that is larger.
 PAYLOAD_BYTES = 8 << 20
-#: Of a tuple, beside its texts: a time and two offsets.
+#: The size of a tuple besides its texts: a time and two offsets.
 _FIXED_BYTES = 16
 
 
@@ -44,7 +45,7 @@ def hash_keys(keys: pa.Array) -> Hashes:
 
 @dataclass(frozen=True)
 class Tuples:
-    """One task's tuples of a batch: each one's group, period and key by group, each one's measure."""
+    """One task's tuples of a batch: group and measure by tuple, period and key by group."""
 
     version: Version
     groups: Int32s
@@ -54,7 +55,10 @@ class Tuples:
 
     @classmethod
     def of(cls, task: TaskPlan, grouping: Grouping, measure: Values | None) -> Tuples:
-        """`measure`: of all lines of the batch. Keeps nothing of `grouping` that the next one overwrites."""
+        """The tuples of a task. Keeps nothing of `grouping` that the next one overwrites.
+
+        `measure`: of all lines of the batch.
+        """
         if measure is not None and grouping.rows is not None:
             measure = Values(measure.codes[grouping.rows], measure.distinct)
         groups = np.array(grouping.groups.numbers, np.int32)
@@ -83,8 +87,8 @@ class Tuples:
 
 
 def payloads(tuples: Tuples, targets: Int32s, workers: int) -> Iterator[tuple[int, bytes]]:
-    """For each worker what it gets (`read`), by `targets`, each tuple's worker."""
-    order = np.argsort(targets.astype(np.uint16), kind="stable")  # a radix sort, as for all of 16 bits
+    """What each worker gets (see `read`); `targets`: the worker of each tuple."""
+    order = np.argsort(targets.astype(np.uint16), kind="stable")  # a radix sort, as always for 16 bits
     bounds = np.searchsorted(targets[order], np.arange(workers + 1))
     task_id, version = tuples.version
     table = tuples.table(order).replace_schema_metadata({"task_id": str(task_id), "version": str(version)})
@@ -106,7 +110,7 @@ def read(payload: pa.Buffer) -> tuple[Version, pa.Table]:
     return (int(metadata[b"task_id"]), int(metadata[b"version"])), table.replace_schema_metadata(None)
 
 
-def _sizes(table: pa.Table) -> npt.NDArray[np.int64]:
+def _sizes(table: pa.Table) -> Ints:
     """Bytes of each tuple."""
     texts = (pc.binary_length(table.column(name)).fill_null(0) for name in ("key", "measure"))
     return np.asarray(sum(np.asarray(each, np.int64) for each in texts) + _FIXED_BYTES)

@@ -1,6 +1,7 @@
-"""What a batch's stages find, as rows of (kind, Arrow IPC bytes): one job returns tables of several shapes.
+"""What a batch's stages find, as rows of (kind, Arrow IPC bytes).
 
-Between two stages, and after the second, a row has a worker as well.
+So one job returns tables of several shapes. Between two stages, and after the second, a row also has a
+worker.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import pyarrow as pa
 #: The schema of what a single stage yields, for Spark and for Arrow.
 FOUND = "kind string, payload binary"
 FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
-#: The same where workers are: the worker that a row is for or, in ROUTED, that made it.
+#: The same with a worker: the one that a row is for or, in ROUTED, the one that made it.
 SENT = f"{FOUND}, worker int"
 SENT_ARROW = FOUND_ARROW.append(pa.field("worker", pa.int32()))
 
 PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
-#: Of the tasks that are routed: what is sent, what workers made of it, and routers as they are afterwards.
+#: For routed tasks: what is sent, what workers made of it, and the state of the routers afterwards.
 TUPLES, ROUTED, ROUTERS = "tuples", "routed", "routers"
 SPENT = "spent"
 
@@ -30,7 +31,7 @@ def to_ipc(table: pa.Table) -> bytes:
 
 
 def rows_of(tables: Iterable[tuple[str, pa.Table]], worker: int | None = None) -> pa.RecordBatch:
-    """The tables that have rows as rows of FOUND_ARROW, or of SENT_ARROW for a worker."""
+    """The tables that are not empty, as rows of FOUND_ARROW, or of SENT_ARROW for a worker."""
     found = [(kind, to_ipc(table)) for kind, table in tables if table.num_rows]
     columns = [
         pa.array([kind for kind, _ in found], pa.string()),

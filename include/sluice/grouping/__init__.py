@@ -1,4 +1,7 @@
-"""Grouping: which worker gets a tuple. One file a strategy, imported on first use, and numba with it."""
+"""Grouping: which worker gets a tuple.
+
+Each strategy has a file of its own, which is imported on first use, and numba with it.
+"""
 
 from __future__ import annotations
 

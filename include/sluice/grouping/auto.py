@@ -1,25 +1,27 @@
-"""Auto: which of combine, key and planned is cheapest for a task, judged by what its batches measured.
+"""Auto: the cheapest of combine, key and planned for a task, by what its batches measured.
 
-A batch has n tuples in g series (a key in a period), from sources of which the largest has the part u of all
-tuples. A tuple costs c seconds where it is aggregated, and a partial aggregate has b bytes. W workers run
-side by side, and the most frequent key has the part p of all tuples. The model estimates how long the batch
-takes, in seconds:
+A batch has n tuples in g series (a series is a key in a period). The largest source has the share u of all
+tuples. Aggregating a tuple costs c seconds, and a partial aggregate has b bytes. W workers run in parallel,
+and the most frequent key has the share p of all tuples. The model estimates how long the batch takes, in
+seconds:
 
     combine   n c max(u, 1/W)  +  r m
     key       F  +  n s max(u, 1/W)  +  n (t + c) (p + (1 - p)/W)  +  g m
     planned   F + D  +  n s max(u, 1/W)  +  n (t + c) / W * 1.03  +  1.05 g m        with m = R + b B
 
-`combine` aggregates at the sources and sends r partial aggregates, up to one a series and source. The others
-send tuples and g partial aggregates (planned: 1.05 g, and 3 % of imbalance, as its bars allow), which costs a
-second stage F and, for each tuple, s to send it and t to take it. (One stage serves all tasks of a job that
-send tuples; each is judged as if it were the only one.) One place merges partial aggregates: m each. D is the
-making of a plan, which is also why planned must be better than key, not just as good.
+`combine` aggregates at the sources and sends r partial aggregates, at most one for each series and source.
+The others send tuples and then g partial aggregates (planned: 1.05 g, with 3 % of imbalance, as its bars
+allow). This costs a second stage F and, for each tuple, s to send it and t to take it. (One stage serves all
+tasks of a job that send tuples; each task is judged as if it were the only one.) One place merges the partial
+aggregates, at a cost of m each. D is the cost of making a plan. Because of D, planned must be better than
+key, not just as good.
 
-So combine wins where aggregating is cheap and series repeat within a source; key where partial aggregates are
-large or nearly one a tuple (combining finds nothing to combine) and no key is hot; planned where tuples are
-expensive and a key is hot.
+So combine wins where aggregating is cheap and series repeat within a source. Key wins where no key is hot and
+partial aggregates are large or nearly as many as the tuples (there is nothing to combine). Planned wins where
+tuples are expensive and a key is hot.
 
-The strategy in use stays until another was cheaper by `margin` in each of `patience` batches in a row.
+The strategy in use stays until one other was the cheapest, by at least `margin`, in `patience` batches in a
+row.
 """
 
 from __future__ import annotations
@@ -29,24 +31,27 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from sluice.runtime.arrays import Ints
 
 COMBINE, KEY, PLANNED = "combine", "key", "planned"
 
-#: Of planned grouping: how much more than the mean the busiest worker gets, and replicas a key.
+#: Of planned grouping: the busiest worker's load over the mean, and replicas per key.
 _UNEVEN, _REPLICAS = 1.03, 1.05
-#: A batch of fewer tuples takes as long as its stages do, whatever the strategy: it decides nothing.
+#: A batch with fewer tuples takes as long as its stages do with any strategy, so it decides nothing.
 LEAST_TUPLES = 1_000
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What the model takes for granted, in seconds; the defaults are those of Spark on one machine.
+    """The constants of the model, in seconds; the defaults are those of Spark on one machine.
 
-    stage: F, a second stage of a job. plan: D. send, take: s and t, a tuple: hashing, routing and writing it
-    at the source, reading it and finding its series at the worker. row, byte: R and B, of a partial aggregate
-    from where it is made until it is merged. B is what combine loses on the points of `tests.bench grouping`
-    with 4 KB a key, over the bytes that it merges there.
+    stage: F, a second stage of a job. plan: D.
+    send: s, to hash, route and write a tuple at the source. take: t, to read a tuple and find its series at
+    the worker.
+    row, byte: R and B, the cost of a partial aggregate, and of each of its bytes, from where it is made until
+    it is merged. B is the time that combine loses on the points of `tests.bench grouping` with 4 KB a key,
+    divided by the bytes that it merges there.
     """
 
     stage: float = 0.1
@@ -61,8 +66,8 @@ class Costs:
 class Figures:
     """What a task's batch measured.
 
-    tuples: n. groups: g. rows: r, measured where it was combined, else `rows_if_combined`. cost: c, seconds a
-    tuple. state: b, bytes. top: p. widest: u. workers: W.
+    tuples: n. groups: g. rows: r, measured if the batch was combined, else `rows_if_combined`. cost: c,
+    seconds per tuple. state: b, bytes. top: p. widest: u. workers: W.
     """
 
     tuples: int
@@ -76,20 +81,20 @@ class Figures:
 
     @property
     def distinct(self) -> float:
-        """Series a tuple: 1 if each tuple has a series of its own."""
+        """Series per tuple: 1 if each tuple has a series of its own."""
         return self.groups / max(1, self.tuples)
 
 
-def rows_if_combined(counts: npt.NDArray[np.int64], sources: int) -> float:
-    """Partial aggregates that sources would send of keys with these counts, if tuples fall on any of them.
+def rows_if_combined(counts: Ints, sources: int) -> float:
+    """Partial aggregates that sources would send if each tuple came to one of them at random.
 
-    A key with m tuples is expected at S (1 - (1 - 1/S)^m) of S sources.
+    counts: each key's tuples. A key with m tuples is expected at S (1 - (1 - 1/S)^m) of S sources.
     """
     return float((sources * (1 - (1 - 1 / sources) ** counts)).sum()) if sources > 1 else float(len(counts))
 
 
 def estimate(figures: Figures, costs: Costs) -> dict[str, float]:
-    """Seconds that a batch takes by each strategy."""
+    """The seconds that a batch takes with each strategy."""
     n, even = figures.tuples, 1 / figures.workers
     at_sources = n * max(figures.widest, even)
     merge = costs.row + figures.state * costs.byte
@@ -105,7 +110,7 @@ def estimate(figures: Figures, costs: Costs) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy, and why.
+    """A strategy, and the reason for it.
 
     estimates: seconds by strategy, of the last batch that was large enough; figures: what it measured.
     rival: a strategy that was better by the margin in the last `streak` batches.
@@ -119,7 +124,7 @@ class Decision:
     streak: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As JSON takes it."""
+        """The decision as JSON takes it."""
         return asdict(self)
 
 
@@ -127,8 +132,8 @@ class Decision:
 class Auto:
     """A task's decisions from batch to batch.
 
-    margin: by which part of its time another strategy must be better, 0 to 1. patience: in how many batches
-    in a row, at least 1.
+    margin: the part of the time that another strategy must save, 0 to 1. patience: in how many batches in a
+    row, at least 1.
     """
 
     costs: Costs = Costs()
@@ -137,7 +142,7 @@ class Auto:
     decision: Decision = Decision(COMBINE, "nothing has been measured yet")
 
     def observe(self, figures: Figures) -> Decision:
-        """Take note of a batch; what the next one is to be grouped by."""
+        """Take note of a batch and decide what the next one is grouped by."""
         if figures.tuples >= LEAST_TUPLES:
             self.decision = self._decided(figures, estimate(figures, self.costs))
         return self.decision
@@ -160,6 +165,6 @@ class Auto:
         return replace(before, strategy=best, rival=None, streak=0, reason=reason)
 
 
-def top_share(counts: npt.NDArray[np.int64]) -> float:
-    """The part that the most frequent key has of all tuples."""
+def top_share(counts: Ints) -> float:
+    """The most frequent key's share of all tuples."""
     return float(counts.max() / counts.sum()) if np.any(counts) else 0.0

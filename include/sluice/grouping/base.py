@@ -1,12 +1,12 @@
-"""The seam of grouping: a strategy with its parameters, and the routers of its sources.
+"""The interface of grouping: a strategy with its parameters, and its sources' routers.
 
-A *source* sends each tuple to one of W *workers*. Its `Router` decides where to, in the tuples' order, from
-what this source knows: it never sees another source's tuples. Between two batches (paper 001: windows) the
-`Strategy` may look at all that was counted and give its routers a new plan.
+A *source* sends each tuple to one of W *workers*. Its `Router` takes the tuples in their order and decides
+only from what this source knows: it never sees another source's tuples. Between two batches (paper 001:
+windows) the `Strategy` may look at everything that was counted and give its routers a new plan.
 
-Inside a router two decisions are apart: an *assignment* says which workers may take a key, a *selection*
-which of them takes this tuple (`selection`), and the load that a selection compares is a model of its own
-(`load`). How often keys occur is estimated in `frequency`.
+A router makes two separate decisions. An *assignment* says which workers may take a key. A *selection* says
+which of them takes this tuple (`selection`), and compares their load by a separate model (`load`). How often
+keys occur is estimated in `frequency`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from sluice.runtime.arrays import Floats, Hashes, Ints
+from sluice.runtime.arrays import Floats, Hashes, Int32s, Ints
 
 #: A worker for each tuple.
-Targets = npt.NDArray[np.int32]
+Targets = Int32s
 
 MOST_WORKERS = 1 << 16
 
 
 class ParameterOutOfBounds(ValueError):
-    """A strategy's parameter is not within its bounds; the message names both."""
+    """A strategy's parameter is out of its bounds; the message names both."""
 
     def __init__(self, strategy: str, name: str, value: object, bounds: str) -> None:
         super().__init__(f"grouping {strategy}: {name} is {value!r}; it must be {bounds}")
@@ -36,7 +35,7 @@ class ParameterOutOfBounds(ValueError):
 
 @dataclass(frozen=True)
 class Cluster:
-    """What tuples are routed to.
+    """The workers that tuples are routed to.
 
     times: mean completion time of a tuple at each worker (t_i of paper 001), any unit; shape (workers,).
     """
@@ -59,14 +58,17 @@ class Cluster:
 
     @property
     def shares(self) -> Floats:
-        """The part of all tuples that each worker should get, 1/t_i over their sum (paper 001, (4))."""
+        """The share of tuples that each worker should get: 1/t_i over their sum (paper 001, (4))."""
         rates = 1 / np.asarray(self.times)
         return np.asarray(rates / rates.sum())
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each key occurred in a batch, of all sources together: keys distinct, counts > 0."""
+    """How often each key occurred in a batch, in all sources together.
+
+    keys: distinct. counts: above 0.
+    """
 
     keys: Hashes
     counts: Ints
@@ -77,11 +79,14 @@ class Counts:
 
 
 class Router(ABC):
-    """One source's end of a strategy: its own counts, summaries and tables. Same input, same output."""
+    """One source's part of a strategy: its own counts, summaries and tables.
+
+    The same input gives the same output.
+    """
 
     @abstractmethod
     def route(self, keys: Hashes) -> Targets:
-        """The worker of each tuple, in the tuples' order; what was routed is remembered."""
+        """The worker of each tuple, in the tuples' order; the router remembers what it routed."""
 
     def window(self, cluster: Cluster) -> None:  # noqa: B027 - most rules have no windows
         """A window ends; `cluster` has the workers' times as measured in it (paper 001: rebalance)."""
@@ -89,32 +94,40 @@ class Router(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Memory that this source's state takes."""
+        """The memory that this source's state takes, in bytes."""
 
     def planned(self) -> dict[str, float] | None:
-        """Its plan in figures: tuples `expected`, keys `listed`, `split`; `buckets`. None: it has no plan."""
+        """Its plan in figures, or None if it has no plan.
+
+        The figures are tuples `expected`, keys `listed` and `split`, and `buckets`.
+        """
         return None
 
     def carried(self) -> dict[str, Any]:
-        """What makes this router of a new one (`resume`): it goes to where tuples are routed, and comes back.
+        """The state that makes a new router continue as this one (`resume`).
 
-        Plain data that can be pickled. Compiled loops are not part of it, as every process has its own.
+        It is sent to where tuples are routed and, if the strategy `learns`, comes back. It is plain data that
+        can be pickled. Compiled loops are not part of it, because every process has its own.
         """
         return {name: value for name, value in vars(self).items() if not callable(value)}
 
     def resume(self, carried: Mapping[str, Any]) -> None:
-        """Go on as the router did that `carried` is of; this one is of the same strategy and cluster."""
+        """Continue as the router that `carried` comes from, of the same strategy and cluster."""
         vars(self).update(carried)
 
 
 @dataclass(frozen=True)
 class Strategy(ABC):
-    """A rule of grouping. Subclasses are frozen dataclasses; their fields are the rule's parameters."""
+    """A rule of grouping.
+
+    Subclasses are frozen dataclasses; their fields are the rule's parameters.
+    """
 
     name: ClassVar[str]
-    #: Whether a source sends one partial result a key and batch instead of each tuple.
+    #: Whether a source sends one partial result for each key and batch instead of each tuple.
     combines: ClassVar[bool] = False
-    #: Whether a source's routing depends on earlier batches: its router must come back from where it routes.
+    #: Whether a source's routing depends on earlier batches, so its state must come back from where it
+    #: routes.
     learns: ClassVar[bool] = True
 
     @abstractmethod
@@ -122,6 +135,6 @@ class Strategy(ABC):
         """The router of source number `source`. All sources of a run share the `seed`."""
 
     def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
-        """A batch is over and `batch` is what it counted: the routers' windows end."""
+        """End the routers' windows: a batch is over, and `batch` is what it counted."""
         for router in routers:
             router.window(cluster)

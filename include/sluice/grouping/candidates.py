@@ -1,10 +1,10 @@
-"""The workers that a key's hashes name: the first d of a sequence that goes through all workers once.
+"""The workers that a key's hashes name: a sequence that goes through all workers once.
 
-The first is `worker_of` the key's hash, which is key grouping's; the second is another one, `second_worker`.
-Their distance is the step to all further ones (double hashing, which balances as d independent hashes do:
-Mitzenmacher 2014, "Balanced allocations and double hashing"). Where the steps come back to where they began,
-they go on from the next worker, so no two candidates of a key coincide. A key that gets more candidates
-keeps those that it had.
+A key's d candidates are the first d of its sequence. The first is `worker_of` the key's hash, as in key
+grouping. The second is another one, `second_worker`. Their distance is the step to all further ones (double
+hashing, which balances as d independent hashes do: Mitzenmacher 2014, "Balanced allocations and double
+hashing"). When the steps come back to where they began, they go on from the next worker, so no two candidates
+of a key coincide. A key that gets more candidates keeps those that it had.
 """
 
 from __future__ import annotations
@@ -19,20 +19,26 @@ from sluice.grouping.hashing import mix, second_worker, worker_of
 
 
 class Hashed(NamedTuple):
-    """The sequences of one run. All its sources have the same, so they agree on each key's candidates."""
+    """The sequences of one run.
+
+    All its sources have the same ones, so they agree on each key's candidates.
+    """
 
     seed: np.uint64
     workers: int
 
     @classmethod
     def of(cls, cluster: Cluster, seed: int) -> Hashed:
-        # Two hashes a run, that the next seed's run does not share.
+        # A run uses two hashes, and the next seed's run two others.
         return cls(np.uint64(2 * seed % (1 << 64)), cluster.workers)
 
 
 @step
 def hashed(hashes: Hashed, key: np.uint64, count: int, candidates: Targets) -> int:
-    """Write a key's first `count` candidates; how many there are, at most as many as workers. O(count)."""
+    """Write a key's first `count` candidates and return how many there are.
+
+    There are at most as many as workers. O(count).
+    """
     workers = hashes.workers
     first = worker_of(mix(key, hashes.seed), workers)
     candidates[0] = first

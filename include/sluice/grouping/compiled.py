@@ -1,9 +1,9 @@
-"""The decorators of compiled functions: a kernel is called from Python, a step only by kernels and steps.
+"""Decorators of compiled functions: Python calls kernels; kernels and steps call steps.
 
-numba keeps a kernel's code on disk and compiles it again when the kernel's own file has changed, but not when
-that of a step has which it calls. So a kernel's name, under which its code is kept, has a checksum of the
-files of all steps that it may reach, and steps are not kept by themselves. (Steps are to be imported by name,
-and constants that a step uses belong into a file with a step.)
+numba keeps a kernel's code on disk. It compiles a kernel again when the kernel's own file has changed, but
+not when the file of a step that it calls has changed. So a kernel's name, under which its code is kept,
+contains a checksum of the files of all steps that it may reach. Steps are not kept by themselves. (Import
+steps by name, and put constants that a step uses into a file with a step.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 def kernel(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Compile on first use, keep the code on disk, let other threads run meanwhile."""
+    """Compile on first use and keep the code on disk; other threads run while the kernel does."""
     function.__qualname__ += f"_{_checksum(cast('FunctionType', function)):08x}"
     return cast("Callable[Parameters, Answer]", numba.njit(cache=True, nogil=True)(function))
 
@@ -32,11 +32,12 @@ _NUMBERS = {"int", "float", "bool", "np.uint64", "None"}
 
 
 def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Compile as a part of the kernels that call it. It allocates nothing and returns a number or None.
+    """Compile as a part of the kernels that call it.
 
-    A step counts no references to its arrays: they are its caller's while it runs. Counting them, once for
-    each array of a state and each call, is most of a tuple's cost (Space-Saving: 215 ns with it, 25 without).
-    Raises TypeError for one that is not declared to return a number; an array would be freed too early.
+    A step allocates nothing and returns a number or None. It counts no references to its arrays, because its
+    caller holds them while it runs. Counting them, once for each array of a state in each call, would be most
+    of a tuple's cost (Space-Saving: 215 ns with it, 25 without). Raises TypeError for a step that is not
+    declared to return a number or None, because an array would be freed too early.
     """
     returns = function.__annotations__.get("return")
     if returns not in _NUMBERS:
@@ -47,7 +48,7 @@ def step(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]
 
 
 def _checksum(function: FunctionType) -> int:
-    """Of the files of the function, of all compiled functions that it reaches, and of this one."""
+    """The checksum of the files of the function, of all that it reaches, and of this file."""
     files = {__file__}
     seen: set[int] = set()
 
@@ -62,6 +63,6 @@ def _checksum(function: FunctionType) -> int:
     visit(function)
     checksum = 0
     for file in sorted(files):
-        # By the loader: on the executors of a cluster this package is a zip.
+        # Read by the loader, because on the executors of a cluster this package is a zip.
         checksum = zlib.crc32(cast("Any", __spec__).loader.get_data(file), checksum)
     return checksum

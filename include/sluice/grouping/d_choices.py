@@ -1,18 +1,18 @@
-"""D-Choices: a key of the head has d workers, as few as balance allows, one of the tail two.
+"""D-Choices: a head key has d workers, as few as balance allows; a tail key has two.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). With p_1 >= p_2
->= ... the shares of the head's keys and n workers, the first h keys of the head name
-b_h = n - n ((n - 1)/n)^(h d) distinct workers. d is the least number, not below p_1 n, for which these are
-enough for all that must, or by chance does, go to them alone: for each h
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). Let p_1 >= p_2 >= ... be the
+shares of the head's keys, and n the number of workers. The first h keys of the head name
+b_h = n - n ((n - 1)/n)^(h d) distinct workers. d is the least number, not below p_1 n, for which these
+workers are enough for all tuples that must go to them alone, or do so by chance: for each h
 
     p_1 + ... + p_h  +  (b_h/n)^d * (the rest of the head)  +  (b_h/n)^2 * (the tail)  <=  b_h (1/n + epsilon)
 
 With d = n every worker may take the head, as in W-Choices. b_h is for independent hashes; ours never coincide
-(`candidates`) and so name no fewer workers. To solve for d at each tuple of the head is more than a source
-can afford; it is solved after 1, 3, 7, 15, ... tuples, at distances that double up to `solve_every`.
+(`candidates`) and so name no fewer workers. A source cannot afford to solve for d at each tuple of the head.
+It does so after 1, 3, 7, 15, ... tuples, at intervals that double up to `solve_every`.
 
-Cost: O(1) a tuple of the tail, O(d) one of the head. Memory: as W-Choices; at the workers up to d replicas of
-a key of the head, 2 of others, and more where d changed.
+Cost: O(1) for a tuple of the tail, O(d) for one of the head. Memory: as W-Choices; at the workers up to d
+replicas of a key of the head, 2 of others, and more where d changed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ from sluice.runtime.arrays import Ints
 
 
 class Choices(NamedTuple):
-    """d: of the head. left: tuples until it is solved for again; interval: how many these were at first."""
+    """A source's head, and the d that was found for it.
+
+    left: tuples until d is solved for again. interval: where `left` began.
+    """
 
     head: Head
     d: Ints
@@ -80,7 +83,7 @@ def _solve(head: Head, epsilon: float) -> int:
 def _enough(head: Head, first: int, mass: float, d: int, epsilon: float) -> bool:
     """Whether d choices meet the constraint of each h.
 
-    The head's counters are `first` and all after it, its share of the tuples is `mass`.
+    The head's counters are `first` and all after it; its share of the tuples is `mass`.
     """
     workers, counts, total = head.hashes.workers, head.summary.counts, head.summary.total[0]
     allowed = 1 + workers * epsilon  # b_h (1/n + epsilon) is b_h/n times this
@@ -92,7 +95,7 @@ def _enough(head: Head, first: int, mass: float, d: int, epsilon: float) -> bool
         covered = 1 - missed
         if prefix + covered**d * (mass - prefix) + covered**2 * (1 - mass) > covered * allowed:
             return False
-        if covered * allowed >= 1:  # The left side is never more than all tuples: all further h are met.
+        if covered * allowed >= 1:  # The left side is never above 1: all further h are met too.
             return True
     return True
 
@@ -102,9 +105,11 @@ _route = router_loop(_d_or_two, least_loaded)
 
 @dataclass(frozen=True)
 class DChoices(HeadStrategy):
-    """epsilon: imbalance allowed, as a share of all tuples, 1e-9 to 1; the paper has 1e-4.
+    """The rule of Nasir et al. 2016.
 
-    solve_every: tuples, 1 to 2**30.
+    theta, counters, half_life: `HeadStrategy`.
+    epsilon: imbalance allowed, as a share of all tuples, 1e-9 to 1; the paper has 1e-4.
+    solve_every: the longest interval between solutions for d, in tuples, 1 to 2**30.
     """
 
     name: ClassVar[str] = "d-choices"

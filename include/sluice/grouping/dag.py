@@ -1,32 +1,32 @@
-"""Distribution-aware grouping: hot keys go where a greedy rule says, all others where their hash does.
+"""Distribution-aware grouping: a greedy rule routes hot keys, a hash routes all others.
 
 Pacaci and Özsu 2018, "Distribution-aware stream partitioning for distributed stream processing systems"
-(BeyondMR). A source counts keys by Space-Saving. A hot key's tuple goes to the worker that scores best: a
-point for a worker that has the key already, less the worker's load above the mean in units of the mean. A
+(BeyondMR). A source counts keys by Space-Saving. A hot key's tuple goes to the worker with the best score. A
+worker scores one point if it has the key already, less its load above the mean, in units of the mean. A
 routing table remembers each hot key's workers; hashing the rest keeps it small.
 
-With the load weighed by b, the least loaded of the key's own workers wins unless another has less load by
-more than mean / b. The rule is written that way here: `slack` is 1/b, what a key's workers may be ahead
-before it gets one more. Equal weights, as in the implementation of Zapridou et al. 2022 ("Dalton"), are
-slack = 1, and let a worker have twice the mean; the paper claims a near-optimal balance, so the default is
-0.1.
+If the load is weighted by b, the least loaded of the key's own workers wins unless another has less load by
+more than mean / b. The rule is written that way here: `slack` is 1/b, how far a key's workers may be ahead,
+in mean loads, before the key gets one more. Equal weights, as in the implementation of Zapridou et al. 2022
+("Dalton"), mean slack = 1 and let a worker have twice the mean. The paper claims a near-optimal balance, so
+the default is 0.1.
 
 What the paper leaves open, and what is done here:
 
-- hot is a twentieth of a worker's fair share. It has to be this small: what is cold is balanced by nothing
-  but what is hot, and on EDU with 64 workers a fifth leaves 0.35 of imbalance, a tenth 0.003. No key is hot
-  before the source has seen as many tuples as its summary has counters: the shares of fewer are noise, and
-  a worker that a key was once given stays;
-- a hot key's first worker is that of its hash, which has its state already. Of equally loaded workers the
-  first from the source's own place on takes the tuple;
-- at a window's end keys that are no longer hot leave the table. The summary itself never forgets;
-  `half_life` changes that. Nor do the loads: they are all tuples that this source sent;
-- where the table is full, further hot keys are treated as cold until the window ends.
+- a key is hot from a twentieth of a worker's fair share on. The limit has to be this small because only hot
+  keys even out the imbalance of cold ones: on EDU with 64 workers a fifth leaves an imbalance of 0.35, a
+  tenth 0.003. No key is hot before the source has seen as many tuples as its summary has counters, because
+  shares of fewer tuples are noise and a key keeps every worker that it was given;
+- a hot key's first worker is the one that its hash names, since it has the key's state already. Of equally
+  loaded workers the first one, counted from the source's own place, takes the tuple;
+- at a window's end keys that are no longer hot leave the table. The summary itself never forgets; `half_life`
+  changes that. The loads never forget: they count all tuples that this source sent;
+- once the table is full, further hot keys are treated as cold until the window ends.
 
-DAG counts tuples, and knows nothing of t_i.
+DAG counts tuples and knows nothing of t_i.
 
-Cost: O(1) a tuple, O(W) for a hot key's. Memory: W * `counters` counters; W bits for each key of the table.
-A cold key has one replica, a hot one up to W.
+Cost: O(1) a tuple, O(W) for a hot key's tuple. Memory: W * `counters` counters; W bits for each key of the
+table. A cold key has one replica, a hot one up to W.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.grouping.base import Cluster, Router, Targets
 from sluice.grouping.candidates import Hashed, hashed
@@ -53,20 +52,24 @@ _WORD = 64
 
 
 class Held(NamedTuple):
-    """The routing table: by entry, the first `size[0]` taken, a key, its slot, its workers as bits.
+    """The routing table: each entry has a key, its slot, and its workers as bits.
 
+    The first `size[0]` entries are taken.
     workers: bit w % 64 of word w // 64 is worker w; shape (room, words).
     """
 
     table: Table
     keys: Hashes
     slots: Places
-    workers: npt.NDArray[np.uint64]
+    workers: Hashes
     size: Ints
 
 
 class Greedy(NamedTuple):
-    """What the assignment and the selection share. sent: tuples to each worker. first: see `load.Load`."""
+    """What the assignment and the selection share.
+
+    sent: tuples to each worker. first: see `load.Load`.
+    """
 
     sent: Ints
     first: int
@@ -85,7 +88,7 @@ def _is_hot(greedy: Greedy, count: int) -> bool:
 
 @step
 def _assign(greedy: Greedy, key: np.uint64, candidates: Targets) -> int:
-    """Every worker for a hot key that has, or gets, a place in the table; for all others the hashed one."""
+    """Every worker for a hot key that has or gets a place in the table, else the hashed one."""
     hashed(greedy.hashes, key, 1, candidates)
     if not _is_hot(greedy, observe(greedy.summary, key)):
         return 1
@@ -115,7 +118,10 @@ def _holds(held: Held, entry: int, worker: int) -> bool:
 
 @step
 def _greedy(candidates: Targets, count: int, greedy: Greedy, key: np.uint64) -> int:
-    """The least loaded of the key's own workers, or of all if that is behind by more than the slack."""
+    """The least loaded of the key's own workers, unless it is ahead by more than the slack.
+
+    Then the least loaded of all workers takes the tuple and holds the key from now on.
+    """
     if count != EVERY:
         return candidates[0]  # type: ignore[no-any-return]
     held, sent, workers = greedy.held, greedy.sent, len(greedy.sent)
@@ -140,7 +146,7 @@ _route = router_loop(_assign, _greedy)
 
 @kernel
 def _drop_cold(greedy: Greedy) -> None:
-    """Take the keys out of the table that are not hot, the last into their places."""
+    """Take keys that are not hot out of the table; the last ones move into their places."""
     held = greedy.held
     for entry in range(held.size[0] - 1, -1, -1):
         if _is_hot(greedy, estimate(greedy.summary, held.keys[entry])):

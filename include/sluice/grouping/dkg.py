@@ -1,30 +1,30 @@
-"""Distribution-aware key grouping: learn the stream, then map hot keys and buckets of cold ones to workers.
+"""Distribution-aware key grouping: learn hot keys and buckets, then map them to workers.
 
 Rivetti, Querzoni, Anceaume, Busnel, Sericola 2015, "Efficient key grouping for near-optimal load balancing
 in stream processing systems" (DEBS), with the authors' code (github.com/rivetti/dkg_storm). Learning:
-Space-Saving with error theta/2 counts keys, an array the tuples of each of W * `buckets` hash buckets.
-Building: a key of share theta or more is a part of its own, and so is each bucket without its hot keys; the
-parts go to workers, the largest first, each to the one with the least (`packing`). Then a tuple is one
-look-up.
+Space-Saving with error theta/2 counts keys, and an array counts the tuples of each of W * `buckets` hash
+buckets. Building: each key with a share of theta or more is one part, and each bucket of cold keys is one
+part. The parts go to workers, the largest first, each to the worker with the least load (`packing`). After
+that a tuple is one look-up.
 
-A key stays whole, and a key with more than a worker's share of the tuples overloads the worker that has it:
-that is what bounds DKG's balance.
+A key stays whole, so a key with more than a worker's share of the tuples overloads its worker. This limits
+DKG's balance.
 
 What differs from the paper, or is left open there:
 
-- learning takes the first window, and its tuples go by hash; the authors' code drops them;
-- all sources must map alike, or keys would not stay whole: at the boundary their summaries are added up and
-  one mapping is made for all;
+- learning takes the first window. The tuples of that window are routed by hash; the authors' code drops them;
+- all sources must map alike, or keys would not stay whole. So their summaries are added up at the boundary,
+  and one mapping is made for all;
 - the mapping then stays for good, as published. `once=False` makes a new one after each window, from that
   window alone;
-- theta is in units of a worker's fair share (`HotKeys`), 1/(5W) by default; in the paper it is a number of
-  its own;
-- Space-Saving may count a hot key too high; it never takes more from a bucket than the bucket has.
+- theta is in units of a worker's fair share (`HotKeys`), by default 1/(5W) of all tuples; in the paper it is
+  an independent number;
+- Space-Saving may count a hot key too high; no more is taken from a bucket than the bucket has.
 
-DKG counts tuples, and knows nothing of t_i.
+DKG counts tuples and knows nothing of t_i.
 
-Cost: O(1) a tuple. Memory: W * `buckets` numbers and at most W / theta keys; while learning W * `counters`
-counters more. One replica a key, but for those that a new mapping moves.
+Cost: O(1) a tuple. Memory: W * `buckets` numbers and at most W / theta keys; while learning, another
+W * `counters` counters. One replica a key, except for keys that a new mapping moves.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ from sluice.runtime.arrays import Hashes, Ints
 
 
 class Mapping(NamedTuple):
-    """The workers of the hot keys, by their entries in `table`, and of the buckets; shape (buckets,)."""
+    """The workers of the hot keys and of the buckets.
+
+    hot: by the keys' entries in `table`. buckets: shape (buckets,).
+    """
 
     table: Table
     hot: Targets
@@ -59,7 +62,10 @@ class Mapping(NamedTuple):
 
 
 class _State(NamedTuple):
-    """learning: whether keys are counted. seen: tuples by bucket, as long as it is."""
+    """What a source has learnt, and how it routes.
+
+    learning: whether keys are counted. seen: tuples by bucket while learning.
+    """
 
     learning: bool
     summary: SpaceSaving
@@ -102,7 +108,7 @@ class DkgRouter(LoopRouter[_State, Load]):
     def __init__(self, strategy: DKG, cluster: Cluster, source: int, seed: int) -> None:
         self.strategy = strategy
         size = cluster.workers * strategy.buckets
-        # Each worker has its buckets side by side: until there is a mapping, this is key grouping.
+        # Each worker's buckets are adjacent, so this is key grouping until there is a mapping.
         nothing = Mapping(
             numbered(np.empty(0, np.uint64)),
             np.empty(0, np.int32),
@@ -122,7 +128,7 @@ class DkgRouter(LoopRouter[_State, Load]):
         build([self], cluster)
 
     def adopt(self, mapping: Mapping) -> None:
-        """Route by a mapping; what was learnt for it is done with."""
+        """Route by a mapping, and drop what was learnt for it."""
         self.state = self.state._replace(mapping=mapping)
         if self.strategy.once:
             self.state = self.state._replace(
@@ -134,7 +140,7 @@ class DkgRouter(LoopRouter[_State, Load]):
 
 
 def build(routers: Sequence[DkgRouter], cluster: Cluster) -> None:
-    """One mapping for all routers, of what those learnt that are still learning."""
+    """Make one mapping for all routers from what those that are still learning have learnt."""
     states = [router.state for router in routers if router.state.learning]
     seen: Ints = np.sum([state.seen for state in states], axis=0, dtype=np.int64)
     if not states or not seen.any():

@@ -1,10 +1,10 @@
 """Hashes of keys, and the workers that a hash names.
 
-A key enters as an unsigned 64-bit hash, made once a batch. Further hashes of it come from mixing it with a
-seed (the finalizer of splitmix64, Steele et al. 2014, "Fast splittable pseudorandom number generators"),
-so two choices of a key are independent, and a hash is mapped to W workers by the high half of a product
-(Lemire 2019, "Fast random integer generation in an interval"): no division, no modulo bias, and no absolute
-value that could stay negative.
+A key comes in as an unsigned 64-bit hash, which is made once a batch. Its further hashes come from mixing it
+with a seed (the finalizer of splitmix64, Steele et al. 2014, "Fast splittable pseudorandom number
+generators"), so two choices of a key are independent. The high half of a product maps a hash to one of W
+workers (Lemire 2019, "Fast random integer generation in an interval"). This needs no division, has no modulo
+bias, and takes no absolute value that could stay negative.
 """
 
 from __future__ import annotations

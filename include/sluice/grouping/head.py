@@ -1,9 +1,9 @@
 """The head of a stream: the keys so frequent that two workers cannot carry them.
 
-Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714): each
-source finds it by itself, with Space-Saving; a key is in the head while its estimated share of the tuples is
-at least theta. Two choices provably balance keys below 1/(5W) and cannot balance one above 2/W: theta lies
-between. Until a source has counted W/theta tuples every key is in the head, for a single tuple is as much.
+Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). Each source finds the head by
+itself, with Space-Saving. A key is in the head while its estimated share of the tuples is at least theta/W.
+Two choices provably balance keys below 1/(5W) and cannot balance a key above 2/W; theta/W lies between. Until
+a source has counted W/theta tuples every key is in the head, because a single tuple is that large a share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sluice.grouping.parameters import within
 
 
 class Head(NamedTuple):
-    """share: theta, the least share of all tuples that puts a key into the head."""
+    """A source's head. share: theta/W, the least share of tuples that puts a key into it."""
 
     hashes: Hashed
     summary: SpaceSaving
@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 @step
 def in_head(head: Head, key: np.uint64) -> bool:
-    """Count a key; whether it is in the head."""
+    """Count a key and return whether it is in the head."""
     count = observe(head.summary, key)
     return count >= head.share * head.summary.total[0]  # type: ignore[no-any-return]
 
@@ -41,10 +41,10 @@ class HeadStrategy(Strategy):
     """The parameters of strategies that tell head from tail.
 
     theta: the head's least share as a multiple of 1/W, 0.2 to 2; the paper's evaluation has 0.2.
-    counters: of Space-Saving, a worker, 1 to 1,000. Estimates are too high by at most 1/(counters * W) of the
-      tuples; a theta that is not above this is refused, as every key would be in the head.
-    half_life: in tuples (`frequency.decay`), above W/theta, for what is remembered must tell a key of the
-      head from one that was seen once, to 2**40. The paper never forgets, which is the default.
+    counters: of Space-Saving, for each worker, 1 to 1,000. Estimates are too high by at most 1/(counters * W)
+      of the tuples; a theta/W that is not above this is refused, because every key would be in the head.
+    half_life: in tuples (`frequency.decay`), above W/theta, to 2**40. What is remembered must tell a key of
+      the head from one that was seen once. The paper never forgets, which is the default.
     """
 
     theta: float = 0.2
@@ -60,7 +60,7 @@ class HeadStrategy(Strategy):
             raise ParameterOutOfBounds(self.name, "theta", self.theta, finest)
 
     def head(self, cluster: Cluster, seed: int) -> Head:
-        """Raises ParameterOutOfBounds for a half-life too short for so many workers."""
+        """An empty head. Raises ParameterOutOfBounds if the half-life is too short for the workers."""
         if self.half_life * self.theta <= cluster.workers:
             shortest = f"above W/theta = {cluster.workers / self.theta:g}"
             raise ParameterOutOfBounds(self.name, "half_life", self.half_life, shortest)

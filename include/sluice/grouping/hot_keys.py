@@ -1,8 +1,8 @@
-"""What dkg, dag and tag share: keys that are hot beside a worker's fair share, and tables of them.
+"""What dkg, dag and tag share: hot keys, by a worker's fair share, and tables of them.
 
-One worker's fair share is 1/W of all tuples. By default a key from a fifth of it on is hot, the 1/(5W) of
-paper 001, section 3.3.1: below it, two choices keep keys in balance (Nasir et al. 2015). So the threshold and
-the summary's error move with W.
+One worker's fair share is 1/W of all tuples. By default a key is hot from a fifth of it on. This is the
+1/(5W) of paper 001, section 3.3.1; below it, two choices keep keys in balance (Nasir et al. 2015). So the
+threshold and the summary's error follow W.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from sluice.grouping.frequency.table import Table, find, put, table
 from sluice.grouping.parameters import within
 from sluice.runtime.arrays import Hashes
 
-#: Space-Saving adds up to 1/counters of a fair share to what a key has: this times less than theta, or keys
-#: that are rare would be taken for hot.
+#: Space-Saving overestimates a key by up to 1/counters of a fair share. Theta must be at least this many
+#: times as much, or rare keys would be taken for hot.
 _FINER = 2
 
 
 @dataclass(frozen=True)
 class HotKeys(Strategy):
-    """A strategy that treats hot keys apart.
+    """A strategy that treats hot keys separately.
 
     theta: the least share of a hot key as a multiple of 1/W; 0.002 to 1.
-    counters: of Space-Saving, a worker; 2 to 1,000. A theta below 2/counters is refused, as the summary does
-        not resolve it.
+    counters: of Space-Saving, for each worker; 2 to 1,000. A theta below 2/counters is refused, because the
+        summary does not resolve it.
     """
 
     theta: float = 0.2

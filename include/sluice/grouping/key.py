@@ -1,7 +1,8 @@
 """Key grouping: a key's hash names its only worker.
 
-Every engine's default. No parameters. Cost: one hash a tuple. Memory: none for a decision (the W counts of
-what was sent are kept as for all strategies); one replica a key. The worker of a hot key gets all of it.
+This is every engine's default. No parameters. Cost: one hash a tuple. Memory: none for a decision (the W
+counts of what was sent are kept by every loop, `routing`); one replica a key. A hot key's worker gets all its
+tuples.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""KG2: a key that Lossy Counting calls hot may go to a fifth of the workers, any other key to two.
+"""KG2: a key that Lossy Counting calls hot may go to a fifth of the workers, others to two.
 
-Paper 000, section 3.2. A source counts keys by Lossy Counting (Manku and Motwani 2002) with support s =
-0.05, and in a vector of W numbers the tuples that it sent to each worker. A tuple goes to the least loaded,
-by that vector, of its key's candidates: W/5 hashed workers for a hot key, two for a cold one, and two for
-all where W/5 < 2.
+Paper 000, section 3.2. A source counts keys by Lossy Counting (Manku and Motwani 2002) with support s = 0.05.
+In a vector of W numbers it counts the tuples that it sent to each worker. A tuple goes to the candidate of
+its key that is least loaded by that vector. A hot key has W/5 hashed workers as candidates, a cold key has
+two, and where W/5 < 2 all keys have two.
 
 What the paper leaves open, and what is done here:
 
 - epsilon: s/10, as Manku and Motwani recommend;
-- hot is what Lossy Counting would report, an estimate of at least (s - epsilon) N: every key above s N is
-  hot, none below (s - epsilon) N is;
-- W/5 is rounded up; a key's candidates never coincide, and a hot key keeps the two that it had
+- a key is hot if Lossy Counting would report it, with an estimate of at least (s - epsilon) N. So every key
+  above s N is hot, and none below (s - epsilon) N is;
+- W/5 is rounded up; a key's candidates never coincide, and a key that turns hot keeps the two that it had
   (`candidates`);
 - the summary never forgets, so a key that was hot long ago may stay hot: `half_life` changes that.
 
-s does not move with W: at W = 64 a key just below 5 % has 3.2 workers' fair shares for its two workers.
-That is what bounds KG2's balance, and s = 1/(5W) repairs it.
+s does not follow W: at W = 64 a key just below 5 % has the fair shares of 3.2 workers, but only two workers.
+This limits KG2's balance, and s = 1/(5W) removes the limit.
 
 Cost: O(1) a tuple, O(W/5) for a hot key's. Memory: 1/epsilon * log(epsilon N) counters and W loads a
 source; a hot key has W/5 replicas, a cold one two.
@@ -42,7 +42,10 @@ CHOICES = 2
 
 
 class _State(NamedTuple):
-    """share: of the tuples counted, from which on a key is hot. choices: a hot key's candidates."""
+    """What the assignment needs.
+
+    share: of the tuples counted; a key is hot from it on. choices: a hot key's candidates.
+    """
 
     summary: LossyCounting
     hashes: Hashed
@@ -64,8 +67,7 @@ class KG2(Strategy):
     """Paper 000's rule.
 
     support: the share of all tuples above which a key is hot; 0.0001 to 1.
-    error: epsilon of Lossy Counting; 0.00001 to `support` / 2, for a summary coarser than that
-        calls any key hot.
+    error: epsilon of Lossy Counting; 0.00001 to `support` / 2, because a coarser summary calls any key hot.
     part: a hot key may go to one worker in `part`; 1 (to all) to 65,536.
     half_life: after how many tuples a count weighs half (`decay`); 1 to 2**40, which is never.
     """

@@ -1,8 +1,8 @@
-"""How loaded a source believes each worker to be: what it sent there itself, times the worker's time.
+"""A source's model of a worker's load: what it sent there itself, times the worker's time.
 
 A source asks no worker. Its own counts suffice: if every source balances what it sends, the sum is balanced
-(Nasir et al. 2015; paper 000, section 3.2). With workers of unequal speed the load is
-t_i * m_i (paper 001, section 3.2); own counts alone are the same with every t_i = 1.
+(Nasir et al. 2015; paper 000, section 3.2). With workers of unequal speed the load is t_i * m_i (paper 001,
+section 3.2). Own counts alone are the same with every t_i = 1.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from sluice.runtime.arrays import Floats, Ints
 
 
 class Load(NamedTuple):
-    """sent: tuples that this source sent to each worker (m_i), shape (workers,).
+    """A source's view of its workers' load.
 
+    sent: tuples that this source sent to each worker (m_i), shape (workers,).
     times: completion time of a tuple at each worker (t_i), shape (workers,); `retime` changes them.
-    first: the worker at which a search of all workers begins. Each source has another, or all of them would
-    send what little they have to worker 0.
+    first: the worker at which a search of all workers begins. It differs between sources, because sources
+    with few tuples would otherwise all send them to worker 0.
     """
 
     sent: Ints
@@ -41,7 +42,7 @@ def completion_times(cluster: Cluster, source: int = 0) -> Load:
 
 
 def retime(load: Load, cluster: Cluster) -> None:
-    """Take the workers' times as they were measured last."""
+    """Use the workers' times as they were measured last."""
     load.times[:] = cluster.times
 
 

@@ -1,4 +1,6 @@
-"""How good a routing was. Load is tuples times t_i; three definitions of imbalance are in use.
+"""How good a routing was.
+
+Load is tuples times t_i. Three definitions of imbalance are in use:
 
 - `relative`: max / mean - 1, for W workers; paper 001, formula (2), and this project's bars;
 - `share`: (max - mean) / all tuples, as Nasir et al. 2015 print it;
@@ -23,7 +25,7 @@ class Imbalance:
 
 
 def imbalance(load: Floats) -> Imbalance:
-    """`load`: shape (workers,). Without any load nothing is out of balance."""
+    """The imbalance of a load, shape (workers,); 0 without any load."""
     mean, most, total = float(load.mean()), float(load.max()), float(load.sum())
     if total == 0:
         return Imbalance(0.0, 0.0, 0.0)
@@ -37,7 +39,7 @@ def loads(targets: Targets, cluster: Cluster) -> Floats:
 
 
 def makespan(targets: Targets, cluster: Cluster) -> float:
-    """How long the busiest worker takes, over the optimum, all tuples / sum(1/t_i)."""
+    """The time that the busiest worker takes, divided by the optimum, all tuples / sum(1/t_i)."""
     if not len(targets):
         return 1.0
     optimum = len(targets) / (1 / np.asarray(cluster.times)).sum()
@@ -45,7 +47,7 @@ def makespan(targets: Targets, cluster: Cluster) -> float:
 
 
 def replicas(keys: Hashes, targets: Targets) -> float:
-    """Pairs of worker and key that hold state, over distinct keys: 1 is key grouping's."""
+    """Pairs of worker and key that hold state, divided by distinct keys; 1 for key grouping."""
     if not len(keys):
         return 1.0
     distinct, codes = np.unique(keys, return_inverse=True)

@@ -1,19 +1,19 @@
-"""Network-aware grouping: weighted round robin over all workers, whatever the key.
+"""Network-aware grouping: weighted round robin over all workers, regardless of the key.
 
-Chen, Wu, Jin 2018, "Network-aware grouping in distributed stream processing systems" (ICA3PP), as paper 001,
-section 1, and the paper's abstract sum it up: the channel to a worker has a weight and a priority by its
-distance in the network, tuples are sent by them, and the weights are adjusted while the job runs. The forms
-are left open; here they are:
+Chen, Wu, Jin 2018, "Network-aware grouping in distributed stream processing systems" (ICA3PP), as summed up
+in paper 001, section 1, and in its own abstract. The channel to a worker has a weight and a priority that
+depend on its distance in the network. Tuples are sent by weight and priority, and the weights are adjusted
+while the job runs. The formulas are left open; here they are:
 
 - a worker's weight is 1/t_i (`Cluster.times`); for the network alone, t may be the delays of paper 001,
   table 1;
 - the weighted round robin is stride scheduling (Waldspurger and Weihl 1995): the next tuple goes to the
-  worker with the least (m_i + 1) / weight_i, m_i being the tuples that this source sent it in this window.
+  worker with the least (m_i + 1) / weight_i, where m_i is how many tuples this source sent it in this window.
   The nearest workers come first, and none is ever more than one tuple ahead of another by weight;
-- at a window's end each weight moves by `adjust` of the way to what the window measured, and the round
-  begins again: what was sent by other weights is not made up for.
+- at a window's end each weight moves by `adjust` of the way to what the window measured, and the round begins
+  again. What was sent by the old weights is not made up for.
 
-A key's tuples go to all workers, as shuffle's do: NAG is paper 001's baseline for latency, not for memory.
+A key's tuples go to all workers, as with shuffle: NAG is paper 001's baseline for latency, not for memory.
 
 Cost: O(W) a tuple. Memory: two numbers a worker and source.
 """
@@ -41,7 +41,10 @@ def _every(state: Hashed, key: np.uint64, candidates: Targets) -> int:
 
 @step
 def _stride(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
-    """The worker whose next turn comes first, of equal ones the first from the source's own place on."""
+    """The worker whose next turn comes first.
+
+    Of equal ones it is the first, counted from the source's own place.
+    """
     workers = len(load.sent)
     best, least = load.first, np.inf
     for i in range(load.first, load.first + workers):
@@ -56,7 +59,7 @@ _route = router_loop(_every, _stride)
 
 
 class NagRouter(LoopRouter[Hashed, Load]):
-    """A source's weights, as times, and its place in the round."""
+    """A source's weights, kept as times, and its place in the round."""
 
     def __init__(self, strategy: NAG, cluster: Cluster, source: int) -> None:
         self._adjust = strategy.adjust
@@ -71,7 +74,10 @@ class NagRouter(LoopRouter[Hashed, Load]):
 
 @dataclass(frozen=True)
 class NAG(Strategy):
-    """adjust: how far a window moves the weights to what it measured; 0 (never) to 1 (all the way)."""
+    """The rule of Chen, Wu, Jin.
+
+    adjust: how far a window moves the weights to what it measured; 0 (never) to 1 (all the way).
+    """
 
     name: ClassVar[str] = "nag"
 

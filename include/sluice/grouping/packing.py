@@ -1,8 +1,8 @@
-"""Packing what a plan distributes onto workers, so that all are through at the same time with few replicas.
+"""Packing pieces of a plan onto workers so that all finish together, with few replicas.
 
-A piece goes, the largest first, to the worker that would be through first with it: LPT, longest processing
-time (Graham 1969, "Bounds on multiprocessing timing anomalies"; for workers of unequal speed Gonzalez, Ibarra
-and Sahni 1977, "Bounds for LPT schedules on uniform processors").
+Pieces are packed the largest first, each onto the worker that would finish first with it. This is LPT,
+longest processing time (Graham 1969, "Bounds on multiprocessing timing anomalies"; for workers of unequal
+speed Gonzalez, Ibarra and Sahni 1977, "Bounds for LPT schedules on uniform processors").
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from sluice.grouping.compiled import kernel, step
 from sluice.runtime.arrays import Floats, Ints
 
-#: Of a worker's share: by how much a key may overfill its worker before it is split. A split costs a replica,
-#: and this much is less than chance adds to any worker of fewer than 10,000 tuples.
+#: The part of a worker's share by which a key may overfill it before the key is split. A split costs a
+#: replica, and this is less than chance adds to any worker with fewer than 10,000 tuples.
 OVERFILL = 0.01
 
 
 @step
 def _first_through(load: Floats, shares: Floats, weight: float) -> int:
-    """The worker that would be through first with this weight added; of equal ones the first."""
+    """The worker that would finish first with this weight added; of equal ones the first."""
     best, least = 0, np.inf
     for worker in range(len(load)):
         through = (load[worker] + weight) / shares[worker]
@@ -32,11 +32,11 @@ def _first_through(load: Floats, shares: Floats, weight: float) -> int:
 
 @kernel
 def pack_keys(weights: Floats, shares: Floats, total: float, load: Floats) -> tuple[Ints, Ints, Floats]:
-    """Pack keys, splitting what fits into no worker. Returns pieces: of which key, where, how heavy.
+    """Pack keys and split those that fit into no worker; each piece's key, worker and weight.
 
-    Such a key fills the worker with most room left, and the rest of it is a piece like all others. A split
-    fills a worker, so there are at most as many splits as workers. Among equal workers a key of n to n + 1
-    shares has n + 1 pieces while empty workers last: with fewer it would overfill one.
+    A key that is split fills the worker with the most room left, and its rest is a piece like all others. A
+    split fills a worker, so there are at most as many splits as workers. With equal workers a key of n to
+    n + 1 shares has n + 1 pieces while there are empty workers, because with fewer it would overfill one.
 
     shares: by worker, of the `total` that will be packed. load: by worker, added to. O(pieces * workers).
     """
@@ -65,7 +65,7 @@ def pack_keys(weights: Floats, shares: Floats, total: float, load: Floats) -> tu
 
 @kernel
 def pack_whole(weights: Floats, shares: Floats, load: Floats) -> Ints:
-    """Pack what cannot be split: a worker for each weight. O(weights * workers).
+    """Pack pieces that cannot be split: a worker for each weight. O(weights * workers).
 
     load: by worker, added to.
     """

@@ -1,8 +1,8 @@
 """Partial key grouping: every key has two workers and goes to the less loaded one.
 
 Source: Nasir et al. 2015, "The power of both choices" (arXiv 1504.00788): key splitting and local load
-estimation. Two plain hashes name the same worker for one key in W; here the second hash never names the
-worker of the first. No parameters.
+estimation. Two plain hashes would name the same worker for one key in W; here the second hash never names the
+first one's worker. No parameters.
 
 Cost: two hashes a tuple. Memory: W counts a source; at the workers at most 2 replicas a key. It balances
 while no key has more than 2/W of all tuples.

@@ -1,9 +1,10 @@
 """Planned grouping: this project's own strategy, for engines that work in batches.
 
-Between two batches one place knows what all sources sent. Of that it makes a plan (`planner`): the few keys
-that outgrow a worker are split in exact fractions, all others stay whole, and both are packed so that all
-workers are through at the same time. Within a batch a source looks up each tuple's worker (`planned_loop`)
-and sends elsewhere what the plan could not know: what chance adds to a worker, and keys that turn hot.
+Between two batches one place knows what all sources sent, and makes a plan from it (`planner`). The few keys
+that are too large for one worker are split in exact fractions, and all others stay whole. Both are packed so
+that all workers finish at the same time. Within a batch a source looks up each tuple's worker
+(`planned_loop`). It sends elsewhere what the plan could not know: what chance adds to a worker, and keys that
+turn hot.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
 from sluice.grouping.frequency.space_saving import space_saving
 from sluice.grouping.frequency.table import NOWHERE, table
 from sluice.grouping.parameters import within
-from sluice.grouping.plan import GOLDEN, NONE, RoutingPlan
 from sluice.grouping.planned_loop import Source, route_planned
 from sluice.grouping.planner import plan
 from sluice.grouping.routing import memory
+from sluice.grouping.routing_plan import GOLDEN, NONE, RoutingPlan
 from sluice.grouping.summary import Summary
 from sluice.runtime.arrays import Hashes
 
@@ -34,19 +35,21 @@ _WORD = (1 << 64) - 1
 class Planned(Strategy):
     """Plan each batch from the last ones.
 
-    buckets: that keys fall into which are not listed, 64 to 2**20. More pack better and are more to ship.
-    grain: a key with this part of a worker's mean share is listed, 1/256 to 1.
-    room: for how many keys of the past, 1,024 to 2**22. The others are remembered by their buckets.
-    half_life: in batches, after which a batch counts half as much, 0.1 to 1,000. A hot key that is gone has
+    buckets: how many there are for keys that are not listed, 64 to 2**20. More pack better but are more to
+    ship.
+    grain: a key with at least this part of a worker's mean share is listed, 1/256 to 1.
+    room: how many keys of the past are remembered one by one, 1,024 to 2**22; others only by their buckets.
+    half_life: after how many batches a batch counts half as much, 0.1 to 1,000. A hot key that is gone has
     less than a hundredth of its weight after seven half-lives.
-    tolerance: standard deviations by which a worker may be ahead of its share, 0.1 to a million, with which
-    the plan stands alone. Less balances better and costs replicas; 3 corrects nothing that chance explains.
-    patience: how many more are tolerated when a batch begins, 0 to 100.
-    alarm: with this many standard deviations of tuples too many a key is hot, 1 to 100.
+    tolerance: standard deviations by which a worker may be ahead of its share, 0.1 to a million. With a
+    million the plan is never corrected. Less balances better and costs replicas; 3 corrects nothing that
+    chance explains.
+    patience: how many more standard deviations are tolerated when a batch begins, 0 to 100.
+    alarm: a key turns hot when it has this many standard deviations of tuples too many, 1 to 100.
     counters: of the summary that finds such keys, and how many it may find in a batch, 16 to 65,536.
 
     A tuple: O(1). Memory: 9 bytes a bucket, up to 150 a listed key, 130 a counter, and 24 a worker.
-    Before the first plan, buckets are spread evenly, so it is key grouping that catches hot keys.
+    Before the first batch, buckets are spread evenly: this is key grouping that also catches hot keys.
     """
 
     name: ClassVar[str] = "planned"
@@ -76,7 +79,7 @@ class Planned(Strategy):
         return PlannedRouter(self, cluster, source, past)
 
     def boundary(self, routers: Sequence[Router], cluster: Cluster, batch: Counts) -> None:
-        """One plan for all sources. Each is expected to send as much as any other."""
+        """Make one plan for all sources; each is expected to send as much as any other."""
         ours = cast("Sequence[PlannedRouter]", routers)
         if not ours:
             return
@@ -87,9 +90,9 @@ class Planned(Strategy):
 
 
 class PlannedRouter(Router):
-    """A source with a plan. `past` is what the plan was made of, from which the next will be.
+    """A source with a plan. `past` is what its plan was made from, and the next will be.
 
-    The first plan is made when it is asked for: a source that resumes with another's never needs it.
+    The first plan is made only when it is needed: a source that resumes with another's plan never needs it.
     """
 
     def __init__(self, strategy: Planned, cluster: Cluster, source: int, past: Summary) -> None:
@@ -105,7 +108,7 @@ class PlannedRouter(Router):
         return self._state(self.plan, expected=0.0)
 
     def adopt(self, past: Summary, plan: RoutingPlan, expected: float) -> None:
-        """A batch begins. expected: tuples that this source will send in it; 0: unknown."""
+        """Begin a batch with a plan. expected: tuples that this source will send; 0: unknown."""
         self.past, self.plan, self.state = past, plan, self._state(plan, expected)
 
     def _state(self, plan: RoutingPlan, expected: float) -> Source:
@@ -128,7 +131,7 @@ class PlannedRouter(Router):
         )
 
     def route(self, keys: Hashes) -> Targets:
-        # Arrow's arrays may not be written, another type to numba: a copy costs less than a second loop.
+        # Arrow's arrays are read-only, which is another type to numba. A copy costs less than a second loop.
         keys = np.require(keys, np.uint64, ["C", "W"])
         targets = np.empty(len(keys), np.int32)
         route_planned(keys, targets, self.plan, self.state)
@@ -144,7 +147,10 @@ class PlannedRouter(Router):
         }
 
     def carried(self) -> dict[str, Any]:
-        """The plan alone: a source begins each batch afresh, and the past serves the next plan."""
+        """Only the plan and the tuples expected.
+
+        A batch begins with new counts, and only the next plan needs the past.
+        """
         return {"plan": self.plan, "expected": self.state.expected}
 
     def resume(self, carried: Mapping[str, Any]) -> None:

@@ -1,20 +1,21 @@
-"""The loop of planned grouping: one look-up a tuple, and another worker for what would be too much.
+"""The loop of planned grouping: look up a tuple's worker; if it has too much, find another.
 
-A worker has *too much* of a source once the source has sent it more than its share of the tuples so far, by
-more than `tolerance` standard deviations of what chance would do, sqrt(share * tuples of the batch). Early in
-a batch `patience` more are allowed, ever fewer until its end: much of what is ahead early is behind later,
-and every unit that moves too soon costs a replica. A tuple for such a worker goes elsewhere if
+A worker has *too much* from a source once the source has sent it more than its share of the tuples so far, by
+more than `tolerance` standard deviations. A standard deviation is what chance would do, sqrt(share * tuples
+of the batch). At the beginning of a batch `patience` more are allowed, then ever fewer until its end: a
+worker that is ahead early is often behind later, and every unit that moves too soon costs a replica. A tuple
+for a worker that has too much goes elsewhere if
 
 - its unit is loose (`planner`), or
-- its key turned hot. That is found by a Space-Saving summary of no more than the tuples that came for a
-  worker which had too much and were not loose: a key that turns hot overloads its worker, so it is there.
+- its key turned hot. Such keys are found by a Space-Saving summary. It counts only tuples that are not loose
+  and whose worker had too much; a key that turns hot overloads its worker, so it is among them.
 
-Elsewhere is another part of the key, or that of a few workers named by hashes of the key which would be
-through first. It is kept until it has its share. All sources try the same workers in the same order, so that
-they do not each choose another.
+Elsewhere is another part of the key or one of a few workers named by hashes of the key, whichever would
+finish first. It is kept until it is ahead of its share by `KEPT` of the tolerance. All sources try the same
+workers in the same order, so that they do not each choose a different one.
 
-A source knows its own tuples only. What it tolerates it cannot see others tolerate as well, so with S sources
-the imbalance that is left is up to sqrt(S) times that of one.
+A source knows only its own tuples. It cannot see what other sources tolerate at the same worker, so with S
+sources the imbalance that is left is up to sqrt(S) times that of one.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.space_saving import SpaceSaving, observe
 from sluice.grouping.frequency.table import NOWHERE, Places, Table, find, put
 from sluice.grouping.hashing import mix, worker_of
-from sluice.grouping.plan import NONE, SPLIT, RoutingPlan, following, part_at, unit_of
+from sluice.grouping.routing_plan import NONE, SPLIT, RoutingPlan, following, part_at, unit_of
 from sluice.runtime.arrays import Floats, Hashes, Ints
 
 #: Workers tried at a time: the best of 16 has, on average, 1.8 standard deviations less than its share.
 TRIED = 16
-#: Of the tolerance: another worker is kept until it has this much more than its share.
+#: Another worker is kept until it has more than its share by this part of the tolerance.
 KEPT = 0.5
 _ELSEWHERE = np.uint64(0x65)  # where the sequence of a key's hashes for this begins
 
@@ -43,12 +44,13 @@ class Source(NamedTuple):
     """What one source counts while it has a plan.
 
     expected: how many tuples it will send; 0: unknown.
-    tolerance, patience, alarm: in standard deviations. With `alarm` tuples too many a key is hot.
-    roots: of the workers' shares. sent: tuples by worker. tuples: all of them, shape (1,).
-    positions: by listed key, that of its last tuple.
-    elsewhere, rounds: by unit, where it goes if not home, or NONE, and how often that was sought. The plan's
-    units are followed by the keys that turned hot.
-    hot, places, found: those keys, and how many there are, shape (1,). seen: the summary that finds them.
+    tolerance, patience, alarm: in standard deviations. A key with `alarm` of them too many is hot.
+    roots: square roots of the workers' shares. sent: tuples by worker. tuples: all of them, shape (1,).
+    positions: by listed key, the position of its last tuple.
+    elsewhere: by unit, where its tuples go if not home, or NONE. rounds: by unit, how often hashes were tried
+    to find that. The plan's units are followed by the keys that turned hot.
+    hot, places, found: the keys that turned hot, and how many there are, shape (1,). seen: the summary that
+    finds them.
     """
 
     expected: float
@@ -89,13 +91,13 @@ def route_planned(keys: Hashes, targets: Targets, plan: RoutingPlan, source: Sou
 
 @step
 def _ahead(plan: RoutingPlan, source: Source, worker: int) -> float:
-    """How many tuples a worker has more than its share; negative: fewer."""
+    """By how many tuples a worker is ahead of its share; negative if it is behind."""
     return source.sent[worker] - plan.shares[worker] * source.tuples[0]  # type: ignore[no-any-return]
 
 
 @step
 def _deviation(source: Source) -> float:
-    """A standard deviation of a worker's tuples in this batch, divided by the root of the worker's share."""
+    """A standard deviation of a worker's tuples in this batch, over the root of its share."""
     return sqrt(max(source.tuples[0], source.expected))
 
 
@@ -109,13 +111,13 @@ def _tolerated(source: Source) -> float:
 
 @step
 def _through(plan: RoutingPlan, source: Source, worker: int) -> float:
-    """When a worker will be through with one tuple more; any unit of time."""
+    """When a worker will finish with one tuple more, in any unit of time."""
     return (source.sent[worker] + 1) / plan.shares[worker]  # type: ignore[no-any-return]
 
 
 @step
 def _turned_hot(plan: RoutingPlan, source: Source, key: np.uint64, worker: int) -> int:
-    """Count a key that is not loose; its unit if it turned hot, else NONE."""
+    """Count a key that is not loose and return its unit if it turned hot, else NONE."""
     slot = find(source.hot, key)
     number: int = source.hot.entries[slot]
     if number != NOWHERE:
@@ -134,7 +136,7 @@ def _turned_hot(plan: RoutingPlan, source: Source, key: np.uint64, worker: int) 
 
 @step
 def _elsewhere(plan: RoutingPlan, source: Source, unit: int, key: np.uint64, home: int) -> int:
-    """Where a tuple goes whose home has too much: home, if that is the best of those tried."""
+    """The worker for a tuple whose home has too much; home, if it is the best of those tried."""
     last: int = source.elsewhere[unit]
     kept = KEPT * source.tolerance * _deviation(source)
     if last != NONE and _ahead(plan, source, last) <= kept * source.roots[last]:

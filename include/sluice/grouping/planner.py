@@ -1,13 +1,15 @@
-"""From what past batches counted to a plan for the next one.
+"""Makes the plan for the next batch from what past batches counted.
 
 1. *Listed* keys are those expected to have at least `grain` of a worker's mean share. They are packed one by
-   one; what fits into no worker is split, into no more parts than it needs (`packing`).
-2. Buckets are packed around them. A bucket weighs what its other keys had in the past and its part of what
-   keys never seen will bring, which is as much as keys seen once brought (`Summary.unseen`). Without that,
-   empty buckets would weigh nothing and all fall to one worker, and every new key with them.
-3. *Loose* units: chance will move a worker's load by about sqrt(tuples) from what was planned. On each worker
-   so many units are marked that its sources may send elsewhere what is too much (`planned_loop`): those first
-   that have most tuples a key, for a key that goes elsewhere costs a replica, however many tuples it has.
+   one; a key that fits into no worker is split, into no more parts than it needs (`packing`).
+2. Buckets are packed around them. A bucket weighs what its keys that are not listed had in the past, and its
+   part of what new keys will bring. New keys are expected to bring as much as keys seen once brought
+   (`Summary.unseen`). Without this part, empty buckets would weigh nothing and all fall to one worker, and
+   every new key with them.
+3. *Loose* units: chance will move a worker's load by about sqrt(tuples) from what was planned. So on each
+   worker enough units are marked as loose that sources can send elsewhere what is too much (`planned_loop`).
+   Units with the most tuples a key come first, because a key that goes elsewhere costs a replica, however
+   many tuples it has.
 """
 
 from __future__ import annotations
@@ -15,26 +17,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.grouping.base import Cluster
 from sluice.grouping.packing import pack_keys, pack_whole
-from sluice.grouping.plan import SPLIT, RoutingPlan, ends, guide, listing
+from sluice.grouping.routing_plan import SPLIT, RoutingPlan, ends, guide, listing
 from sluice.grouping.summary import Summary, buckets_of
-from sluice.runtime.arrays import Floats, Hashes, Ints
+from sluice.runtime.arrays import Bools, Floats, Hashes, Ints
 
-#: How much of a worker is loose, in standard deviations, sqrt(tuples). The plan's counts have one and the
-#: batch's own another, together sqrt(2); beyond three of those are one or two workers of a thousand.
+#: How much of a worker's load is loose, in standard deviations, sqrt(tuples). The plan's counts have one and
+#: the batch's own another, together sqrt(2). One or two workers in a thousand are beyond three of those.
 _LOOSE = 4.5
-#: However few tuples a worker gets, a key of a single one is not worth being listed.
+#: A key with a single tuple is not worth listing, however few tuples a worker gets.
 _LEAST = 2.0
 
 
 def plan(past: Summary, cluster: Cluster, grain: float) -> RoutingPlan:
-    """The plan for the batch after `past`: as many tuples as the last had, keys as frequent as in all of it.
+    """The plan for the batch after `past`.
 
-    grain: of a worker's mean share. O(keys in the summary + units * workers): about 5 ms for 64
-    workers, 25 ms for 1,000.
+    It expects as many tuples as the last batch had, and keys as frequent as in all of the past. grain: the
+    part of a worker's mean share from which on a key is listed. O(keys in the summary + units * workers):
+    about 5 ms for 64 workers, 25 ms for 1,000.
     """
     weights = _weights(past, cluster, grain)
     load = np.zeros(cluster.workers)
@@ -72,7 +74,7 @@ def plan(past: Summary, cluster: Cluster, grain: float) -> RoutingPlan:
 
 
 class _Weights(NamedTuple):
-    """Tuples expected in the batch to come: of each listed key, the most frequent first, and each bucket."""
+    """Tuples expected in the next batch, by listed key (the most frequent first) and by bucket."""
 
     keys: Hashes
     listed: Floats
@@ -91,15 +93,15 @@ def _weights(past: Summary, cluster: Cluster, grain: float) -> _Weights:
     numbers = buckets_of(keys, past.seed, buckets)
     others = np.maximum(past.buckets * scale - np.bincount(numbers, listed, buckets), 0)
     distinct = np.maximum(past.distinct - np.bincount(numbers, minlength=buckets), 1)
-    # One tuple at least: where all keys are known, and before the first batch, buckets are spread as well.
+    # At least one tuple, so that buckets are spread even before the first batch or if all keys are known.
     new = max(1.0, past.last * past.unseen)
     return _Weights(keys, listed, others * (1 - past.unseen) + new / buckets, distinct)
 
 
-def _loose(workers: Ints, weights: Floats, keys: Ints, enough: Floats) -> npt.NDArray[np.bool_]:
-    """Mark of each worker's pieces those with most weight a key, until `enough` is marked; by piece.
+def _loose(workers: Ints, weights: Floats, keys: Ints, enough: Floats) -> Bools:
+    """Mark each worker's pieces with the most weight a key until `enough` is marked; by piece.
 
-    keys: by piece, how many would cost a replica; 0 of a key that is on several workers anyway.
+    keys: by piece, how many keys would cost a replica; 0 for a key that is on several workers anyway.
     enough: by worker.
     """
     density = np.divide(weights, keys, out=np.full(len(weights), np.inf), where=keys > 0)

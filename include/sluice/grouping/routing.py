@@ -1,7 +1,8 @@
-"""The one loop over a batch's tuples, made of a strategy's assignment and selection, and its router.
+"""The one loop over a batch's tuples, and the router that runs it.
 
-For each tuple the assignment writes which workers may take the key, the selection chooses one of them, and
-the source counts what it sent there. Both are compiled into the loop; a tuple costs no call.
+The loop is made of a strategy's assignment and selection. For each tuple the assignment writes which workers
+may take the key, the selection chooses one of them, and the source counts what it sent there. Both are
+compiled into the loop; a tuple costs no call.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sluice.runtime.arrays import Hashes, Ints
 
 
 class Sent(Protocol):
-    """What a selection chooses by has at least the tuples sent to each worker, shape (workers,)."""
+    """What a selection chooses by: at least the tuples sent to each worker, shape (workers,)."""
 
     @property
     def sent(self) -> Ints: ...
@@ -27,7 +28,8 @@ class Sent(Protocol):
 State = TypeVar("State")
 View = TypeVar("View", bound=Sent)
 
-#: (state, key, candidates) -> how many workers may take the key, now in `candidates`; or `selection.EVERY`.
+#: (state, key, candidates) -> how many workers may take the key, written to `candidates`; or
+#: `selection.EVERY`.
 Assignment = Callable[[State, np.uint64, Targets], int]
 #: (candidates, how many, load, key) -> the worker that takes the tuple.
 Selection = Callable[[Targets, int, View, np.uint64], int]
@@ -36,17 +38,17 @@ Loop = Callable[[Hashes, Targets, State, View], None]
 
 
 def _assign(state: Any, key: np.uint64, candidates: Targets) -> int:
-    """In a loop the strategy's own assignment has this name (`router_loop`)."""
+    """In a loop this name stands for the strategy's own assignment (`router_loop`)."""
     raise NotImplementedError
 
 
 def _select(candidates: Targets, count: int, load: Any, key: np.uint64) -> int:
-    """In a loop the strategy's own selection has this name."""
+    """In a loop this name stands for the strategy's own selection."""
     raise NotImplementedError
 
 
 def _route(keys: Hashes, targets: Targets, state: Any, load: Any) -> None:
-    """What all loops have in common; their names for `_assign` and `_select` differ."""
+    """The code of all loops; each has its own functions for `_assign` and `_select`."""
     candidates = np.empty(len(load.sent), np.int32)
     for i in range(len(keys)):
         count = _assign(state, keys[i], candidates)
@@ -56,10 +58,11 @@ def _route(keys: Hashes, targets: Targets, state: Any, load: Any) -> None:
 
 
 def router_loop(assign: Assignment[State], select: Selection[View]) -> Loop[State, View]:
-    """The loop for one assignment and one selection, two steps (`compiled`). Compiled on first use.
+    """The loop for one assignment and one selection, two steps (`compiled`).
 
-    They are the loop's globals, not arguments or variables of a closure: numba names a function in those by a
-    number that is new in each process, and so would never find the loop's code on disk.
+    It is compiled on first use. The two steps are globals of the loop, not arguments or variables of a
+    closure. In those, numba names a function by a number that is new in each process, so it would never find
+    the loop's code on disk.
     """
     names = {"__name__": __name__, "np": np, "_assign": assign, "_select": select}
     loop = FunctionType(_route.__code__, names, "route")
@@ -70,7 +73,7 @@ def router_loop(assign: Assignment[State], select: Selection[View]) -> Loop[Stat
 
 
 class LoopRouter(Router, Generic[State, View]):
-    """A router that is a loop, the state of its assignment and its view of the workers' load.
+    """A router that consists of a loop, its assignment's state and its view of the load.
 
     state, load: NamedTuples of arrays (and of such NamedTuples), which the loop changes in place.
     """
@@ -79,7 +82,7 @@ class LoopRouter(Router, Generic[State, View]):
         self._loop, self.state, self.load = loop, state, load
 
     def route(self, keys: Hashes) -> Targets:
-        # Arrow lends arrays that may not be written, for numba another type: a copy is cheaper than a loop.
+        # Arrow's arrays are read-only, which is another type to numba. A copy costs less than a second loop.
         keys = np.require(keys, np.uint64, ["C", "W"])
         targets = np.empty(len(keys), np.int32)
         self._loop(keys, targets, self.state, self.load)

@@ -1,8 +1,8 @@
 """Which of a key's candidates takes this tuple.
 
-A selection is a step (candidates, count, load, key) -> worker: `candidates[:count]` are the workers that may
-take the key, all of them if count is EVERY, and `load` is the source's view of its workers (`load`), or
-whatever else a strategy selects by. It is an argument of the one routing loop (`routing`).
+A selection is a step (candidates, count, load, key) -> worker. `candidates[:count]` are the workers that may
+take the key; if count is EVERY, all workers may. `load` is the source's view of its workers (`load`), or
+anything else that a strategy selects by. The one routing loop is compiled with a selection (`routing`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from sluice.grouping.base import Targets
 from sluice.grouping.compiled import step
 from sluice.grouping.load import Load, load_of
 
-#: What an assignment returns instead of a count if every worker may take the key; it writes no candidates.
+#: What an assignment returns instead of a count if every worker may take the key; no candidates are read
+#: then.
 EVERY = -1
 
 
 @step
 def only(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
-    """The first candidate, where an assignment gives just one."""
+    """The first candidate, for an assignment that gives just one."""
     return candidates[0]  # type: ignore[no-any-return]
 
 
 @step
 def least_loaded(candidates: Targets, count: int, load: Load, key: np.uint64) -> int:
-    """The candidate with the least load, of equal ones the first. O(count), for EVERY O(workers)."""
+    """The candidate with the least load, of equal ones the first.
+
+    O(count), or O(workers) if count is EVERY.
+    """
     if count == EVERY:
         return _least_of_all(load)
     best = int(candidates[0])

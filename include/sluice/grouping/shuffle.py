@@ -1,8 +1,8 @@
-"""Shuffle grouping: each source goes round its workers, whatever the keys.
+"""Shuffle grouping: each source sends to all workers in turn, regardless of the keys.
 
-Every engine's choice for work without state. No parameters. Cost: an addition a tuple, vectorised. Memory:
-one number a source; up to W replicas a key. Each source begins at another worker: with a common beginning the
-first workers would get every source's remainder.
+This is every engine's choice for work without state. No parameters. Cost: an addition a tuple, vectorised.
+Memory: one number a source; up to W replicas a key. Each source begins at another worker; otherwise the first
+workers would get every source's remainder.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What planned grouping remembers of past batches: the most frequent keys, and a total for each bucket.
+"""What planned grouping remembers of past batches: frequent keys, and bucket totals.
 
-While all keys have room this is exact. Beyond it the others are known by their bucket only, so a summary of a
-hundred million keys is as small as one of ten thousand. Bucket totals add up exactly; of frequent keys those
-are kept that are most frequent in both summaries together (Agarwal et al. 2012, "Mergeable summaries"), and
-what a key loses by having been among the others is still in its bucket.
+The summary is exact while all keys have room. Beyond that the most frequent keys have room, and the others
+are known only by their bucket. So a summary of a hundred million keys is as small as one of ten thousand.
+Bucket totals add up exactly. A merge keeps the keys that are most frequent in both summaries together
+(Agarwal et al. 2012, "Mergeable summaries"). What a key loses while it is among the others is still in its
+bucket.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ def buckets_of(keys: Hashes, seed: int, buckets: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Tuples of the past; what a batch counts for halves with each half-life.
+    """Tuples of the past; a batch counts half as much after each half-life.
 
     seed: of the hash that names buckets. room: for how many keys.
     keys, counts: the most frequent keys, in no particular order; shape (at most room,). A count is exact
-    while all keys have room, and else too low, by at most the least count that found room in each batch.
+    while all keys have room; otherwise it is too low by at most the least count that found room in each
+    batch.
     buckets: tuples by bucket, those of the frequent keys included; shape (buckets,).
     distinct: keys by bucket in the last batch; shape (buckets,).
     singles: tuples whose key occurred once in its batch. tuples: all. last: those of the last batch.
@@ -67,9 +69,9 @@ class Summary:
         return cls(seed, room, keys, counts, np.zeros(buckets), np.zeros(buckets, np.int64))
 
     def then(self, batch: Counts, kept: float) -> Summary:
-        """With one batch more, before which all counts are multiplied by `kept`, 0 to 1.
+        """This summary, with counts multiplied by `kept`, 0 to 1, and then one more batch.
 
-        A batch without tuples says nothing and changes nothing. O(distinct keys).
+        A batch without tuples changes nothing. O(distinct keys).
         """
         if not len(batch.keys):
             return self
@@ -97,7 +99,7 @@ class Summary:
 
     @property
     def unseen(self) -> float:
-        """The part of the tuples to come whose key was never seen: that of keys seen once.
+        """The expected share of tuples with a new key: the share of tuples whose key came once.
 
         Good 1953, "The population frequencies of species", formula (9), after Turing.
         """
@@ -105,7 +107,7 @@ class Summary:
 
 
 def _largest(counts: Ints | Floats, room: int) -> Ints:
-    """Where the `room` largest counts are, in ascending order; of equal ones the first."""
+    """The places of the `room` largest counts, in ascending order; of equal ones the first."""
     if len(counts) <= room:
         return np.arange(len(counts))
     least = np.partition(counts, len(counts) - room)[len(counts) - room]

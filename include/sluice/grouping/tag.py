@@ -1,25 +1,25 @@
-"""Time-aware grouping: a hot key's segments are drawn in proportion to the workers' speed, once a window.
+"""Time-aware grouping: a hot key's segments are drawn by the workers' speed, once a window.
 
 Paper 001, section 3.2. t_i is worker i's mean completion time, measured by window; W is the paper's n.
 
-Rebalance, at a window's end: Space-Saving's counts of the window name the hot keys, from 1/(5W) of the
-tuples on. Each is cut into segments of like size, and each segment is drawn to worker i with probability
+Rebalance, at a window's end: by Space-Saving's counts of the window, keys are hot from 1/(5W) of the tuples
+on. Each hot key is cut into segments of similar size, and each segment is drawn to worker i with probability
 p_i = (1/t_i) / sum_j(1/t_j), formula (4). The workers of a key's segments are its row in the routing table.
-Grouping: a hot key's candidates are its row, a cold one's are two hashed workers; the candidate with the
+Grouping: a hot key's candidates are its row, a cold key's are two hashed workers. The candidate with the
 least t_i * m_i takes the tuple.
 
 What the paper leaves open, and what is done here:
 
-- a segment is at most as large as the least hot key, and a key has as few as that allows, so segments
-  differ in size by less than a factor of two;
-- a segment is drawn by a hash of its key and number, not by a generator: all sources draw the same, and as
-  long as t_i and a key's frequency change little, so does its row ("small changes", section 4.2);
-- m_i and the summary start again with each window: a changed t_i would rate the past differently, and keys
-  that were hot would stay so;
+- a segment is at most as large as a key that is just hot, and a key has as few segments as that allows. So
+  segments differ in size by less than a factor of two;
+- a segment is drawn by a hash of its key and number, not by a random generator. So all sources draw the same,
+  and while t_i and a key's frequency change little, its row changes little ("small changes", section 4.2);
+- m_i and the summary start again with each window. Otherwise a changed t_i would weigh the past differently,
+  and keys that were hot would stay hot;
 - in the first window there is no table yet, and all keys are cold.
 
-Drawing segments leaves chance in: n segments of equal size on W workers differ as balls in bins do. The
-choice by t_i * m_i evens that out only as far as rows overlap.
+Drawing segments leaves some imbalance to chance: n segments of equal size fall on W workers as balls fall
+into bins. The choice by t_i * m_i evens that out only as far as rows overlap.
 
 Cost: O(1) a tuple and O(row) for a hot key's; the rebalance O(W log W). Memory: W * `counters` counters, at
 most 10W segments, W loads a source; a hot key has up to W replicas, a cold one two.
@@ -48,7 +48,10 @@ CHOICES = 2
 
 
 class Rows(NamedTuple):
-    """The routing table: the workers of entry e of `table` are workers[bounds[e] : bounds[e + 1]]."""
+    """The routing table, by the entries of `table`.
+
+    The workers of entry e are workers[bounds[e] : bounds[e + 1]].
+    """
 
     table: Table
     bounds: Ints
@@ -62,7 +65,10 @@ class Rows(NamedTuple):
 
 @kernel
 def _drawn(keys: Hashes, segments: Ints, upto: Floats, seed: np.uint64) -> tuple[Ints, Targets]:
-    """The bounds of rows and their workers, in a row each once. `upto`: the cumulated probabilities."""
+    """The bounds of the rows, and their workers, each once a row.
+
+    upto: the cumulative probabilities.
+    """
     bounds, workers = np.zeros(len(keys) + 1, np.int64), np.empty(segments.sum(), np.int32)
     row_of = np.full(len(upto), NOWHERE)  # the last row that a worker is in
     for row in range(len(keys)):
@@ -103,11 +109,11 @@ _route = router_loop(_assign, least_loaded)
 
 
 class TagRouter(LoopRouter[_State, Load]):
-    """A source's summary of the window, its table from the window before, its load t_i * m_i."""
+    """A source: its summary of the window, its table from the last window, its load t_i * m_i."""
 
     def __init__(self, strategy: TAG, cluster: Cluster, source: int, seed: int) -> None:
         self._strategy = strategy
-        # A hash of its own: a key's first segment and its first candidate are drawn apart.
+        # A separate hash, so that a key's first segment and its first candidate are drawn independently.
         self._seed = np.uint64(mix(np.uint64(seed % (1 << 64)), np.uint64(3)))
         nothing = Rows.of(np.empty(0, np.uint64), np.empty(0, np.int64), cluster.shares, self._seed)
         state = _State(strategy.summary(cluster), nothing, Hashed.of(cluster, seed))

@@ -1,10 +1,10 @@
-"""W-Choices: a key of the head may go to every worker, one of the tail to two; the least loaded gets it.
+"""W-Choices: head keys go to the least loaded worker, tail keys to the less loaded of two.
 
 Source: Nasir et al. 2016, "When two choices are not enough" (arXiv 1510.05714). Parameters:
 `HeadStrategy`.
 
-Cost: O(1) a tuple of the tail, O(W) one of the head. Memory: 64 to 88 bytes a counter and W counts a source;
-at the workers up to W replicas of a key of the head, 2 of others.
+Cost: O(1) for a tuple of the tail, O(W) for one of the head. Memory: 64 to 88 bytes a counter and W counts a
+source; at the workers up to W replicas of a key of the head, 2 of others.
 """
 
 from __future__ import annotations

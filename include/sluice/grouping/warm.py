@@ -9,7 +9,7 @@ from sluice.grouping.base import Cluster, Counts
 
 
 def warm(name: str) -> None:
-    """Route two made-up batches, by the parameters' defaults."""
+    """Route two made-up batches, with the default parameters."""
     made = strategy(name)
     if made.combines:
         return

@@ -1,5 +1,7 @@
-"""The laboratory: any strategy, any stream, any cluster; measured, and held against the published figures.
+"""The laboratory measures any strategy on any stream and any cluster.
+
+Its figures are compared with the published ones.
 
 streams, drift, files: where keys come from · clusters: how fast the workers are · simulate: routing, batch by
-batch, and what it cost · queueing: how long a tuple waits · tables, plots, page: what people read.
+batch, and what it costs · queueing: how long a tuple waits · tables, plots, page: what people read.
 """

@@ -7,9 +7,9 @@ import numpy as np
 from sluice.grouping.base import Cluster
 
 #: Microseconds from a source to a worker in the same process, on the same machine, in the same rack, and
-#: anywhere else: paper 001, table 1.
+#: anywhere else (paper 001, table 1).
 DISTANCES = (0.1, 20.0, 200.0, 350.0)
-SERVICE = 100.0  # microseconds of work a tuple: near workers are then some four times as fast as far ones
+SERVICE = 100.0  # microseconds of work a tuple; near workers are then some four times as fast as far ones
 SLOWEST = 4.0
 
 
@@ -23,14 +23,15 @@ def one_slow(workers: int) -> Cluster:
 
 
 def spread(workers: int) -> Cluster:
-    """Times evenly from 1 to 4."""
+    """Times spread evenly from 1 to 4."""
     return Cluster(tuple(np.linspace(1.0, SLOWEST, workers).tolist()))
 
 
 def network(workers: int, service: float = SERVICE) -> Cluster:
-    """Service and network distance, in microseconds; a quarter of the workers at each distance of paper 001.
+    """Service plus network distance in microseconds, by the distances of paper 001.
 
-    The paper does not say how many of its workers were how far away; quarters are a choice.
+    A quarter of the workers is at each distance. The paper does not say how many of its workers were at which
+    distance; quarters are a choice.
     """
     quarter = np.arange(workers) * len(DISTANCES) // workers
     return Cluster(tuple((service + np.asarray(DISTANCES)[quarter]).tolist()))

@@ -1,4 +1,4 @@
-"""Our figures as the papers print theirs: from rows of experiments to numbers that stand side by side."""
+"""Our figures in the form of the papers' figures, computed from rows of experiments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _PERCENT = 100
 
 
 def shares(measured: Measured, stream: str, strategy: str) -> list[float]:
-    """Table 2 of paper 000: (max - mean) / sum in percent by number of workers, mean of all hash seeds."""
+    """Our figures for table 2 of paper 000, by number of workers.
+
+    Each is (max - mean) / sum in percent, the mean of all hash seeds.
+    """
     rows = selected(measured["table_2"], stream=stream, strategy=strategy)
     return [
         float(np.mean([row["share"] for row in selected(rows, workers=workers)])) * _PERCENT
@@ -32,7 +35,7 @@ def table_2(measured: Measured, stream: str) -> Table:
 
 
 def held_ratio(measured: Measured) -> dict[int, float]:
-    """KG2's memory over shuffle's, in keys held, by the tuples that have come."""
+    """KG2's memory over shuffle's, in keys held, by the number of tuples so far."""
     kg2, shuffle = (
         {int(row["total"]): float(row["held"]) for row in selected(measured["memory"], strategy=name)}
         for name in ("kg2", "shuffle")
@@ -41,7 +44,7 @@ def held_ratio(measured: Measured) -> dict[int, float]:
 
 
 def throughput(measured: Measured, stream: str, strategy: str) -> float:
-    """Tuples a time until the busiest worker is full, over key grouping's."""
+    """Tuples per unit of time when the busiest worker is full, over key grouping's."""
     rows = selected(measured["balance"], stream=stream, workers=papers.WORKERS)
     key, other = (float(selected(rows, strategy=name)[0]["makespan"]) for name in ("key", strategy))
     return key / other
@@ -54,7 +57,7 @@ def capacity(measured: Measured, strategy: str) -> float:
 
 
 def latency_ratio(measured: Measured) -> dict[float, float]:
-    """TAG's mean latency over NAG's by utilisation, where neither has a queue without bound."""
+    """TAG's mean latency over NAG's by utilisation, where neither has an unbounded queue."""
     tag, nag = (selected(measured["latency"], strategy=name) for name in ("tag", "nag"))
     return {
         float(ours["utilisation"]): float(ours["mean"]) / float(theirs["mean"])

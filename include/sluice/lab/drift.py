@@ -1,7 +1,7 @@
-"""Streams whose hot key does not stay: it appears, fades, trades places, or moves to a key never seen.
+"""Streams whose hot key does not stay: it appears, fades, trades places, or is replaced.
 
-Each turns a stream of steady frequencies into one in which a single thing happens, at a time counted in
-batches: at = 1.5 is the middle of the second batch, so that a plan made before it cannot know.
+Each turns a stream of steady frequencies into one in which a single thing happens. Its time is counted in
+batches: at = 1.5 is the middle of the second batch, so a plan made before that batch cannot know of it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _COINS = 1  # which random sequence of a batch; the base's draws are number 0
 
 @dataclass(frozen=True, eq=False)
 class Drift(Stream):
-    """What happens to a stream.
+    """A stream of steady frequencies, and what happens to it.
 
     - appear: a new key takes `share` of all tuples, reached evenly within `over` batches;
-    - fade: the same in reverse, a key that had the share from the beginning;
+    - fade: the same in reverse, for a key that had the share from the beginning;
     - swap: the most frequent key and the one in the middle of the ranks trade places;
-    - move: the most frequent key's tuples bear a new key from then on, the old one is gone.
+    - move: the most frequent key's tuples have a new key from then on, and the old key is gone.
 
     at: when, in batches, >= 0. over: how long appearing and fading take, in batches, >= 0; 0 is at once.
     share: of appear and fade, 0 < share < 1. Raises NoSuchStream beyond these bounds.

@@ -1,4 +1,4 @@
-"""The experiments that docs/grouping.md reports, each a list of rows, kept as JSON in docs/grouping."""
+"""The experiments that docs/grouping.md reports; docs/grouping keeps their rows as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DIGITS = 5
 
 
 def balance(scale: float) -> Iterator[Row]:
-    """Every strategy on EDU and ISP at every width, and KG2 with a support that follows the width."""
+    """Every strategy on EDU and ISP at every width; also KG2 with a support that follows it."""
     for stream, workers in itertools.product((edu_stream(), isp_stream()), WIDTHS):
         setting = Setting(stream, workers, tuples=_part(TUPLES, scale))
         yield from _last_batches(setting)
@@ -47,7 +47,7 @@ def balance(scale: float) -> Iterator[Row]:
 
 
 def table_2(scale: float) -> Iterator[Row]:
-    """Paper 000's table 2, ten times: balance hangs on where a hash sends the top keys."""
+    """Paper 000's table 2 with ten seeds: balance depends on where a hash sends the top keys."""
     for stream, workers, seed in itertools.product((edu_stream(), isp_stream()), papers.WIDTHS, range(SEEDS)):
         setting = Setting(stream, workers, batches=1, tuples=_part(TUPLES // 4, scale), seed=seed)
         keys = setting.keys()
@@ -56,7 +56,7 @@ def table_2(scale: float) -> Iterator[Row]:
 
 
 def cost(scale: float) -> Iterator[Row]:
-    """Routing by one source, batch after batch: the quickest was disturbed least."""
+    """Routing by one source, in several batches; the quickest was disturbed least."""
     setting = Setting(edu_stream(), sources=1, batches=COST_BATCHES, tuples=_part(TUPLES, scale))
     for strategy, keys in _each(setting):
         yield from rows(strategy, setting, run(strategy, setting, keys))
@@ -70,7 +70,7 @@ def skew(scale: float) -> Iterator[Row]:
 
 
 def drift(scale: float) -> Iterator[Row]:
-    """Every batch, before and after the hot key moves, or another appears, in the middle of one."""
+    """Every batch; in the middle of one the hot key moves, or another one appears."""
     kinds: tuple[Kind, ...] = ("move", "appear")
     for kind in kinds:
         stream = Drift(edu_stream(), kind, at=DRIFT_AT)
@@ -94,7 +94,7 @@ def latency(scale: float) -> Iterator[Row]:
 
 
 def memory(scale: float) -> Iterator[Row]:
-    """State while EDU's 32 M visits come, at ever longer intervals."""
+    """State while EDU's 32 M visits come, at ever longer intervals and then at equal ones."""
     stream = edu_stream()
     visits = _part(edu.VISITS, scale)
     totals = [visits // step for step in (32_000, 10_000, 3_200, 1_000, 320, 100, 32, 10)]
@@ -116,7 +116,10 @@ EXPERIMENTS: dict[str, Callable[[float], Iterator[Row]]] = {
 
 
 def measure(name: str, folder: Path = FOLDER, scale: float = 1.0) -> Path:
-    """Run an experiment and keep its rows. scale: the part of its tuples and keys, 0 < scale <= 1."""
+    """Run an experiment and keep its rows in a file; returns the file's path.
+
+    scale: the part of its tuples and keys, 0 < scale <= 1.
+    """
     if not 0 < scale <= 1:
         raise ValueError(f"scale: {scale:g}; it must be above 0 and at most 1")
     found = list(EXPERIMENTS[name](scale))
@@ -142,7 +145,7 @@ def _last_batches(setting: Setting) -> Iterator[Row]:
 def _each(setting: Setting, *, combining: bool = True) -> Iterator[tuple[str, Sequence[Hashes]]]:
     """Every strategy, with the batches that all of them get.
 
-    combining: also those that send partial results, which come at a batch's end and not as tuples do.
+    combining: also strategies that send partial results, which come at a batch's end and not tuple by tuple.
     """
     keys = setting.keys()
     for name, strategy in grouping.STRATEGIES.items():
@@ -155,5 +158,5 @@ def _part(of: int, scale: float) -> int:
 
 
 def _rounded(value: str | int | float) -> str | int | float:
-    """As many digits as mean something: files then change only where a figure did."""
+    """Keep only the digits that mean something, so that files change only where a figure did."""
     return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

@@ -19,7 +19,10 @@ from sluice.traffic.replay import read_lines
 
 @dataclass(frozen=True, eq=False)
 class Recorded(Stream):
-    """Keys that were seen, in their order. What has come to its end begins again; a seed changes nothing."""
+    """Recorded keys, in their order.
+
+    After its last key the stream begins again. A seed changes nothing.
+    """
 
     name: str
     keys: Hashes
@@ -31,9 +34,9 @@ class Recorded(Stream):
 def recorded(path: Path, extract: Extract | None = None) -> Recorded:
     """The keys of a file's lines, plain or .gz, hashed by XXH64.
 
-    extract: how the key is cut out of a line, as a task's dimensions are, named fields being those of an
-    access log; None: the line is the key. Lines without a key are left out. Raises NoSuchStream if none has
-    one, ReplayError if the file is damaged.
+    extract: how the key is cut out of a line, as for a task's dimensions; named fields are those of an access
+    log. None: the line is the key. Lines without a key are left out. Raises NoSuchStream if no line has a
+    key, ReplayError if the file is missing or damaged.
     """
     lines = pa.array(read_lines(path), pa.binary())
     values = Lines(lines, {}, TopicSpec()).values(extract or Extract(regex="^.*$"))

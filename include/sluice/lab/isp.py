@@ -1,13 +1,13 @@
 """How often each key occurs: the ISP data set of paper 000, section 3.3.1 and table 1.
 
-What the paper says of 24 hours of a company's web traffic, keyed by domain: 25 M visits of 15,104 domains;
-74 % of them were visited less than 1,000 times, 3.79 % more than 10,000 times; the most frequent domain has
-9.01 % of all visits (table 1), the ten most frequent together 7.7 % (the text).
+The paper describes 24 hours of a company's web traffic, keyed by domain: 25 M visits of 15,104 domains. 74 %
+of the domains were visited less than 1,000 times, 3.79 % more than 10,000 times. The most frequent domain has
+9.01 % of all visits (table 1), the ten most frequent together have 7.7 % (the text).
 
-The last two cannot both be true. The 9.01 % are taken, for table 2 agrees with them: under key grouping, ISP
-is less even than EDU, whose top key has 7.42 %. The 7.7 % are dropped, and the nine keys that follow are
-given what they have in EDU, 5.08 % together. The fit is that of `marginals`, with EDU's exponents; the last
-key has some 23 of 25 M visits.
+The last two cannot both be true. The 9.01 % are used because table 2 agrees with them: under key grouping,
+ISP is less even than EDU, whose top key has 7.42 %. The 7.7 % are dropped, and the nine keys after the first
+get what they have in EDU, 5.08 % together. The fit is that of `marginals`, with EDU's exponents; the last key
+has some 23 of the 25 M visits.
 """
 
 from __future__ import annotations

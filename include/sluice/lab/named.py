@@ -1,4 +1,7 @@
-"""Strategies, streams and clusters by the names that a person types: `kg2:support=0.01`, `move@2.5:edu`."""
+"""Strategies, streams and clusters by the names that a person types.
+
+Examples: `kg2:support=0.01`, `move@2.5:edu`.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +37,11 @@ TIMES: dict[str, Callable[[int], Cluster]] = {
 
 
 class NoSuchParameter(ValueError):
-    """A parameter that a strategy does not have, or that has no such value."""
+    """The strategy has no such parameter, or the value cannot be read."""
 
 
 class NoSuchTimes(ValueError):
-    """Workers' times that the laboratory does not have."""
+    """The laboratory does not have these times, or not for this number of workers."""
 
 
 def stream(name: str, extract: Extract | None = None) -> Stream:
@@ -59,7 +62,7 @@ def stream(name: str, extract: Extract | None = None) -> Stream:
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of that name, with other parameters than the default where it says so: `kg2:support=0.01`.
+    """The strategy of that name, with the parameters that the name sets: `kg2:support=0.01`.
 
     Raises UnknownStrategy, NoSuchParameter, ParameterOutOfBounds.
     """
@@ -73,13 +76,13 @@ def strategy(name: str) -> Strategy:
         except ValueError as error:
             raise NoSuchParameter(
                 f"strategy {name!r}: {setting!r} sets nothing; write NAME=VALUE, NAME being one of "
-                f"{', '.join(known) or 'none, for it has no parameters'}"
+                f"{', '.join(known) or 'none: it has no parameters'}"
             ) from error
     return grouping.strategy(kind, **parameters)
 
 
 def cluster(name: str, workers: int) -> Cluster:
-    """W workers with the times of that name (`TIMES`), or times given one by one: `1,1,2.5`.
+    """W workers with the times of that name (`TIMES`), or with the times given: `1,1,2.5`.
 
     Raises NoSuchTimes.
     """
@@ -93,7 +96,7 @@ def cluster(name: str, workers: int) -> Cluster:
             f"times {name!r}: use {', '.join(TIMES)}, or each worker's time: 1,1,2.5"
         ) from error
     if given.workers != workers:
-        raise NoSuchTimes(f"times {name!r} are of {given.workers} workers; {workers} were asked for")
+        raise NoSuchTimes(f"times {name!r} are for {given.workers} workers; {workers} were asked for")
     return given
 
 

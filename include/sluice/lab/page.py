@@ -1,4 +1,4 @@
-"""docs/grouping.md and its plots, made of what the experiments kept in docs/grouping and of nothing else."""
+"""docs/grouping.md and its plots, made only from what experiments kept in docs/grouping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sluice.runtime.settings import ROOT
 
 PAGE = ROOT / "docs" / "grouping.md"
 
-#: The page's plots by what their file is called: the experiment, which of its rows, what is drawn of them.
+#: The page's plots by file name: the experiment, which of its rows, and what is drawn from them.
 PLOTS: dict[str, tuple[str, Row, Plot]] = {
     "imbalance": (
         "balance",
@@ -49,7 +49,7 @@ PLOTS: dict[str, tuple[str, Row, Plot]] = {
         ),
     ),
 }
-_MARKS, _PROSE_MARKS = 6, 3  # that a table, and that a sentence can hold
+_MARKS, _PROSE_MARKS = 6, 3  # how many totals a table and a sentence can hold
 
 _jinja = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
@@ -62,7 +62,7 @@ _jinja.filters["percent"] = lambda part: f"{part:.0%}".replace("%", " %")
 
 
 def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
-    """Write the page, and its plots into the folder `images` beside it; the page's path."""
+    """Write the page and its plots (into `images` beside it); returns the page's path."""
     measured = {name: kept(name, folder) for name in EXPERIMENTS}
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render(measured))
@@ -153,6 +153,9 @@ def _p99(row: Row) -> Cell:
 
 
 def _few(totals: Sequence[int], count: int) -> list[int]:
-    """About so many of them, the first and the last included, each about as many times the one before."""
+    """About `count` of the totals, spaced like a geometric series.
+
+    The least and the greatest are included.
+    """
     wanted = np.geomspace(min(totals), max(totals), count)
     return sorted({min(totals, key=lambda total: abs(np.log(total / near))) for near in wanted})

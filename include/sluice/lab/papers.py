@@ -1,11 +1,11 @@
-"""What the papers print of their experiments, to stand beside ours."""
+"""The figures that the papers print of their experiments, for comparison with ours."""
 
 from __future__ import annotations
 
 STRATEGIES = ("shuffle", "kg2", "key")
 WIDTHS = (5, 10, 20, 50)
 
-WORKERS = 64  # paper 000 has 8 machines of 8 workers; where one number of workers has to stand for all
+WORKERS = 64  # paper 000 has 8 machines of 8 workers; for tables with a single number of workers
 MOST_WORKERS = 1_000  # ours; the papers stop at 50
 
 #: Paper 000, table 2: imbalance by data set, strategy and number of workers; it does not say in what unit.
@@ -23,8 +23,8 @@ IMBALANCE: dict[str, dict[str, tuple[float, ...]]] = {
 }
 #: Paper 000, figure 6: KG2's memory over shuffle's, 32 workers.
 MEMORY = 0.45
-#: Paper 000, figure 7: KG2's throughput over key's; and shuffle's is about KG2's.
+#: Paper 000, figure 7: KG2's throughput over key's; shuffle's is about the same as KG2's.
 THROUGHPUT = 1.4
-#: Paper 001, figures 6 and 7, at parallelism 12: TAG's throughput over DAG's, its mean latency over NAG's.
+#: Paper 001, figures 6 and 7, at parallelism 12: TAG's throughput over DAG's, TAG's mean latency over NAG's.
 TAG_THROUGHPUT = 1.1
 TAG_LATENCY = 0.67

@@ -11,7 +11,7 @@ from typing import Any
 
 from sluice.lab.trials import Row
 
-#: A strategy's mark and colour come by its place; there are more strategies than matplotlib has colours.
+#: A strategy's mark and colour follow from its place; there are more strategies than matplotlib has colours.
 _COLOURS = (*(f"C{n}" for n in range(10)), "black", "navy", "darkgreen")
 _MARKS = ("o-", "s--", "^:", "d-.", "v-", "x--", "*:", "p-.", "<-", ">--", "h:", "+-.")
 
@@ -36,7 +36,7 @@ class Plot:
     linear: float | None = None
 
 
-#: Of every batch of trials, and of latencies.
+#: The plots of trials and of latencies.
 BY_WORKERS = Plot(
     "imbalance of the last batch", "workers", "relative", "workers", "max / mean - 1", log_x=True, linear=0.01
 )
@@ -49,7 +49,7 @@ LATENCY = Plot(
 
 
 def draw_all(rows: Sequence[Row], waits: Sequence[Row], folder: Path) -> list[Path]:
-    """Every plot that the rows give something for; one for each stream, and each number of workers."""
+    """Draw every plot that there are rows for, by stream and by number of workers."""
     drawn = []
 
     def draw_some(plot: Plot, some: Sequence[Row], *names: object) -> None:
@@ -65,7 +65,7 @@ def draw_all(rows: Sequence[Row], waits: Sequence[Row], folder: Path) -> list[Pa
             if len({row["batch"] for row in some}) > 1:
                 draw_some(BY_BATCH, some, "imbalance-by-batch", stream, f"{workers} workers")
                 draw_some(MEMORY, some, "state-by-tuples", stream, f"{workers} workers")
-    bounded = [row for row in waits if float(row["busiest"]) < 1]  # the others' say how long the trial was
+    bounded = [row for row in waits if float(row["busiest"]) < 1]  # the others depend on the trial's length
     for stream, of_stream in _groups(bounded, "stream"):
         for workers, some in _groups(of_stream, "workers"):
             draw_some(LATENCY, some, "latency-by-utilisation", stream, f"{workers} workers")
@@ -118,7 +118,7 @@ def _scales(axes: Any, plot: Plot, xs: Sequence[float]) -> None:
 
 
 def _apart(xs: Sequence[float]) -> list[float]:
-    """Those whose labels do not meet on a logarithmic axis."""
+    """The values whose labels do not meet on a logarithmic axis."""
     found: list[float] = []
     for x in xs:
         if not found or x >= found[-1] * _APART:

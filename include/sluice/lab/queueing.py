@@ -1,8 +1,9 @@
-"""How long tuples wait: each worker is a queue, first come first served, of fixed service time t_i.
+"""How long tuples wait: a worker is a first come, first served queue of service time t_i.
 
-The waiting time follows Lindley's recursion (1952, "The theory of queues with a single server") exactly: a
-tuple starts when it has come and the one before it at its worker is done. Arrivals are Poisson or evenly
-spaced. With one worker and Poisson arrivals this is the M/D/1 queue, whose mean wait is known.
+The service time is fixed. The waiting time follows Lindley's recursion (1952, "The theory of queues with a
+single server") exactly: a tuple starts once it has come and the tuple before it at its worker is done.
+Arrivals are Poisson or evenly spaced. With one worker and Poisson arrivals this is the M/D/1 queue, whose
+mean wait is known.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MOST_WARM_UP = 0.9
 class Latency:
     """From a tuple's arrival to the end of its service, in the unit of t_i.
 
-    busiest: the utilisation of the busiest worker. From 1 on its queue has no limit, and the figures grow
+    busiest: the utilisation of the busiest worker. From 1 on its queue is unbounded, and the figures grow
     with the length of the run.
     """
 
@@ -52,11 +53,11 @@ def latency(
     warm_up: float = 0.1,
     seed: int = 0,
 ) -> Latency:
-    """How long routed tuples take, the queues being empty at first.
+    """How long routed tuples take if the queues are empty at first.
 
-    targets: in the order of arrival, not empty. utilisation: arrivals a time over all that the workers could
-    serve, sum(1/t_i); 0 < utilisation < 1. warm_up: the part of the tuples, from the first, that is not
-    measured, 0 to 0.9. Raises ValueError beyond these bounds.
+    targets: in the order of arrival, not empty. utilisation: the rate of arrivals over the rate that all
+    workers could serve, sum(1/t_i); 0 < utilisation < 1. warm_up: the part of the tuples, counted from the
+    first, that is not measured, 0 to 0.9. Raises ValueError beyond these bounds.
     """
     if not (0 < utilisation < 1 and 0 <= warm_up <= _MOST_WARM_UP and arrivals in ARRIVALS and len(targets)):
         raise ValueError(
@@ -79,7 +80,7 @@ def _arrivals(n: int, gap: float, kind: Arrivals, seed: int) -> Floats:
 
 @kernel
 def latencies(targets: Targets, arrivals: Floats, times: Floats) -> Floats:
-    """Each tuple's latency. arrivals: not falling, shape of targets; times: shape (workers,)."""
+    """Each tuple's latency. arrivals: ascending, as long as targets. times: shape (workers,)."""
     free = np.zeros(len(times))
     found = np.empty(len(targets))
     for i in range(len(targets)):

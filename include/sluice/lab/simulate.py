@@ -1,8 +1,8 @@
-"""Routing without a network: what a strategy does with a stream, batch by batch, and what it costs.
+"""Routing without a network: what a strategy does with a stream's batches, and its cost.
 
-The tuples of a batch come to the sources in turn, each source routes its own, and at the boundary the
-strategy is shown what the batch counted. Nothing is queued here (`queueing`), nothing is computed from the
-tuples: load is their number times t_i.
+The tuples of a batch come to the sources in turn, and each source routes its own. At the boundary the
+strategy sees what the batch counted. Nothing is queued here (see `queueing`), and nothing is computed from
+the tuples: load is their number times t_i.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _WARM_UP = 64  # tuples: enough to compile every kernel
 
 @dataclass(frozen=True)
 class Routed:
-    """What was sent to the workers, in order: tuples, or partial results if the strategy combines."""
+    """What was sent to the workers, in order.
+
+    These are tuples, or partial results if the strategy combines.
+    """
 
     keys: Hashes
     targets: Targets
@@ -65,7 +68,7 @@ class Simulation:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the source that has most."""
+        """The memory of the source that has most, in bytes."""
         return max(router.nbytes for router in self.routers)
 
 
@@ -79,13 +82,17 @@ def _in_turn(shares: Sequence[npt.NDArray[Number]]) -> npt.NDArray[Number]:
 class Batch:
     """One batch, measured.
 
-    batch: its number, from 1. tuples, keys: how many came, how many of them differ. total: tuples so far.
-    relative, share, absolute: imbalance of what was sent (`measures`). makespan: over the optimum for that.
-    replicas: pairs of worker and key over keys, in this batch; held: the same in all batches so far.
+    batch: its number, from 1. tuples: how many came. keys: how many distinct keys they had. total: tuples so
+    far.
+    relative, share, absolute: imbalance of what was sent (`measures`). makespan: of the same, over its
+    optimum.
+    replicas: pairs of worker and key over keys, in this batch. held: the same in all batches so far.
     sent: rows that went to workers, over tuples; 1 unless the strategy combines. partials: rows that the
-    second stage merges. ns: routing, a tuple; combining included. boundary_ms: what the strategy does before
-    the next batch. source_kib: memory of the source that has most. state_kib: memory of the worker whose keys
-    take most, all batches so far.
+    second stage merges.
+    ns: time to route a tuple, including combining. boundary_ms: time that the strategy takes before the next
+    batch.
+    source_kib: memory of the source that has most. state_kib: memory of the worker whose keys take most, in
+    all batches so far.
     """
 
     batch: int
@@ -137,7 +144,7 @@ def simulate(
     """Route the batches one after the other and measure each.
 
     sources: 1 to 1,000. a_key: bytes of state that a key takes at a worker, >= 0. Raises ValueError beyond
-    these bounds, and without any batch or with an empty one.
+    these bounds, if there is no batch, and if a batch is empty.
     """
     if a_key < 0:
         raise ValueError(f"a_key: {a_key} bytes; a key's state takes 0 or more")
@@ -156,7 +163,7 @@ def simulate(
 
 
 class _Meter:
-    """Measures batch after batch, and adds up what lasts longer than one."""
+    """Measures each batch, and adds up what lasts longer than one batch."""
 
     def __init__(self, cluster: Cluster, a_key: int) -> None:
         self._cluster, self._a_key = cluster, a_key

@@ -44,7 +44,7 @@ class Pairs:
         return int(self._table.counts.sum())
 
     def add(self, keys: Hashes, targets: Targets) -> None:
-        """Each tuple's key has state at its target from now on."""
+        """Note that each tuple's key has state at its target from now on."""
         done = 0
         while (done := _add(keys, targets, done, self._table)) < len(keys):
             old = self._table
@@ -55,7 +55,7 @@ class Pairs:
 
 @kernel
 def _add(keys: Hashes, targets: Targets, start: int, table: _Table) -> int:
-    """Add from position `start` on; the position where the table was half full, else len(keys)."""
+    """Add pairs from `start` on; returns where the table got half full, else len(keys)."""
     mask = np.uint64(len(table.targets) - 1)
     room = len(table.targets) // 2 - table.counts.sum()
     for i in range(start, len(keys)):

@@ -1,10 +1,10 @@
 """Streams of keys whose frequencies are known: EDU and ISP of paper 000, and Zipf's law.
 
-A stream comes in batches. The key of a rank is the same in every batch and for every seed, so that what was
-learnt from one batch can be tried on the next; a seed decides only which tuples come, and in which order.
+A stream comes in batches. The key of a rank is the same in every batch and for every seed, so what was learnt
+from one batch can be tried on the next. A seed decides only which tuples come, and in which order.
 
 Keys are drawn by inversion with a guide table (Chen and Asau 1974, "On generating random variates from an
-empirical distribution"): a draw takes constant expected time, also from ten million keys.
+empirical distribution"): a draw takes constant expected time, even from ten million keys.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sluice.traffic import edu as edu_data_set
 MOST_KEYS = 10_000_000
 MOST_EXPONENT = 4.0
 
-_IDENTITY = np.uint64(0x51)  # which hash of its rank a key is; a router mixes with seeds of its own
+_IDENTITY = np.uint64(0x51)  # a key is this hash of its rank; a router mixes with other seeds
 
 
 class NoSuchStream(ValueError):
-    """A stream that the laboratory does not have, or one with parameters that it cannot have."""
+    """The laboratory has no such stream, or the stream's parameters are out of bounds."""
 
 
 class Stream(ABC):
@@ -39,7 +39,7 @@ class Stream(ABC):
 
     @abstractmethod
     def batch(self, number: int, n: int, *, seed: int = 0) -> Hashes:
-        """The keys of batch `number` (from 0), n tuples, in their order; shape (n,)."""
+        """The keys of the n tuples of batch `number` (from 0), in their order; shape (n,)."""
 
 
 class Inversion:
@@ -50,7 +50,7 @@ class Inversion:
 
     def __init__(self, probabilities: Floats) -> None:
         self._cumulative = np.cumsum(probabilities)
-        self._cumulative[-1] = 1.0  # whatever rounding made of it: a draw is below 1
+        self._cumulative[-1] = 1.0  # despite rounding, because a draw may be anything below 1
         steps = np.arange(len(probabilities)) / len(probabilities)
         self._guide = np.searchsorted(self._cumulative, steps, side="right").astype(np.int32)
 
@@ -91,7 +91,7 @@ def isp_stream() -> Independent:
 def zipf_stream(z: float, keys: int) -> Independent:
     """Zipf's law: the key of rank r has a probability proportional to r to the power -z.
 
-    z: 0 (all alike) to 4. keys: 1 to 10 million. Raises NoSuchStream beyond them.
+    z: 0 (all alike) to 4. keys: 1 to 10 million. Raises NoSuchStream beyond these bounds.
     """
     if not 0 <= z <= MOST_EXPONENT or not 1 <= keys <= MOST_KEYS:
         raise NoSuchStream(
@@ -127,7 +127,7 @@ def keys_of(ranks: Ints) -> Hashes:
 
 @kernel
 def _invert(uniform: Floats, cumulative: Floats, guide: Targets) -> Ints:
-    """For each draw u the first rank whose cumulative probability exceeds it."""
+    """For each draw u, the first rank whose cumulative probability exceeds u."""
     found = np.empty(len(uniform), np.int64)
     for i in range(len(uniform)):
         u = uniform[i]

@@ -10,13 +10,16 @@ from sluice.lab.trials import Row
 Cell = str | int | float | None
 Measured = dict[str, list[Row]]  # the rows of each experiment
 
-_WHOLE = 100  # from here on digits after the point say nothing
+_WHOLE = 100  # from here on, digits after the point mean nothing
 _EXACT = 1e-4
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of nothing but text are set to the left, others to the right. The first one names the row."""
+    """A table: columns that hold only text are aligned left, others right.
+
+    The first column names the row.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -29,7 +32,7 @@ class Table:
 
 
 def shown(cell: Cell) -> str:
-    """Three significant digits, whole from a hundred on; nothing where there is no figure."""
+    """A figure with three significant digits, or whole from a hundred on; empty for None."""
     match cell:
         case None:
             return ""
@@ -58,10 +61,10 @@ def pivot(
     *,
     corner: str | None = None,
 ) -> Table:
-    """A row for each value of `down`, a column for each of `across`, both in the order in which they come.
+    """A row for each value of `down` and a column for each value of `across`.
 
-    figure: which figure stands in a cell, or what is made of the row. Cells that nothing was measured for
-    stay empty.
+    Both are in the order in which they come. figure: which figure is in a cell, or a function that makes the
+    cell from the row. Cells for which nothing was measured stay empty.
     """
     names: dict[Cell, dict[Cell, Cell]] = {}
     labels: dict[Cell, str] = {}

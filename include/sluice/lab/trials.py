@@ -1,4 +1,4 @@
-"""Trials of strategies, and what each of their batches measured, as a row of figures."""
+"""Trials of strategies; what each batch of a trial measured is a row of figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.lab.simulate import A_KEY, Run, simulate
 from sluice.lab.streams import Stream
 from sluice.runtime.arrays import Hashes
 
-#: A row of figures, by name: those of a setting and of a batch (`simulate.Batch`) or a latency.
+#: A row of figures, by name: those of a setting, and those of a batch (`simulate.Batch`) or a latency.
 Row = dict[str, str | int | float]
 
 SOURCES = 5  # as in the experiments of Nasir et al. 2015
@@ -24,8 +24,8 @@ BATCHES = 2  # the second is the first for which there can be a plan
 class Setting:
     """What strategies are tried on.
 
-    batches, tuples: how many batches of how many tuples. times: the workers' (`named.TIMES`). a_key: bytes
-    of state that one key takes at a worker.
+    batches, tuples: how many batches, of how many tuples each. times: the workers' times (`named.TIMES`).
+    a_key: bytes of state that one key takes at a worker.
     """
 
     stream: Stream
@@ -54,7 +54,10 @@ class Setting:
 
 
 def run(strategy: str, setting: Setting, keys: Sequence[Hashes] | None = None) -> Run:
-    """Try one strategy (`named.strategy`). keys: the setting's batches, where they have been drawn before."""
+    """Try one strategy (`named.strategy`).
+
+    keys: the setting's batches, if they have been drawn before.
+    """
     return simulate(
         named.strategy(strategy),
         setting.keys() if keys is None else keys,
@@ -77,7 +80,7 @@ def waits(
     utilisations: Sequence[float],
     arrivals: Arrivals = "poisson",
 ) -> Iterator[Row]:
-    """The latency of the last batch's tuples at each utilisation, in the unit of the workers' times."""
+    """The latency of the last batch's tuples at each utilisation, in the workers' unit of time."""
     for utilisation in utilisations:
         took = latency(
             found.last.targets, setting.cluster(), utilisation, arrivals=arrivals, seed=setting.seed

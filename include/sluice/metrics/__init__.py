@@ -1,4 +1,4 @@
-"""What can be computed of a series: one file a metric."""
+"""What can be computed of a series: one file for each metric."""
 
 from sluice.metrics.base import Accumulator, Batch, Metric, Numbers, Results
 from sluice.metrics.registry import (

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sluice.metrics.base import Accumulator, Batch, Columns, Results
 from sluice.metrics.packed import Damaged, binary, words
-from sluice.runtime.arrays import Floats, Ints
+from sluice.runtime.arrays import Bools, Floats, Ints
 
 #: An integer sum that reaches this moves to the digits of the fractions, so that int64 can never overflow.
 SPILL = 1 << 62
@@ -20,8 +20,9 @@ _NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)
 
 
 def sum_integers(values: Ints, groups: Ints, size: int) -> tuple[Ints, Floats, Ints]:
-    """Exact sums by group. One that reaches `SPILL` is 0, and comes as floats that add up to it exactly, with
-    the group of each.
+    """Exact sums by group, and floats with their groups in place of sums that reach `SPILL`.
+
+    Such a sum is 0, and the floats add up to it exactly.
     """
     if len(values) == 0:
         return np.zeros(size, np.int64), _NONE, _NOWHERE
@@ -77,10 +78,10 @@ class Measured(_Counter):
 
 
 class Sum(Accumulator):
-    """The exact sum of the measures: integral ones in `isum`, the others (and what spilled) in `fractions`.
+    """The exact sum of the measures.
 
-    `fractions` (`kernels.exact`) is null while every measure was integral and nothing spilled: then the sum
-    is an integer.
+    Integral measures are in `isum`, the others and what spilled in `fractions` (`kernels.exact`). `fractions`
+    is null while every measure was integral and nothing spilled: then the sum is an integer.
     """
 
     name = "sum"
@@ -116,7 +117,7 @@ class Sum(Accumulator):
             return {"isum": pa.array(isum), "fractions": pa.nulls(size, pa.binary())}
         from sluice.metrics.kernels import exact
 
-        # Of all groups of all tasks few may have fractions, and each that takes part costs its digits.
+        # Perhaps only a few of all groups have fractions, and each group here costs its digits.
         data, bounds = words(rows, "fractions")
         there = np.zeros(size, np.bool_)
         there[owners] = True
@@ -156,13 +157,13 @@ MIN = _Extreme("min", np.minimum, np.inf)
 MAX = _Extreme("max", np.maximum, -np.inf)
 
 
-def whole_numbers(values: Floats) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """The values as integers, and where they are such: integers that a float64 holds exactly."""
+def whole_numbers(values: Floats) -> tuple[Ints, Bools]:
+    """The values as integers, and which are integers that a float64 holds exactly."""
     exact = (np.abs(values) < _EXACT_FLOAT) & (np.floor(values) == values)
     return np.where(exact, values, 0).astype(np.int64), exact
 
 
 def extreme_results(column: pa.Array) -> Results:
-    """An extreme as a result: exact where it is an integer."""
+    """An extreme as a result: exact if it is an integer."""
     values = column.to_numpy(zero_copy_only=False)  # null becomes NaN
     return Results(values, *whole_numbers(values))

@@ -16,7 +16,7 @@ class Avg(Metric):
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure."""
+        """The mean; no value for a series without any measure."""
         measured = columns["measured"].to_numpy(zero_copy_only=False).astype(np.float64)
         measured[measured == 0] = np.nan
         return Results(total(columns) / measured)

@@ -5,8 +5,8 @@ be computed from lines (`add`), two of them can be combined (`merge`: associativ
 neutral), and several metrics may share one (avg needs the sum and the number of measured lines, which sum and
 missing need as well). Everything is columnar: one call handles all groups of a batch.
 
-To add a metric: write a file beside this one with a `Metric` (and an `Accumulator`, if none of those in
-`accumulators.py` serves), and list it in `registry.py`. Both layers load it from there. A team that does not
+To add a metric: write a file next to this one with a `Metric` (and an `Accumulator`, if none of those in
+`accumulators.py` fits), and list it in `registry.py`. Both layers load it from there. A team that does not
 want to touch this package writes a `UserMetric` instead (`user.py`, docs/metrics.md).
 """
 
@@ -37,7 +37,7 @@ INTEGRAL = float(1 << 43)
 
 
 class Numbers:
-    """A measure of all lines of a batch, and what several accumulators and tasks want to know of it."""
+    """A measure of all lines of a batch, and what accumulators and tasks ask about it."""
 
     def __init__(self, values: Floats) -> None:
         """`values`: per line, NaN where the measure is missing."""
@@ -68,7 +68,7 @@ class Numbers:
 
     @cached_property
     def fractional(self) -> Bools | None:
-        """Which measures are there and not integral; None if none is."""
+        """Which measures exist and are not integral; None if there are none."""
         mask = self.present & ~self.integral
         return mask if mask.any() else None
 
@@ -115,14 +115,14 @@ class Batch:
 
     @property
     def measured(self) -> Numbers | Texts:
-        """What says which lines have a measure of the task's type."""
+        """The measure, as numbers or texts; it says which lines have one of the task's type."""
         return self.text if self.measure is None else self.measure
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints, Ints]:
-        """The distinct texts of each group, by group: code, number of lines, and where each group's begin.
+        """The distinct texts of each group: code, number of lines, where each group's begin.
 
-        Lines without a measure of the task's type have no part in it.
+        They are in the order of the groups. Lines without a measure of the task's type are left out.
         """
         from sluice.metrics.kernels.rows import pairs
 
@@ -134,7 +134,7 @@ class Batch:
 
     @cached_property
     def ascending(self) -> tuple[Floats, Ints]:
-        """The measures of each group, by group and ascending, and where each group's begin."""
+        """The measures by group, ascending within each, and where each group's begin."""
         from sluice.metrics.kernels.rows import values_by_group
 
         numbers, groups = self.numbers, self.groups
@@ -165,7 +165,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def merge(self, columns: Columns, groups: Ints, size: int) -> dict[str, pa.Array]:
-        """States merged: row i of `columns` goes into group `groups[i]`; null rows change nothing."""
+        """Merge states: row i of `columns` goes into group `groups[i]`; null rows change nothing."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +174,10 @@ class Results:
 
     values: Floats
     integers: Ints | None = None  # the exact value where `exact` says so
-    exact: npt.NDArray[np.bool_] | None = None
-    #: JSON (string) where the value is a list; `values` then has a number that stands for it.
+    exact: Bools | None = None
+    #: JSON (string) if the value is a list; `values` then has a number that stands for the list.
     texts: pa.Array | None = None
-    #: Of a sketched metric, 0 where the value is exact. What it measures, the metric's docstring says.
+    #: Of a sketched metric; 0 where the value is exact. The metric's docstring says what the error measures.
     errors: Floats | None = None
 
 
@@ -186,13 +186,13 @@ class Metric(ABC):
 
     name: str
     accumulators: tuple[Accumulator, ...]
-    measure: Literal["none", "number", "any"]  # what it is computed of; any: a number or a text
+    measure: Literal["none", "number", "any"]  # what the metric is computed of; any: a number or a text
     tolerance: float  # relative; how far the two layers' non-integral values may differ. 0: not at all
     sketched: ClassVar[bool] = False  # is it estimated from a sketch? Then its results have errors
 
     @property
     def about(self) -> str:
-        """What it is, in a line: how the file that defines it begins."""
+        """What the metric is, in one line: the first line of the file that defines it."""
         return first_line(type(self))
 
     @abstractmethod
@@ -201,6 +201,6 @@ class Metric(ABC):
 
 
 def first_line(of: type) -> str:
-    """The first line of the documentation of the file that defines a class, else of the class itself."""
+    """The first docstring line of the file that defines a class, else of the class itself."""
     text = sys.modules[of.__module__].__doc__ or of.__doc__ or ""
     return text.strip().partition("\n")[0]

@@ -13,5 +13,5 @@ class Min(Metric):
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure."""
+        """The least measure; no value for a series without any."""
         return extreme_results(columns["min"])

@@ -1,4 +1,4 @@
-"""How many of the counted lines had no measure ("-", nothing, no number): what sum, avg, min, max skipped."""
+"""How many lines had no measure ("-", nothing, no number): what sum, avg, min, max skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary Arrow columns of sketches: the bytes of all rows as one numpy array, there and back."""
+"""Binary Arrow columns of sketches to and from one numpy array of all rows' bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WORD = 8
 
 
 class TooLarge(ValueError):
-    """More sketches than one Arrow column holds."""
+    """More bytes of sketches than one Arrow column holds."""
 
 
 class Damaged(ValueError):
@@ -24,7 +24,10 @@ class Damaged(ValueError):
 
 
 def buffers(column: pa.Array) -> tuple[Bytes, Ints]:
-    """A string or binary column as its bytes and the len + 1 bounds between rows; null rows are empty."""
+    """The bytes of a string or binary column, and its rows' bounds; null rows are empty.
+
+    There is one bound more than there are rows.
+    """
     _, offsets, data = column.buffers()
     bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
     whole = np.frombuffer(data if data is not None else b"", np.uint8)
@@ -32,7 +35,7 @@ def buffers(column: pa.Array) -> tuple[Bytes, Ints]:
 
 
 def words(column: pa.Array, name: str) -> tuple[Ints, Ints]:
-    """A binary column of 8-byte words: all words, and the bounds between rows in words."""
+    """The words (8 bytes) of a binary column, and its rows' bounds in words. Raises Damaged."""
     if len(column) == 0:
         return np.empty(0, np.int64), np.zeros(1, np.int64)
     data, bounds = buffers(column)
@@ -45,7 +48,7 @@ def words(column: pa.Array, name: str) -> tuple[Ints, Ints]:
 
 
 def binary(data: Bytes | Ints, bounds: Ints) -> pa.Array:
-    """A binary column out of `buffers` or `words`, null where a row is empty. Raises TooLarge."""
+    """A binary column out of `buffers` or `words`; empty rows are null. Raises TooLarge."""
     bounds = bounds * data.itemsize
     if bounds[-1] > MAX_BYTES:
         raise TooLarge(

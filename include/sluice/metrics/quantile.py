@@ -1,4 +1,4 @@
-"""Quantiles: p50, p95, p99.9 and so on, exact up to 1,024 measures of a series, then by KLL."""
+"""Quantiles (p50, p95, p99.9, ...): exact up to 1,024 measures of a series, then by KLL."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sluice.runtime.arrays import Ints
 
 #: Between 0 and 100, with up to 3 decimals and no superfluous zeros: each quantile has one name.
 NAME = re.compile(r"p((?:0|[1-9]\d?)(?:\.\d{0,2}[1-9])?)")
-#: A percentage in its smallest step.
+#: How many of the smallest steps make one percent.
 _STEPS = 1_000
 
 
 class Quantiles(Accumulator):
-    """The sketch of the measures, one for all quantiles of a series (`kernels.kll`)."""
+    """A sketch of the measures; all quantiles of a series share it (`kernels.kll`)."""
 
     name = "kll"
 
@@ -59,14 +59,14 @@ class Quantile(Metric):
 
     @classmethod
     def named(cls, name: str) -> Quantile | None:
-        """The quantile of that name; None if it is not the name of one."""
+        """The quantile of that name; None if no quantile has it."""
         found = NAME.fullmatch(name)
         return cls(found[1]) if found and Decimal(found[1]) > 0 else None
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure.
+        """The quantile; no value for a series without any measure.
 
-        The error is in the unit of the measure: the true quantile is no further than that from the value.
+        The error is in the unit of the measure: the true quantile is at most that far from the value.
         """
         from sluice.metrics.kernels import kll
 

@@ -1,4 +1,4 @@
-"""Every metric by its name, and every accumulator column that a table of partial aggregates may have."""
+"""Every metric by its name, and every accumulator column of partial aggregates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sluice.metrics.team import Team, found, load
 from sluice.metrics.top import HEAVY, Top
 from sluice.metrics.unique import Unique
 
-#: Those that have one name. There are also the quantiles and top-k; `metric` knows all.
+#: The metrics with one fixed name. `metric` also knows the quantiles, top-k and the team's metrics.
 METRICS: dict[str, Metric] = {
     m.name: m for m in (Count(), Sum(), Avg(), Min(), Max(), Missing(), Stddev(), Unique())
 }
@@ -33,18 +33,18 @@ def _built_in(name: str) -> Metric | None:
 
 
 class NotLoaded(RuntimeError):
-    """A metric is asked for before `load_team`: this program does not begin as it must."""
+    """A metric was requested before `load_team`, which every program must call first."""
 
     def __init__(self) -> None:
         super().__init__("the team's metrics are not loaded: call sluice.metrics.load_team() at the start")
 
 
-_team: list[Team] = []  # one, once it is loaded
+_team: list[Team] = []  # has one entry once it is loaded
 _loading = threading.Lock()
 
 
 def load_team() -> Team:
-    """Load the team's own metrics, once a process; every program calls this before it uses a metric."""
+    """Load the team's own metrics, once a process; a program must do so before it uses metrics."""
     with _loading:
         if not _team:
             _team.append(load(found(), lambda name: _built_in(name) is not None))
@@ -91,6 +91,6 @@ def metric(name: str) -> Metric:
 
 
 def accumulators(metrics: list[str] | tuple[str, ...]) -> tuple[Accumulator, ...]:
-    """The distinct accumulators that these metrics need, `lines` always among them."""
+    """The distinct accumulators that these metrics need, always including `lines`."""
     needed = {a.name for m in metrics for a in metric(m).accumulators} | {LINES.name}
     return tuple(a for name, a in all_accumulators().items() if name in needed)

@@ -10,11 +10,11 @@ from sluice.runtime.arrays import Floats, Ints
 
 
 class Moments(Accumulator):
-    """How many measures, their mean, and the sum of their squared distances from it (Chan et al., 1979).
+    """The number of measures, their mean, and the sum of squared distances from it.
 
-    The mean is kept in two floats, so that states whose means differ by little more than a float's precision
-    still merge exactly; distances are taken from one measure of the group, so that large measures that differ
-    by little lose nothing.
+    States merge as in Chan et al., 1979. The mean is kept in two floats, so that states whose means differ by
+    little more than a float's precision still merge exactly. Distances are taken from one measure of the
+    group, so that large measures that differ by little lose nothing.
     """
 
     name = "moments"
@@ -48,10 +48,10 @@ class Moments(Accumulator):
 def _combined(
     groups: Ints, size: int, counts: Ints, means: Floats, rest: tuple[Floats, Floats] | None = None
 ) -> dict[str, pa.Array]:
-    """States merged, or without a `rest` (low and m2) single measures; null where a group has none."""
+    """Merge states or, without a `rest` (low and m2), single measures; empty groups are null."""
     n = np.bincount(groups, weights=counts, minlength=size)
     origin = np.zeros(size)
-    origin[groups] = means  # some one of the group's
+    origin[groups] = means  # any one measure or mean of the group
     distances = means - origin[groups]
     if rest is not None:
         distances += rest[0]
@@ -60,7 +60,7 @@ def _combined(
     squares = counts * distances * distances
     if rest is not None:
         squares += rest[1]
-    total = np.bincount(groups, weights=squares, minlength=size).astype(np.float64)  # ints of none
+    total = np.bincount(groups, weights=squares, minlength=size).astype(np.float64)  # ints if none
     mean = origin + shift
     back = mean - origin
     low = (origin - (mean - back)) + (shift - back)  # Knuth's two-sum: exact
@@ -83,7 +83,7 @@ class Stddev(Metric):
     tolerance = 1e-9
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure."""
+        """The deviation; no value for a series without any measure."""
         n = columns["moment_n"].fill_null(0).to_numpy(zero_copy_only=False)
         m2 = np.asarray(columns["moment_m2"].fill_null(np.nan), np.float64)
         return Results(np.sqrt(m2 / np.maximum(n, 1)))

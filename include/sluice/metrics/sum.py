@@ -1,4 +1,4 @@
-"""The sum of the measures: an integer as long as every measure is one, else a float; exact in any order."""
+"""The sum of the measures, exact in any order: an integer if all of them are, else a float."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sluice.runtime.arrays import Floats, Ints
 
 
 def total(columns: Columns) -> Floats:
-    """The sum as a float, fractions included: alike whatever came in which batch."""
+    """The sum as a float, fractions included; the same for any split into batches."""
     integers: Ints = columns["isum"].fill_null(0).to_numpy(zero_copy_only=False)
     fractions = columns["fractions"]
     if fractions.null_count == len(fractions):
@@ -31,7 +31,7 @@ class Sum(Metric):
     tolerance = 0.0
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a single measure."""
+        """The sum; no value for a series without any measure."""
         measured = columns["measured"].to_numpy(zero_copy_only=False) > 0
         exact = columns["fractions"].is_null().to_numpy(zero_copy_only=False)
         values = np.where(measured, total(columns), np.nan)

@@ -1,6 +1,6 @@
-"""A team's own metrics, found in a folder: every file is loaded, one that is broken is refused by name.
+"""A team's own metrics in a folder: every file is loaded, a broken one is refused by name.
 
-Loaded once a process: a changed folder counts from the next start of the layers on.
+The folder is loaded once a process: changes in it take effect when the layers start the next time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MEASURES = ("number", "text")
 
 
 class BadMetric(ValueError):
-    """A file of the folder does not hold what it must."""
+    """A file of the folder does not define metrics as it must."""
 
 
 @dataclass
@@ -39,18 +39,19 @@ class Team:
     """What a folder holds."""
 
     metrics: dict[str, Metric] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)  # the text of each file that is loaded
-    problems: dict[str, str] = field(default_factory=dict)  # why a file is not
+    sources: dict[str, str] = field(default_factory=dict)  # the text of each loaded file
+    problems: dict[str, str] = field(default_factory=dict)  # why a file is not loaded
 
     def write(self, folder: Path) -> Path:
-        """The files that are loaded, in a folder named by their content: what Spark's workers are to load.
+        """Write the loaded files to a folder named after their content, for Spark's workers.
 
-        The team's folder may change while a layer runs; its workers, which start at any time, must not.
+        The team's folder may change while a layer runs. Its workers start at any time, and must all load the
+        same.
         """
         target = folder / f"metrics-{self.digest}"
         target.mkdir(parents=True, exist_ok=True)
         for name, source in self.sources.items():
-            partial = target / f".{name}.{os.getpid()}.part"  # another layer may start just now
+            partial = target / f".{name}.{os.getpid()}.part"  # another layer may be starting, too
             partial.write_text(source)
             partial.replace(target / name)
         return target
@@ -62,7 +63,7 @@ class Team:
 
 
 def found() -> dict[str, str]:
-    """The Python files of the folder by name: in the zip of an executor, else where the settings say."""
+    """The Python files of the folder by name: in an executor's zip, else as the settings say."""
     shipped = files("sluice.metrics") / SHIPPED
     folder = shipped if shipped.is_dir() else metrics_folder()
     if not folder.is_dir():
@@ -72,7 +73,7 @@ def found() -> dict[str, str]:
 
 
 def load(sources: Mapping[str, str], taken: Callable[[str], bool]) -> Team:
-    """The metrics of these files. `taken`: whether a name is already a metric's."""
+    """Load the metrics of these files. `taken`: whether another metric already has a name."""
     team = Team()
     for file, source in sources.items():
         try:
@@ -89,7 +90,7 @@ def load(sources: Mapping[str, str], taken: Callable[[str], bool]) -> Team:
 
 
 def _metrics(file: str, source: str, taken: Callable[[str], bool]) -> list[UserMetric[Any]]:
-    """The metrics that a file defines; raises whatever it raises, or BadMetric."""
+    """The metrics that a file defines. Raises what the file raises, or BadMetric."""
     module = ModuleType(f"sluice_team_metrics.{file.removesuffix('.py')}")
     module.__file__ = file
     sys.modules[module.__name__] = module  # dataclasses look their module up there

@@ -1,4 +1,4 @@
-"""A measure as text, kept as a dictionary: what is looked at is each distinct text, once a batch."""
+"""A measure as text, kept as a dictionary: each distinct text is read once a batch."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from sluice.metrics.packed import buffers
 from sluice.runtime.arrays import Bools, Hashes, Ints
 
-#: Texts that say there is no measure: Apache writes "-".
+#: Texts that mean there is no measure: Apache writes "-".
 ABSENT = ("", "-")
-#: A text that is kept may be so long; two that are longer and differ stay two, for each ends in its hash.
+#: The most bytes of a text that is kept. Longer texts that differ stay apart, because each ends in its hash.
 MAX_BYTES = 240
 _KEPT = MAX_BYTES - len("...#") - 16
 
@@ -22,18 +22,18 @@ class Texts:
     """A measure of all lines of a batch as the text that was cut out of them."""
 
     def __init__(self, codes: Ints, distinct: pa.Array) -> None:
-        """`codes`: per line an index of `distinct` (string, no nulls); `len(distinct)`: nothing there."""
+        """`codes`: each line's index in `distinct` (string, no nulls), or `len(distinct)`: none."""
         self.codes, self.distinct = codes, distinct
 
     @cached_property
     def known(self) -> Bools:
-        """For each distinct text, and at last for "nothing there", whether it is a measure."""
+        """Whether each distinct text is a measure; the last entry, "nothing there", is not."""
         absent = pc.is_in(self.distinct, pa.array(ABSENT, self.distinct.type))
         return np.append(~absent.to_numpy(zero_copy_only=False), False)
 
     @cached_property
     def present(self) -> Bools:
-        """Per line, whether it has a measure."""
+        """Whether each line has a measure."""
         return self.known[self.codes]
 
     @cached_property
@@ -49,7 +49,10 @@ class Texts:
 
     @cached_property
     def short(self) -> Texts:
-        """The texts for those who keep them: over `MAX_BYTES` cut at a character and ended by their hash."""
+        """The texts as accumulators keep them.
+
+        A text over `MAX_BYTES` is cut between characters and ends in its hash.
+        """
         long = pc.greater(pc.binary_length(self.distinct), MAX_BYTES)
         if not pc.any(long).as_py():
             return self

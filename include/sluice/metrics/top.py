@@ -14,12 +14,12 @@ from sluice.metrics.packed import Damaged, binary, buffers
 from sluice.runtime.arrays import Bytes, Ints
 
 NAME = re.compile(r"top([1-9]\d?|100)")
-#: What JSON does not take as it is.
+#: The characters that JSON does not take as they are.
 _ESCAPED = r'["\\\x00-\x1f]'
 
 
 class Heavy(Accumulator):
-    """The most frequent measures with their counts, one for all top-k of a series (`kernels.heavy`)."""
+    """The most frequent measures with counts; all top-k of a series share it (`kernels.heavy`)."""
 
     name = "heavy"
 
@@ -47,7 +47,7 @@ HEAVY = Heavy()
 
 
 class Top(Metric):
-    """The `k` most frequent measures with their counts, the most frequent first, of equal ones the least."""
+    """The `k` most frequent measures with counts, the most frequent first, ties by text."""
 
     accumulators = (HEAVY,)
     measure = "any"
@@ -59,15 +59,16 @@ class Top(Metric):
 
     @classmethod
     def named(cls, name: str) -> Top | None:
-        """The top-k of that name; None if it is not the name of one."""
+        """The top-k of that name; None if no top-k has it."""
         found = NAME.fullmatch(name)
         return cls(int(found[1])) if found else None
 
     def results(self, columns: Columns) -> Results:
-        """Texts like ``[["/a",12],["/b",3]]``; values are the first count (0: none is frequent enough).
+        """Texts like ``[["/a",12],["/b",3]]``; the value is the first count.
 
-        No value for a series without a single measure. The error is a number of lines: each count is too low
-        by at most that, and so frequent at most is a measure that is not in the list, beyond its last count.
+        The value is 0 if no measure is frequent enough; a series without any measure has no value. The error
+        is a number of lines: each count is too low by at most that. A measure that is not in the list has at
+        most the list's last count and the error together.
         """
         from sluice.metrics.kernels import heavy
 

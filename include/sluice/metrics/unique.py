@@ -1,4 +1,4 @@
-"""How many different measures there were: exact up to 1,024 of a series, then estimated by HyperLogLog."""
+"""How many different measures there were: exact up to 1,024 a series, then by HyperLogLog."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ STANDARD_ERROR = 1.04 / 64
 
 
 class Distinct(Accumulator):
-    """The set of the measures' hashes (`kernels.hll`): a function of the set alone, whatever the batches.
+    """The set of the measures' hashes (`kernels.hll`); it does not depend on the batches.
 
-    A measure is taken as the text that was cut out: "1" and "1.0" are two. Two texts of the same 64-bit hash
+    A measure is taken as the text that was cut out: "1" and "1.0" are two. Texts with the same 64-bit hash
     count as one: among a million texts that happens once in 40 million times.
     """
 
@@ -53,7 +53,10 @@ class Unique(Metric):
     sketched = True
 
     def results(self, columns: Columns) -> Results:
-        """0 for a series without a single measure. The error is the estimate's relative standard error."""
+        """The number of different measures; 0 for a series without any.
+
+        The error is the estimate's relative standard error.
+        """
         from sluice.metrics.kernels import hll
 
         data, bounds = buffers(columns["hll"])

@@ -1,6 +1,6 @@
-"""Metrics that a team writes itself, in Python: four functions of one series' state.
+"""Metrics that a team writes itself in Python: four functions on one series' state.
 
-A file of `include/metrics` defines one or more of them (`team.py` finds it, docs/metrics.md explains)::
+A file of `include/metrics` defines one or more metrics (`team.py` finds it; docs/metrics.md explains it)::
 
     class Longest(UserMetric[int]):
         name, measure = "longest", "text"
@@ -41,12 +41,15 @@ _INT64 = 1 << 63
 
 
 class UserMetric(ABC, Generic[State]):
-    """What a team writes. `merge` must be associative and commutative, with `zero` neutral; nothing may
-    depend on the time, on chance, or on how the lines came in batches: both layers must come to the same.
+    """A metric that a team writes.
+
+    `merge` must be associative and commutative, with `zero` neutral. Nothing may depend on the time, on
+    chance, or on how the lines came in batches, because both layers must get the same result.
     """
 
     name: ClassVar[str]
-    #: text: `add` gets texts, of a measure of either type; number: floats, of a measure of numbers.
+    #: text: `add` gets texts, and the measure may have either type. number: `add` gets floats, and the
+    #: measure must be of numbers.
     measure: ClassVar[Literal["number", "text"]] = "number"
     #: Relative: how far the layers may differ because they merge in different orders.
     tolerance: ClassVar[float] = 1e-9
@@ -57,8 +60,10 @@ class UserMetric(ABC, Generic[State]):
 
     @abstractmethod
     def add(self, state: State, values: Any) -> State:
-        """The state with a batch's measures of one series: never none, a numpy array of float64 or a pyarrow
-        array of strings."""
+        """The state with a batch's measures of one series added.
+
+        `values`: at least one measure, in a numpy array of float64 or a pyarrow array of strings.
+        """
 
     @abstractmethod
     def merge(self, a: State, b: State) -> State:
@@ -66,10 +71,10 @@ class UserMetric(ABC, Generic[State]):
 
     @abstractmethod
     def result(self, state: State) -> float | None:
-        """The metric's value: an integer, a finite float, or None where there is none."""
+        """The metric's value: an integer, a finite float, or None if there is none."""
 
     def to_bytes(self, state: State) -> bytes:
-        """A state as it is stored: JSON, if a subclass does not say otherwise. At most `MAX_STATE` bytes."""
+        """The state as it is stored, in at most `MAX_STATE` bytes; JSON unless overridden."""
         return json.dumps(state).encode()
 
     def from_bytes(self, data: bytes) -> State:
@@ -79,11 +84,11 @@ class UserMetric(ABC, Generic[State]):
 
 
 class UserMetricFailed(RuntimeError):
-    """A team's own metric raised, or returned what it must not."""
+    """A team's own metric raised an error, or returned something that it must not."""
 
 
 class UserAccumulator(Accumulator):
-    """A team's metric as an accumulator of one binary column; a series without a measure has null."""
+    """A team's metric as an accumulator of one binary column; null without any measure."""
 
     def __init__(self, metric: UserMetric[Any], file: str) -> None:
         self.name = f"user_{metric.name}"
@@ -141,7 +146,7 @@ class UserAccumulator(Accumulator):
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
-        """Whatever the team's code raises becomes UserMetricFailed, which says whose it is."""
+        """Turn any error of the team's code into UserMetricFailed, which names the metric."""
         try:
             yield
         except (Exception, SystemExit) as error:  # sys.exit() would end the worker, again and again
@@ -150,7 +155,7 @@ class UserAccumulator(Accumulator):
 
 
 class Adapter(Metric):
-    """A team's metric as one of the registry."""
+    """A team's metric as a `Metric` of the registry."""
 
     def __init__(self, metric: UserMetric[Any], file: str) -> None:
         self._accumulator = UserAccumulator(metric, file)
@@ -163,7 +168,7 @@ class Adapter(Metric):
         return first_line(type(self._accumulator.metric))
 
     def results(self, columns: Columns) -> Results:
-        """No value for a series without a measure, nor where the metric says None."""
+        """No value for a series without a measure, or if the metric returns None."""
         stored = columns[self._accumulator.name].to_pylist()
         values, integers = np.full(len(stored), np.nan), np.zeros(len(stored), np.int64)
         exact = np.zeros(len(stored), bool)

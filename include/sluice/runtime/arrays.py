@@ -1,4 +1,4 @@
-"""Types of NumPy arrays by their elements, for every package."""
+"""NumPy array types, named by their elements, for every package."""
 
 from __future__ import annotations
 

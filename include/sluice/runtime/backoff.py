@@ -1,4 +1,4 @@
-"""Pauses that double from one failure to the next."""
+"""Retries and pauses that double after each failure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tenacity import Retrying, retry_if_exception, stop_before_delay, wait_expon
 def patient(
     seconds: float, again: Callable[[BaseException], bool], *, first: float, longest: float
 ) -> Retrying:
-    """Repeats a call while `again` says so of what it raised, but begins no try after `seconds`.
+    """A retrier that repeats a call while `again` accepts its error.
 
-    The pauses are `first` seconds, then twice the one before, at most `longest`. What the last try raised is
-    raised.
+    It begins no attempt after `seconds`. The first pause lasts `first` seconds, and each further one twice as
+    long as the one before, but at most `longest`. The error of the last attempt is raised.
     """
     return Retrying(
         retry=retry_if_exception(again),
@@ -24,9 +24,9 @@ def patient(
 
 
 class Backoff:
-    """The pause after each failure, in seconds: `first`, then twice the one before, at most `longest`.
+    """The pause in seconds after each failure: first `first`, then doubled up to `longest`.
 
-    It is for loops that never give up; a call that does is `patient`.
+    It is for loops that never give up. For calls that do, use `patient`.
     """
 
     def __init__(self, first: float, longest: float) -> None:
@@ -39,5 +39,5 @@ class Backoff:
         return now
 
     def reset(self) -> None:
-        """Begin with the first pause again."""
+        """Start again with the first pause."""
         self._next = self._first

@@ -1,9 +1,10 @@
-"""Points where a test may kill a job of the platform, as kill -9 would: nothing is cleaned up.
+"""Points where a test may kill a job of the platform; nothing is cleaned up, as by kill -9.
 
 ``SLUICE_FAULT=after_blocks`` kills the process when it reaches the point of that name;
-``SLUICE_FAULT=after_commit:3`` when it reaches it for the third time. ``SLUICE_FAULTS=<directory>`` kills
-a process that reaches a point whose name is a file there, and takes the file away first: one death, also of a
-process that somebody else started long ago. Without the variables nothing happens.
+``SLUICE_FAULT=after_commit:3`` kills it when it reaches the point for the third time.
+``SLUICE_FAULTS=<directory>`` kills a process that reaches a point whose name is a file there. It deletes the
+file first, so each file causes one death; this also works for a process that was started long ago by
+something else. Without these variables nothing happens.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Literal
 
-#: Some blocks of state are written and none is committed; committed and not yet projected; an archive file is
-#: written under its temporary name and not claimed; claimed and not yet in the index; a backfill's blocks of
-#: a day are written and nothing points to them; they are pointed to and their results not yet projected.
+#: In this order: some blocks of state are written but none is committed; they are committed but not yet
+#: projected; an archive file is written under its temporary name but not claimed; it is claimed but not yet
+#: in the index; a backfill's blocks of a day are written but nothing points to them; they are pointed to but
+#: their results are not yet projected.
 Point = Literal[
     "after_blocks",
     "after_commit",

@@ -1,12 +1,13 @@
-"""Detached processes: they outlive their starters and are found again through a record on disk.
+"""Processes that outlive their starter and are found again through a record on disk.
 
-``<run>/<name>.json`` names the process exactly: its pid, the kernel's start time and boot id (a pid is
-reused, the three together are not) and a random token that the process and all its children carry in their
-environment. Starting happens under a lock, so two starters cannot double a process, and the record is written
-before the process is made, so a starter that dies half-way leaves nothing that cannot be found.
+``<run>/<name>.json`` identifies the process exactly. It holds its pid, its start time and the kernel's boot
+id (a pid is reused, the three together are not), and a random token that the process and all its children
+carry in their environment. A process is started under a lock, so two starters cannot start it twice. The
+record is written before the process is made, so a starter that dies half-way leaves no process that cannot be
+found.
 
-A supervisor *owns* its process. The next supervisor to adopt it takes the ownership over. An order to stop
-it that was meant for the former owner then does nothing. Airflow calls a trigger's ``on_kill`` late, if at
+A supervisor *owns* its process. The next supervisor that adopts the process becomes its owner, and an order
+to stop it on behalf of the former owner then does nothing: Airflow calls a trigger's ``on_kill`` late, if at
 all.
 
 Linux only: sessions, and start times in ticks of the kernel's clock.
@@ -32,9 +33,9 @@ from filelock import FileLock
 from sluice.runtime.files import write_whole
 
 TOKEN = "SLUICE_PROCESS_TOKEN"  # noqa: S105 - the name of the variable
-LOG_BYTES = 16 << 20  # a log larger than this is turned at the next start: a restart a day keeps a week
+LOG_BYTES = 16 << 20  # a larger log is rotated at the next start: with one restart a day, a week is kept
 LOGS_KEPT = 4
-START_MARK = "--- "  # begins the line that a start writes to the log
+START_MARK = "--- "  # each start writes a line to the log that begins with this
 _POLL = 0.1
 
 
@@ -43,7 +44,7 @@ class ProcessError(RuntimeError):
 
 
 class AlreadyRunning(ProcessError):
-    """The process runs already; ``record`` is what runs."""
+    """The process already runs; ``record`` identifies it."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(f"{record.name!r} already runs as pid {record.pid}: adopt it, or stop it first")
@@ -78,7 +79,7 @@ def names(run: Path | None = None) -> list[str]:
 
 
 def read(name: str, run: Path | None = None) -> Record | None:
-    """The last record of that name, of a living or a dead process; None if there never was one."""
+    """The last record of that name, whether its process lives or not; None if there is none."""
     path = (run or run_dir()) / f"{name}.json"
     try:
         record = Record(**json.loads(path.read_text()))
@@ -94,7 +95,7 @@ def read(name: str, run: Path | None = None) -> Record | None:
 
 
 def adopt(name: str, run: Path | None = None, owner: str | None = None) -> Record | None:
-    """The process of that name if it is alive, from now on owned by ``owner`` (None: ownership stays)."""
+    """The process of that name if it is alive; ``owner`` owns it from now on (None: no change)."""
     run = run or run_dir()
     with _locked(name, run):
         record = read(name, run)
@@ -111,7 +112,7 @@ def alive(record: Record | None) -> bool:
     if record is None or record.pid <= 0 or record.boot != _boot():
         return False
     child = _children.get(record.pid)
-    if child is not None and child.poll() is not None:  # ours: polling has reaped it
+    if child is not None and child.poll() is not None:  # it is our own child, and poll() has reaped it
         del _children[record.pid]
         return False
     return _runs(record.pid) and _start_time(record.pid) == record.start_time
@@ -127,10 +128,10 @@ def start(
     run: Path | None = None,
     owner: str = "",
 ) -> Record:
-    """Start ``argv`` as session leader, apart from this process, and record it.
+    """Start ``argv`` as a session leader, detached from this process, and record it.
 
     env: added to this process's environment. log: gets both outputs; default ``<home>/logs/<name>.log``.
-    What is left of a dead predecessor (a Python driver without its JVM, say) is killed first.
+    What is left of a dead predecessor (such as a Python driver without its JVM) is killed first.
     Raises AlreadyRunning (with the record) or ProcessError.
     """
     run = run or run_dir()
@@ -177,21 +178,21 @@ def ensure(
     run: Path | None = None,
     owner: str = "",
 ) -> tuple[Record, bool]:
-    """The process of that name, adopted if it runs and started if not; and whether it was started."""
+    """Adopt the process of that name if it runs, else start it; and whether it was started."""
     while True:
         record = adopt(name, run, owner)
         if record is not None:
             return record, False
         try:
             return start(name, argv, env, cwd, log, run=run, owner=owner), True
-        except AlreadyRunning:  # somebody was faster between the two
+        except AlreadyRunning:  # another starter came between the two calls
             continue
 
 
 def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None) -> bool:
-    """SIGTERM to the process's group, after ``grace`` seconds SIGKILL to all that is left of it.
+    """Send SIGTERM to the process's group; after ``grace`` seconds SIGKILL what is left of it.
 
-    With ``owner`` only if that owner still has it. Returns whether anything was stopped.
+    If ``owner`` is given, do so only if it still owns the process. Returns whether anything was stopped.
     """
     run = run or run_dir()
     if owner is not None:
@@ -199,7 +200,7 @@ def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner:
         if now is None or now.token != record.token or now.owner != owner:
             return False
     found = _members(record)
-    if alive(record):  # the group: a supervisor's children have their own, it stops them in order
+    if alive(record):  # only its group: a supervisor's children have their own, and it stops them in order
         with contextlib.suppress(ProcessLookupError):
             os.killpg(record.pid, signal.SIGTERM)
     else:
@@ -246,9 +247,9 @@ def _runs(pid: int) -> bool:
 
 
 def _start_time(pid: int) -> int:
-    """Ticks between the boot and the process's start; 0 when it is gone.
+    """Ticks between the boot and the process's start; 0 if the process is gone.
 
-    psutil tells the time of day instead, which changes when the clock is set.
+    psutil gives the time of day instead, which changes when the clock is set.
     """
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
@@ -257,7 +258,10 @@ def _start_time(pid: int) -> int:
 
 
 def _carriers(token: str) -> Iterator[int]:
-    """The pids whose environment carries the token (other users' cannot be read, nor are they ours)."""
+    """The pids whose environment carries the token.
+
+    The environment of other users' processes cannot be read, but those are not ours either.
+    """
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get(TOKEN) == token:
@@ -275,7 +279,8 @@ def _leader(token: str) -> int | None:
 def _members(record: Record) -> list[int]:
     """The living processes that belong to the record, its leader first.
 
-    By token, not by process group: the group's number may be somebody else's once the leader is dead.
+    They are found by token, not by process group, because the group's number may be reused once the leader is
+    dead.
     """
     found = {pid for pid in _carriers(record.token) if _runs(pid)}
     if alive(record):

@@ -1,4 +1,4 @@
-"""Files that are written as a whole."""
+"""Writing files as a whole."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 
 def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
-    """Replace the file's text in one step: a reader, a full disk and a kill find the old text or the new one,
-    never half of it. The directory must exist. `mode`: 0o600 for a file that holds secrets.
+    """Replace the file's text in one step. The directory must exist.
+
+    A reader finds the old text or the new one, never half of it, even after a full disk or a kill. `mode`:
+    0o600 for a file that holds secrets.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.touch(mode=mode)

@@ -1,4 +1,4 @@
-"""How a JVM is started: one place for the class path, the heap and the caps that keep small daemons small."""
+"""How a JVM is started: class path, heap, and the caps that keep small daemons small."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sluice.runtime.settings import ROOT
 
 LIB = Path(os.environ.get("SLUICE_LIB") or ROOT / "var" / "lib")
 
-#: Spark's classes (sluice.spark.class_archive). A JVM that finds no such file goes on without.
+#: Spark's classes (sluice.spark.class_archive). A JVM that does not find this file runs without it.
 SPARK_CLASSES = LIB / "spark-classes.jsa"
-#: What a JVM of Spark is started with anywhere, and what one of this machine is.
+#: The options of Spark's JVMs on every machine. The archive is an option only on this one.
 SPARK_ANYWHERE = ("-Djava.net.preferIPv4Stack=true", "-Duser.timezone=UTC")
 SPARK_ARCHIVE = f"-XX:SharedArchiveFile={SPARK_CLASSES}"
-#: The second compiler takes up what ran ten times as often as usual: in a job of seconds it spends more than
-#: it spares, to a long one it comes a moment later.
+#: The second compiler (C2) compiles code only after it ran ten times as often as usual: in a job of seconds
+#: C2 costs more than it saves, and in a long job it starts only a moment later.
 SPARK_COMPILES_LATER = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
@@ -24,10 +24,10 @@ SPARK_COMPILES_LATER = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 SPARK_OPTIONS = (*SPARK_ANYWHERE, SPARK_ARCHIVE, *SPARK_COMPILES_LATER)
-#: For a JVM that lives for seconds: without the second compiler Spark starts with half the CPU time.
+#: For a JVM that lives for seconds: without C2 Spark starts with half the CPU time.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-# What Hadoop and HBase reach into on Java 17 (the list of Hadoop's and HBase's own start scripts).
+# The options that Hadoop and HBase need on Java 17, as their own start scripts list them.
 HADOOP_OPENS = ("--add-opens=java.base/java.lang=ALL-UNNAMED",)
 HBASE_OPENS = (
     "-Dorg.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible=true",
@@ -65,10 +65,11 @@ def java_command(
     classpath: Sequence[Path] = (),
     quick: bool = False,
 ) -> list[str]:
-    """The command line of ``main_class`` out of the jars of ``component`` (a module of the poms).
+    """The command line that runs ``main_class`` from the jars of ``component``.
 
-    ``classpath`` comes before the jars: directories of configuration. ``quick`` compiles with C1 alone: a
-    process that does little starts in half the time and keeps 30 MB less.
+    ``component`` is a module of the poms. ``classpath`` lists directories of configuration and comes before
+    the jars. ``quick`` compiles with C1 alone: a process that does little starts in half the time and takes
+    30 MB less.
     """
     path = os.pathsep.join([*(str(entry) for entry in classpath), str(LIB / component / "*")])
     return [
@@ -77,7 +78,7 @@ def java_command(
         f"-Xmx{heap}",
         "-Xss512k",
         "-XX:+UseSerialGC",
-        # SerialGC returns what a start-up needed once: without these the heap stays at its high-water mark.
+        # With these SerialGC gives back what only the start-up needed; else the heap stays at its peak size.
         "-XX:MinHeapFreeRatio=20",
         "-XX:MaxHeapFreeRatio=40",
         "-XX:MaxMetaspaceSize=160m",

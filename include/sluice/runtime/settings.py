@@ -1,7 +1,8 @@
-"""Every port, address and limit, from include/settings.yaml, the environment and the instance's secrets.
+"""Every port, address and limit of an instance.
 
-An *instance* is one whole platform: a directory ``var/<instance>`` and a block of ports. The instance is
-``SLUICE_INSTANCE``, else the one that was brought up last (``var/current``), else ``main``.
+They come from include/settings.yaml, the environment and the instance's secrets. An *instance* is one whole
+platform: a directory ``var/<instance>`` and a block of ports. The instance is ``SLUICE_INSTANCE``, else the
+one that was brought up last (``var/current``), else ``main``.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Airflow(BaseModel):
 class Speed(BaseModel):
     trigger_seconds: float = Field(1.0, gt=0)
     max_offsets_per_trigger: int = Field(250_000, ge=1)
-    workers: int = Field(0, ge=0, le=1 << 16)  # of the tasks that are routed; 0: as many as run side by side
+    workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
 
 
 class Archive(BaseModel):
@@ -94,7 +95,7 @@ class Limits(BaseModel):
     line_bytes: int = 1 << 20
     dimension_bytes: int = 1 << 10
     dead_letter_bytes: int = 4 << 10
-    series: int = Field(100_000, gt=0)  # of a task version in one period; beyond, the task is set aside
+    series: int = Field(100_000, gt=0)  # of a task version in one period; with more, the task is set aside
 
 
 class Retention(BaseModel):
@@ -116,7 +117,10 @@ class _Yaml(PydanticBaseSettingsSource):
 
 
 class Settings(BaseSettings):
-    """All of an instance's settings. Later sources win: defaults, settings.yaml, environment, arguments."""
+    """All settings of one instance.
+
+    Later sources win: defaults, settings.yaml, environment, arguments.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="SLUICE_", env_nested_delimiter="__", extra="forbid", frozen=True
@@ -159,13 +163,13 @@ class Settings(BaseSettings):
         return self.port_base + self.port_offsets[name]
 
     def host(self, daemon: str) -> str:
-        """The host under which the other daemons reach this one."""
+        """The host at which the other daemons reach this one."""
         return self.hosts.get(daemon, self.bind_host)
 
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, data: dict[str, Any]) -> dict[str, Any]:
-        """Derive what was not given from the instance: its directory, ports and addresses."""
+        """Derive the directory, ports and addresses that were not given from the instance."""
         data = dict(data)
         instance = data.setdefault("instance", current_instance())
         home = Path(data.setdefault("home", ROOT / "var" / instance))
@@ -220,7 +224,10 @@ def current_instance() -> str:
 
 
 def metrics_folder() -> Path:
-    """Where a team's own metrics are. Read without an instance: they are known before there are settings."""
+    """The folder of a team's own metrics.
+
+    It is read without an instance, because the metrics are needed before there are settings.
+    """
     path = os.environ.get("SLUICE_METRICS__PATH")
     if not path:
         given = yaml.safe_load(SETTINGS_FILE.read_text()) if SETTINGS_FILE.exists() else {}
@@ -234,14 +241,14 @@ def read_secret(home: Path, name: str) -> str:
 
 
 def make_secret(home: Path, name: str) -> str:
-    """The instance's secret of that name, made (mode 0600) the first time it is asked for."""
+    """The instance's secret of that name; the first call makes it, in a file of mode 0600."""
     path = home / "secrets" / name
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = path.with_name(f".{name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             out.write(secrets.token_urlsafe(32))
-        with contextlib.suppress(FileExistsError):  # another process was first: its secret counts
+        with contextlib.suppress(FileExistsError):  # another process was first, and its secret is used
             os.link(temporary, path)
         temporary.unlink()
     return path.read_text().strip()

@@ -1,9 +1,9 @@
 """Keep one detached process alive: it is restarted within one poll of its death.
 
-Death is one reason for a restart, standing still is the other: a process whose position has not changed for
-``stuck_after`` seconds while its lag grows is stopped and started again. A process that dies young, within
-STEADY seconds, is started again after 0, 1, 2, 4 ... seconds; one that dies young more than EARLY_DEATHS
-times in a row is in a crash loop: Airflow retries, then a person must look at it.
+A process is restarted when it dies or when it stands still, that is, when its position has not changed for
+``stuck_after`` seconds while its lag grows. A process that dies within STEADY seconds of its start is started
+again after 0, 1, 2, 4 ... seconds. If that happens more than EARLY_DEATHS times in a row, the process is in a
+crash loop: Airflow retries, then a person must look at it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pathlib import Path
 from sluice.runtime import detached
 
 STEADY = 60.0
-EARLY_DEATHS = 8  # with their delays 91 s: a daemon that restarts is back by then
+EARLY_DEATHS = 8  # their delays add up to 91 s: a daemon that restarts is back by then
 LONGEST_DELAY = 30.0
-LATELY = 600.0  # how long a restart is told of
-STOP_GRACE = 15.0  # below the 30 s that Airflow's triggerer gives to on_kill
+LATELY = 600.0  # how long a restart counts as recent
+STOP_GRACE = 15.0  # less than the 30 s that Airflow's triggerer gives to on_kill
 TAIL_LINES = 15
 
 
 class Superseded(RuntimeError):
-    """Another supervisor owns the process now: this one must leave it alone."""
+    """Another supervisor owns the process now, so this one must leave it alone."""
 
 
 class CrashLoop(RuntimeError):
@@ -33,10 +33,11 @@ class CrashLoop(RuntimeError):
 
 
 class Supervisor:
-    """One process, watched for one owner.
+    """Watches one process for one owner.
 
-    environment: asked at each start, so that a changed connection is used from the next start on.
-    position: something that changes as the process gets on; lag: what it has still to do. None if unknown.
+    environment: called at each start, so that a changed connection is used from the next start on.
+    position: something that changes as the process makes progress; lag: what it still has to do. Each returns
+    None if it is unknown.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Supervisor:
         self._lag_before: tuple[float, int] | None = None
 
     def claim(self) -> str:
-        """Adopt the process for this owner, or start it. A line for the log."""
+        """Adopt the process for this owner, or start it; returns a line for the log."""
         record, started = detached.ensure(
             self.name, self.argv, self.environment(), log=self.log, run=self.run, owner=self.owner
         )
@@ -71,7 +72,7 @@ class Supervisor:
         return f"{verb} {self.name}, pid {record.pid}, log {self.log}"
 
     def poll(self) -> Iterator[str]:
-        """Look once and do what is needed. Lines for the log; none while all is well.
+        """Look once and do what is needed; yields lines for the log, and none while all is well.
 
         Raises Superseded, CrashLoop and what a start can raise.
         """
@@ -95,18 +96,18 @@ class Supervisor:
         yield f"RESTART {self.restarted_lately} of {self.name}: {self.claim()}"
 
     def restart(self, why: str) -> Iterator[str]:
-        """Stop the process and start it again. Lines for the log."""
+        """Stop the process and start it again; yields lines for the log."""
         yield f"RESTART of {self.name}: {why}"
         self.stop()
         yield self.claim()
 
     @property
     def restarted_lately(self) -> int:
-        """How often it was restarted within LATELY, for whatever reason."""
+        """How often `poll` restarted the process in the last LATELY seconds."""
         return sum(1 for at in self._restarts if at > time.monotonic() - LATELY)
 
     def stop(self) -> bool:
-        """Stop the process if this owner still has it; whether anything was stopped."""
+        """Stop the process if this owner still has it; returns whether anything was stopped."""
         record = detached.read(self.name, self.run)
         return record is not None and detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
 
@@ -120,7 +121,10 @@ class Supervisor:
         return min(LONGEST_DELAY, 2.0 ** (self._early_deaths - 2)) if self._early_deaths > 1 else 0.0
 
     def _stuck(self, record: detached.Record, now: float) -> bool:
-        """At the same position since long, and the lag is larger than it was a quarter of that time ago."""
+        """Whether the position stayed the same for `stuck_after` seconds while the lag grew.
+
+        The lag is compared with its value at least a quarter of that time ago.
+        """
         position = self.position()
         if self._seen[1:] != (record.token, position):
             self._seen, self._lag_before = (now, record.token, position), None
@@ -134,7 +138,7 @@ class Supervisor:
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
-    """The last lines of a log, of its last process only."""
+    """The last lines of a log, but only those of its last process."""
     try:
         with log.open("rb") as source:
             source.seek(max(0, log.stat().st_size - 8192))

@@ -1,9 +1,10 @@
-"""Spark's classes as the JVM keeps them once parsed and verified, in one file that all its processes map.
+"""Spark's classes, parsed and verified, in one file that all its JVMs map into memory.
 
-Spark loads 22,000 classes before its first task, and from jars that is more than half of its start. The file
-(JEP 350, dynamic archives of class data sharing) is made once, by a session that does something of all that
-jobs do: ``python -m sluice.spark.class_archive``. A JVM ignores it where the class path does not begin as it
-did then, so Spark finds its configuration at the path's end (HADOOP_CONF_DIR), or the JVM itself is another.
+Spark loads 22,000 classes before its first task. Loading them from jars takes more than half of its start-up.
+``python -m sluice.spark.class_archive`` makes the file once (JEP 350, dynamic archives of class data
+sharing), in a session that does a bit of everything that jobs do. A JVM ignores the file if it is another
+JVM, or if its class path does not begin as it did then. Spark therefore finds its configuration at the end of
+the class path (HADOOP_CONF_DIR).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STAMP = SPARK_CLASSES.with_suffix(".stamp")
-#: What the SQL endpoint has beside a session.
+#: The classes that the SQL endpoint loads in addition to a session's.
 ENDPOINT = (
     "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
     "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIService",
@@ -36,7 +37,7 @@ ENDPOINT = (
 
 
 def stamp() -> str:
-    """Hash of the JVM, the jars and this file; what a JVM would refuse the archive for, and what made it."""
+    """Hash of the JVM and the jars, which an archive must fit, and of this file."""
     version = subprocess.run([java(), "-Xinternalversion"], capture_output=True, text=True, check=True).stdout
     digest = hashlib.sha256(version.encode() + Path(__file__).read_bytes())
     for jar in sorted((spark_home() / "jars").iterdir()):
@@ -46,7 +47,7 @@ def stamp() -> str:
 
 
 def make() -> bool:
-    """Make the archive if it is not there, or not of these jars and this JVM; whether it was made."""
+    """Make the archive if it is missing or out of date; returns whether it was made."""
     wanted = stamp()
     if SPARK_CLASSES.exists() and STAMP.exists() and STAMP.read_text() == wanted:
         return False
@@ -65,7 +66,7 @@ def make() -> bool:
 
 
 def load(scratch: Path, made: Path) -> None:
-    """Do something of all that jobs do; when the JVM ends it archives the classes that it has loaded."""
+    """Do a bit of everything that jobs do; at its end the JVM archives the classes it loaded."""
     from pyspark.sql import SparkSession, Window
     from pyspark.sql import functions as F
 
@@ -97,7 +98,7 @@ def load(scratch: Path, made: Path) -> None:
     jvm = spark._jvm
     for name in ENDPOINT:
         jvm.org.apache.spark.util.Utils.classForName(name, True, True)
-    # A file system does not connect before it is asked for a file.
+    # Nothing listens at this address: a file system connects only when it is asked for a file.
     jvm.org.apache.hadoop.fs.Path("hdfs://127.0.0.1:1/").getFileSystem(spark._jsc.hadoopConfiguration())
     spark.stop()
 

@@ -1,7 +1,7 @@
-"""The Spark session of both layers: one machine by default, any master by a setting.
+"""The Spark session of both layers: on one machine by default, on any master by a setting.
 
-On a master other than ``local`` the executors get this package as a zip; they need Python 3.11 with the
-packages of requirements.txt, at the driver's own path or where ``PYSPARK_PYTHON`` says.
+With a master other than ``local`` the executors get this package as a zip. They need Python 3.11 with the
+packages of requirements.txt, at the same path as the driver's or where ``PYSPARK_PYTHON`` points.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 #: The connector between Spark and Kafka, resolved from stack/poms/spark.
 KAFKA_JARS = LIB / "spark"
-# Lines may have up to 16 MiB each: a batch for Python is bounded by bytes as well as by lines.
+# A line may have up to 16 MiB, so a batch for Python is limited in bytes and in lines.
 ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20
 
 
 class ConnectorMissing(FileNotFoundError):
-    """Spark cannot read Kafka, for its connector's jars are not there."""
+    """Spark cannot read Kafka because its connector's jars are missing."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(f"no Kafka connector for Spark in {folder}: run `make setup`")
@@ -39,7 +39,7 @@ class ConnectorMissing(FileNotFoundError):
 def session(
     settings: Settings, app: str, *, kafka: bool = False, config: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """The application's session; `kafka` adds the connector, `config` whatever the job itself needs."""
+    """The application's session; `kafka` adds the connector, `config` the job's own settings."""
     os.environ.setdefault("SPARK_LOCAL_IP", settings.bind_host)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("HADOOP_USER_NAME", settings.hdfs.user)
@@ -52,7 +52,7 @@ def session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     if not settings.spark.master.startswith("local"):
-        # Not spark.submit.pyFiles: the zip would hide the driver's own package, which has its data files.
+        # Not by spark.submit.pyFiles: the zip would hide the driver's own package, which has its data files.
         spark.sparkContext.addPyFile(str(package_zip(settings.home / "spark")))
     return spark
 
@@ -83,7 +83,7 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
         if not jars:
             raise ConnectorMissing(KAFKA_JARS)
         config["spark.jars"] = ",".join(map(str, jars))
-        # The speed layer knows no Hive table: it must start, and count, without the metastore.
+        # The speed layer uses no Hive table: it must start and count without the metastore.
         config["spark.sql.catalogImplementation"] = "in-memory"
         config["spark.sql.adaptive.enabled"] = "false"  # streaming does not support it
     return config
@@ -92,7 +92,7 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
 def package_zip(folder: Path) -> Path:
     """This package and the team's metrics as a zip for the executors.
 
-    It is named by its content: an executor never sees an older one.
+    Its name depends on its content, so an executor never gets an older one.
     """
     source = Path(__file__).resolve().parents[1]
     files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})

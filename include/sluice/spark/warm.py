@@ -1,7 +1,7 @@
-"""Compile the kernels of engine, metrics and grouping before a batch needs them:
-python -m sluice.spark.warm
+"""Compile the kernels of engine, metrics and grouping before a batch needs them.
 
-numba keeps the code on disk. Without this the first large batch on a machine takes some seconds longer.
+Run it by ``python -m sluice.spark.warm``. numba keeps the compiled code on disk. Without this the first large
+batch on a machine takes some seconds longer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TASK = {
 
 
 def warm() -> None:
-    """Count made-up lines in two batches, merge them, ask for results."""
+    """Count made-up lines in two batches, merge them and compute results."""
     task = ActiveTask(1, 1, TaskSpec.model_validate(_TASK))
     plan = EnginePlan.of([task], Limits())
     lines = [
@@ -54,9 +54,12 @@ def warm() -> None:
 
 
 def compile_all() -> None:
-    """The engine and every strategy, on all cores: a minute of one where nothing is compiled yet."""
+    """Compile the engine and every strategy, on all cores.
+
+    If nothing is compiled yet, it takes a minute of one core.
+    """
     from sluice.grouping import STRATEGIES
-    from sluice.grouping.warm import warm as route  # which a worker need not load while nothing is routed
+    from sluice.grouping.warm import warm as route  # a worker need not load it while no task is routed
 
     with ProcessPoolExecutor() as pool:
         compiling = [pool.submit(warm), *(pool.submit(route, name) for name in STRATEGIES)]

@@ -1,8 +1,8 @@
-"""The process from which Spark forks its Python workers, with the engine loaded before the first fork.
+"""The process that Spark forks its Python workers from, with the engine already loaded.
 
 Spark starts it as ``python -m sluice.spark.worker_daemon`` (`spark.python.daemon.module`). Without it
-each worker imports Arrow and the engine and loads the compiled kernels by itself: 3 s of CPU before its first
-line.
+each worker imports Arrow and the engine and loads the compiled kernels by itself, which takes 3 s of CPU time
+before its first line.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sluice.spark.warm import warm
 
 
 def prepare(load: Callable[[], None]) -> None:
-    """All that workers are to have, on this thread alone: no pool may have begun before a fork.
+    """Load all that workers need, on this thread alone: no thread pool may start before a fork.
 
-    It spares them what they would do for each task besides the task, 0.2 s of a core. Spark puts two archives
-    on the path, pyspark.zip and a jar, and lets Python list what they contain again before each task, though
-    the installed packages have the same; they go before anything of pyspark is imported, or its modules would
-    bring them back. After each task Spark collects garbage, and none of what is loaded here becomes any.
+    This saves each Spark task 0.2 s of a core. Spark puts two archives on the path, pyspark.zip and a jar,
+    and has Python list their contents again before each task, although the installed packages have the same.
+    The archives are removed from the path before anything of pyspark is imported, because its modules would
+    bring them back. After each task Spark collects garbage; what is loaded here is excluded from that.
     """
     sys.path[:] = [path for path in sys.path if not Path(path).is_file()]
-    sys.path_importer_cache.clear()  # what was found of them by now
+    sys.path_importer_cache.clear()  # Python has cached what it found in the archives
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     load()
-    import pandas  # noqa: F401 - Spark's worker has need of it, even of Arrow alone
+    import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
     import pyspark.worker  # noqa: F401
 
     gc.collect()

@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: each is a process of its own, which loads the team's metrics."""
+"""The work of Spark's Python workers, processes that load the team's metrics first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where a micro-batch ends, as Spark's checkpoint has it: the one place that reads Spark's own format.
+"""Reads from Spark's checkpoint where a micro-batch ends.
 
-Spark writes ``offsets/<batch>`` before it runs the batch: a line with the log's version, a line with the
-batch's metadata, then a line for each source. Ours has a single source, Kafka, whose line is a JSON object
-{topic: {partition: offset}}.
+Only this module reads Spark's own format. Spark writes ``offsets/<batch>`` before it runs the batch: a line
+with the log's version, a line with the batch's metadata, then a line for each source. Ours has a single
+source, Kafka, whose line is a JSON object {topic: {partition: offset}}.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _LINES = 3  # version, metadata, the one source
 
 
 class UnknownCheckpoint(RuntimeError):
-    """Spark wrote its offsets in a form that is not known here."""
+    """Spark wrote its offsets in an unknown format."""
 
 
 def end_offsets(checkpoint: Path, topic: str, batch_id: int) -> dict[str, int]:
-    """The offset behind the batch's last record, by partition. Raises UnknownCheckpoint."""
+    """The offset after the batch's last record, by partition. Raises UnknownCheckpoint."""
     path = checkpoint / "offsets" / str(batch_id)
     lines = path.read_text().splitlines()
     if len(lines) != _LINES or lines[0] != VERSION:

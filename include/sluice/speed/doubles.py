@@ -1,7 +1,7 @@
-"""Taking the doubles out of a micro-batch, against a ledger that is too large to send to every executor.
+"""Removes a micro-batch's doubles by a ledger that is too large for every executor.
 
-The executors decide by the intervals of a few files; the driver checks what they took for new against the
-complete ledger, and where a byte was not new they decide again, knowing more.
+The executors know the intervals of a few files only. The driver checks what they took for new against the
+complete ledger. If a byte was not new, the executors decide again, with the intervals of more files.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from sluice.speed.partition_pass import Gathered
 
 log = logging.getLogger(__name__)
 
-#: One pass over the batch, given the intervals known (ByteLedger.to_table) and whether the lines are dealt
-#: out by identity, so that those of one identity meet, rather than as they lie in Kafka.
+#: One pass over the batch. Its arguments are the known intervals (ByteLedger.to_table), and whether the lines
+#: are dealt out by identity, so that lines of one identity meet, instead of staying as they lie in Kafka.
 Pass = Callable[[pa.Table, bool], Gathered]
 
 
 def gather(run: Pass, ledger: ByteLedger, recent: Iterable[tuple[str, str]]) -> tuple[Gathered, ByteLedger]:
-    """What the batch holds, doubles out, and the ledger of the files it touched with the batch added.
+    """The batch without its doubles, and the ledger of its files with the batch added.
 
     recent: the files (host, src_file) that the batch most likely has lines of.
 
-    The first pass knows those only. If it took bytes for new that the ledger has, or that two of its slices
-    both have, the second knows every file of the batch: one is in `recent`, or its lines were taken for new
-    and so it is among those found.
+    The first pass knows only the intervals of these files. If it took bytes for new that the ledger has, or
+    that two of its slices both have, a second pass knows every file of the batch. Each of them is either in
+    `recent` or among the files found, because its lines were taken for new.
     """
     recent = set(recent)
     found = run(ledger.only(recent).to_table(), False)
@@ -38,13 +38,13 @@ def gather(run: Pass, ledger: ByteLedger, recent: Iterable[tuple[str, str]]) -> 
     log.info("doubles of another file or partition: the batch is read again")
     found = run(ledger.only(recent | set(added.files())).to_table(), True)
     added, disjoint = _added(ledger, found)
-    if not disjoint:  # nothing that was collected from a file that only grows
+    if not disjoint:  # impossible for lines collected from files that only grow
         log.warning("lines of %s begin inside other lines: each was counted", sorted(added.files())[:5])
     return found, added
 
 
 def _added(ledger: ByteLedger, found: Gathered) -> tuple[ByteLedger, bool]:
-    """The ledger of the files found with the new intervals, and whether every byte was new."""
+    """The ledger of the files found, new intervals included, and whether every byte was new."""
     fresh = [ByteLedger.from_table(table) for table in found.seen]
     added = ledger.only({file for part in fresh for file in part.files()})
     before = _bytes(added)

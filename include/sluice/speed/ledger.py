@@ -1,9 +1,9 @@
 """The byte ledger: which bytes of which front-end file were counted.
 
-Flume delivers at least once and re-reads whole stretches of a file. A line is known by (host, file, offset of
-its first byte), so what was counted of a file is a set of half-open intervals [offset, end), coalesced: one
-that was read from its start without a gap is one interval. A line that starts inside one is a double; what
-stays outside of all of them is a hole, that is, a loss.
+Flume delivers at least once and re-reads whole stretches of a file. A line is identified by (host, file,
+offset of its first byte), so the counted part of a file is a set of half-open intervals [offset, end). They
+are coalesced: a file that was read from its start without a gap has one interval. A line that starts inside
+an interval is a double. Bytes outside all intervals are a hole, which means a loss.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ File = tuple[str, str]  # host, src_file
 _LITTLE = np.dtype("<i8")
 _EMPTY = np.empty(0, np.int64)
 
-#: A ledger as an Arrow table, as executors send theirs to the driver.
+#: The schema of the Arrow tables in which executors send their ledgers to the driver.
 INTERVALS = pa.schema(
     [
         pa.field("host", pa.string(), nullable=False),
@@ -44,10 +44,11 @@ class ByteLedger:
         self._files: dict[File, tuple[Ints, Ints]] = {}
 
     def claim(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints, ends: Ints) -> Bools:
-        """Which lines were not seen before, here or earlier in this call (the first wins); they are added.
+        """Add the lines that were not seen before, and return which lines these are.
 
-        `ends` is start + length of the line + 1 (its newline). Lines without host, file or start have no
-        identity: they are always new, and not kept.
+        Of several lines in this call that start at the same byte, the first one wins. `ends` is start +
+        length of the line + 1 (its newline). Lines without host, file or start have no identity: they are
+        always new, and are not kept.
         """
         new = np.ones(len(ends), bool)
         for file, rows, begin in _by_file(hosts, files, starts):
@@ -65,7 +66,7 @@ class ByteLedger:
         return mask
 
     def add(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints, ends: Ints) -> None:
-        """Add the lines' intervals; those without identity are left out."""
+        """Add the lines' intervals; lines without identity are left out."""
         for file, rows, begin in _by_file(hosts, files, starts):
             self._insert(file, begin, ends[rows])
 
@@ -75,7 +76,7 @@ class ByteLedger:
             self._insert(file, starts, ends)
 
     def only(self, files: Iterable[File]) -> ByteLedger:
-        """The part of the ledger that speaks of these files."""
+        """The part of the ledger that is about these files."""
         part = ByteLedger()
         part._files = {file: self._files[file] for file in files if file in self._files}
         return part
@@ -89,13 +90,13 @@ class ByteLedger:
         return int((ends - starts).sum())
 
     def holes(self, host: str, file: str, size: int) -> Ints:
-        """The intervals of the file's first `size` bytes that were not counted, as rows of (start, end)."""
+        """The uncounted intervals of the file's first `size` bytes, as rows of (start, end)."""
         starts, ends = self._of((host, file))
         gaps = np.column_stack([np.append(0, ends), np.append(starts, size)]).clip(max=size)
         return gaps[gaps[:, 0] < gaps[:, 1]]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Rows for the `ledger` table, less their topic."""
+        """Rows for the `ledger` table, without their topic."""
         return [
             {
                 "host": host,
@@ -108,7 +109,7 @@ class ByteLedger:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> ByteLedger:
-        """What `to_rows` made."""
+        """The ledger that `to_rows` turned into these rows. Raises BadLedger."""
         ledger = cls()
         for row in rows:
             starts, ends = (np.frombuffer(row[name], _LITTLE).astype(np.int64) for name in ("starts", "ends"))
@@ -136,7 +137,7 @@ class ByteLedger:
 
     @classmethod
     def from_table(cls, table: pa.Table) -> ByteLedger:
-        """The union of a table's intervals, in any order and overlapping or not."""
+        """The union of a table's intervals, which may overlap and come in any order."""
         ledger = cls()
         hosts, files, starts, ends = (table.column(n).combine_chunks() for n in INTERVALS.names)
         if table.num_rows:
@@ -164,7 +165,7 @@ def _inside(starts: Ints, ends: Ints, points: Ints) -> Bools:
 
 
 def _union(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """Sorted, disjoint and coalesced; intervals that touch become one."""
+    """The intervals sorted, disjoint and coalesced; intervals that touch become one."""
     order = np.argsort(starts, kind="stable")
     starts, reach = starts[order], np.maximum.accumulate(ends[order])
     first = np.append(True, starts[1:] > reach[:-1])
@@ -172,7 +173,7 @@ def _union(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
 
 
 def _by_file(hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints) -> Iterable[tuple[File, Ints, Ints]]:
-    """For each file: the rows of its lines, by start and then by row, and those starts."""
+    """For each file: the rows of its lines, sorted by start and then by row, and their starts."""
     known = hosts.is_valid().to_numpy(zero_copy_only=False) & files.is_valid().to_numpy(zero_copy_only=False)
     if isinstance(starts, pa.Array):
         known &= starts.is_valid().to_numpy(zero_copy_only=False)

@@ -1,22 +1,22 @@
-"""The speed layer's micro-batch: from lines to committed state to online results, each line exactly once.
+"""The speed layer's micro-batch: lines to committed state to results, each exactly once.
 
-A batch is an offset range of each partition, beginning where the newest commit ended. It
+A batch covers an offset range of each partition, which begins where the newest commit ended. It
 
 1. takes the active tasks and how their tuples are routed: a changed task counts from this batch on;
-2. counts the lines (`Writer.count`): one pass in the executors takes out the doubles and makes partial
-   aggregates of the rest; the driver checks the new byte intervals against the whole ledger, repeats the pass
-   if a double slipped through, and merges the aggregates into the committed blocks of state. A task that
-   fails here is set aside, and the batch is counted again without it;
+2. counts the lines (`Writer.count`): one pass in the executors removes the doubles and turns the rest into
+   partial aggregates. The driver checks the new byte intervals against the whole ledger, repeats the pass if
+   a double slipped through, and merges the aggregates into the committed blocks of state. A task that fails
+   here is set aside, and the batch is counted again without it;
 3. writes the new blocks to HBase, as columns that nobody reads yet;
-4. commits in PostgreSQL: the row (topic, seq) with everything that is true because of it, in one
-   transaction. A second writer collides here, and stops;
-5. projects (`Projector`): writes the results of the series touched, and notes that it did;
-6. deletes the columns replaced, learns how to route the next batch, and shows the offsets to Kafka and the
-   progress to those who look.
+4. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
+   A second writer collides here, and stops;
+5. projects (`Projector`): writes the results of the touched series, and notes that it did;
+6. deletes the replaced columns, learns how to route the next batch, shows the offsets to Kafka, and writes
+   the progress file.
 
-Death before 4 leaves columns that were never committed, and the next start counts the same lines again.
-Death after it leaves results that lag behind the state, and the next start projects the commits that are not
-yet projected.
+If the process dies before step 4, it leaves columns that were never committed, and the next start counts the
+same lines again. If it dies after step 4, the results lag behind the state, and the next start projects the
+commits that are not projected yet.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Closed(RuntimeError):
 class MicroBatch:
     """The function that Spark calls for each micro-batch of one topic.
 
-    It lives from one start of the query to the next. Whatever fails leaves it in doubt, so a failure ends
-    it: the next start reads the state afresh.
+    It lives from one start of the query to the next. Nobody knows how far a failed batch came, so any failure
+    ends it: the next start reads the state again.
     """
 
     def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress) -> None:
@@ -91,7 +91,7 @@ class MicroBatch:
         self._groupings: TopicRouting | None = None
 
     def open(self) -> dict[str, int]:
-        """Read the committed state and finish what was cut short; the offsets to start from.
+        """Read the committed state, finish what was cut short, return the offsets to start from.
 
         Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
         """
@@ -106,7 +106,7 @@ class MicroBatch:
         return dict(self._writer.position)
 
     def close(self, seconds: float) -> None:
-        """Let the batch under way finish, for so many seconds, then let go of all; no other batch begins."""
+        """Wait up to so many seconds for the batch under way, then close; no other batch begins."""
         finished = self._gate.acquire(timeout=seconds) if seconds else self._gate.acquire(blocking=False)
         already, self._closed = self._closed, True
         if finished:
@@ -126,10 +126,10 @@ class MicroBatch:
                 raise
 
     def take_up(self) -> None:
-        """Commit a change of the tasks while no line comes: a version is valid, or over, from here on.
+        """Commit a change of the tasks while no line comes: a version begins or ends here.
 
-        Without it a task on a topic that rests would have no first commit, and no backfill could know which
-        lines are its own. Nothing is done while a batch runs or has lines to count: it brings the change.
+        Without this commit a task on an idle topic would have no first commit, and no backfill could know
+        which lines it owns. Nothing is done while a batch runs or lines wait: their batch commits the change.
         """
         if not self._gate.acquire(blocking=False):
             return
@@ -142,20 +142,20 @@ class MicroBatch:
             try:
                 rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
                 self._projector.project(rests)
-            except Exception as error:  # made or not: the next start will know
+            except Exception as error:  # the next start will know whether it was committed
                 self.failure = error
                 raise
         finally:
             self._gate.release()
 
     def _count(self, lines: DataFrame, end: dict[str, int]) -> None:
-        """The batch, step by step, as the module says."""
+        """Carry out the batch, step by step, as the module's docstring says."""
         laps = Laps()
         tasks: Tasks = self._tasks.active()
         attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(lines, end), laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
-        # Before the commit without them: death between the two must not leave them active with a gap.
+        # Before the commit without them: a crash in between must not leave them active with a gap.
         self._tasks.set_aside(failed)
         blocks = self._writer.write_blocks(counted.changes)
         laps.lap("blocks")
@@ -193,16 +193,16 @@ class MicroBatch:
         laps: Laps,
         tasks: Tasks,
     ) -> Counted:
-        """The batch counted for these tasks; TasksFailed names those that it must be done without.
+        """Count the batch for these tasks. Raises TasksFailed, which names the tasks to leave out.
 
-        It is done again as a whole: a line may be a dead letter because of a task that is set aside, and a
-        line to count for every other task.
+        The whole batch is then counted again: a line that was a dead letter because of a task that is set
+        aside may be a line to count for every other task.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
         return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
 
     def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
-        """How tasks' tuples are routed in the batch that ends there."""
+        """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
         position = self._writer.position
         return partial(
             self._routing(lines).routes,

@@ -1,7 +1,7 @@
-"""Where a topic begins and ends in Kafka, where the speed layer starts in it, and how far it shows to be.
+"""A topic's offsets: its bounds in Kafka, and where the speed layer starts and stands.
 
-The truth is the commit book's. What is committed to the Kafka group ``sluice-speed-<topic>`` is for lag
-tools.
+The commit book has the true position. The offsets committed to the Kafka group ``sluice-speed-<topic>`` are
+for lag tools only.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NO_EPOCH = -1
 
 
 class TopicReplaced(RuntimeError):
-    """The topic's offsets are not those that were committed: it was deleted and made again."""
+    """The topic was deleted and made again, so its offsets are not those that were committed."""
 
     def __init__(self, topic: str, detail: str) -> None:
         super().__init__(
-            f"topic {topic!r} is another one than was counted so far ({detail}): it was deleted and made "
+            f"topic {topic!r} is not the one that was counted so far ({detail}): it was deleted and made "
             "again. Let the collection write to a topic of a new name, and give its tasks that name"
         )
 
@@ -43,7 +43,7 @@ class Lost:
     def __str__(self) -> str:
         return (
             f"partition {self.partition}: offsets {self.first} to {self.next - 1} left Kafka before they "
-            "were counted; `sluice audit` shows the lines that miss, the archive may have them"
+            "were counted; `sluice audit` shows the missing lines, and the archive may have them"
         )
 
 
@@ -59,7 +59,11 @@ class Bounds:
 def starting_offsets(
     topic: str, committed: Mapping[str, int], bounds: Bounds
 ) -> tuple[dict[str, int], list[Lost]]:
-    """Where to go on: at the committed offsets, or where Kafka's log starts now, and then what that skips."""
+    """The offsets to continue from, and the offsets that this skips.
+
+    Counting continues at the committed offsets, or where Kafka's log starts if that is later. Raises
+    TopicReplaced.
+    """
     start: dict[str, int] = {}
     lost: list[Lost] = []
     for partition, first in sorted(bounds.first.items()):
@@ -89,7 +93,7 @@ class TopicOffsets:
         self._partitions: list[TopicPartition] = []
 
     def bounds(self) -> Bounds:
-        """Raises TopicMissing when there is no such topic."""
+        """The topic's id and its first and next offsets. Raises TopicMissing."""
         with Topics(self._settings) as topics:
             topic = topics.describe(self.topic)
         self._partitions = [TopicPartition(self.topic, number) for number in topic.partitions]
@@ -101,7 +105,7 @@ class TopicOffsets:
         return {at.partition: offset for at, offset in ends.items()}
 
     def commit(self, end: Mapping[str, int]) -> None:
-        """Show the group to be at these offsets."""
+        """Commit these offsets to the Kafka group."""
         self._consumer.commit(
             {
                 TopicPartition(self.topic, int(partition)): OffsetAndMetadata(offset, "", NO_EPOCH)

@@ -1,12 +1,12 @@
-"""What the executors do with a micro-batch: one pass over the lines of a Kafka partition, for all tasks.
+"""The executors' part of a micro-batch: one pass over a partition's lines for all tasks.
 
-`PartitionPass` is the function of a `mapInArrow`; what it finds comes back in rows of several kinds
-(`found`). `Gathered` is the driver's end. Of tasks that are routed it sends tuples instead, to workers in a
-second stage (`speed.routed`).
+`PartitionPass` is the function that `mapInArrow` runs on a Kafka partition. Its findings come back in rows of
+several kinds (`engine.wire`), which `Gathered` puts together on the driver. For tasks that are routed the
+pass sends tuples instead, to workers in a second stage (`speed.routed`).
 
-Which lines are doubles is decided here against the intervals of a few files only: what this partition itself
-brought, and the `known` ones that the driver sent. That is enough when no other file and no other partition
-brought a double; the driver checks exactly that with the complete ledger, and runs the pass again if not.
+The pass decides which lines are doubles by a few intervals only: those that this partition itself brought,
+and the `known` ones that the driver sent. That is enough when no other file and no other partition brought a
+double. The driver checks exactly that with the complete ledger, and runs the pass again if not.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import decode, identify
 from sluice.transmission.records import IDENTITY
 
-# The engine's fixed cost is spread over so many lines, unless their bytes come first.
+# The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
 PASS_LINES = 131_072
 PASS_BYTES = 128 << 20
-# What a pass keeps of its dead letters' lines, or a topic that is all of them would not fit into the driver.
+# A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
 DAY_MS = 86_400_000
 
@@ -88,7 +88,7 @@ class PartitionPass:
         source, sender = 0, None
         for batch in together(batches):
             lines, ends = identify(decode(batch), self.topic)
-            if not records:  # a slice is a partition of the topic, except for one that was distributed again
+            if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
             unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))
@@ -121,7 +121,7 @@ class PartitionPass:
         yield rows_of(tables, source % self.routes.workers if self.routes is not None else None)
 
     def _claim(self, known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Any) -> Any:
-        """Which lines come for the first time; from now on they have been seen."""
+        """Which lines are new; from now on they count as seen."""
         hosts, files = lines.column("host"), lines.column("src_file")
         starts = lines.column("src_offset").to_numpy(zero_copy_only=False)
         if not self.known.num_rows:
@@ -152,7 +152,7 @@ class PartitionPass:
 
 
 def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
-    """Counted lines by day of event time (since the epoch) and partition, and the last offset of one."""
+    """Counted lines and their last offset, by partition and day of event time since the epoch."""
     table = pa.table(
         {
             "day": pa.array(event_ms // DAY_MS),
@@ -178,7 +178,7 @@ def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
-#: Which worker holds a partial aggregate of which key of which task.
+#: Which workers hold a partial aggregate of a task's key.
 HOLDERS = pa.schema(
     [("task_id", pa.int32()), ("version", pa.int32()), ("key", pa.string()), ("worker", pa.int32())]
 )
@@ -194,14 +194,14 @@ class Gathered:
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # records, doubled, counted, dead
     failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
-    # What grouping learns from: times by task and place, routers as they are now, and who holds which key.
+    # What grouping learns from: times by task and place, the routers' present state, and the holders of keys.
     spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
     routers: pa.Table = field(default_factory=routing.ROUTERS.empty_table)
     holders: pa.Table = field(default_factory=HOLDERS.empty_table)
 
     @classmethod
     def of(cls, rows: pa.Table) -> Gathered:
-        """From the rows that the passes, or the workers of the second stage, yielded."""
+        """Put together the rows that the passes, or the workers of the second stage, yielded."""
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
         holders = [HOLDERS.empty_table()]
         workers = rows.column("worker").to_pylist() if "worker" in rows.column_names else [None] * len(rows)

@@ -1,6 +1,7 @@
-"""The speed layer's progress and heartbeat, as a file that supervision, `sluice status` and the demo read.
+"""The speed layer's progress and heartbeat, as a file.
 
-``var/<instance>/run/speed_layer.progress.json`` is replaced whole, so a reader never sees half of it::
+Supervision, `sluice status` and the demo read ``var/<instance>/run/speed_layer.progress.json``. It is
+replaced whole, so a reader never sees half of it::
 
     {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
@@ -36,10 +37,10 @@ def progress_path(settings: Settings) -> Path:
 
 
 class SpeedProgress:
-    """What the running speed layer says of itself. Used by the threads of all topics.
+    """The progress of the running speed layer. Used by the threads of all topics.
 
-    Only one process at a time writes the file, the one that holds the lock beside it: a second speed layer,
-    which is fenced out, must not hide the first.
+    Only the process that holds the lock beside the file writes it: a second speed layer, which is fenced out,
+    must not hide the progress of the first.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +57,7 @@ class SpeedProgress:
             self._write()
 
     def beat(self) -> None:
-        """Say that the process lives, idle or not."""
+        """Show that the process is alive, idle or not."""
         with self._lock:
             self._write()
 
@@ -66,7 +67,7 @@ class SpeedProgress:
             self._write()
 
     def forget(self, topic: str) -> None:
-        """Say nothing of a topic that is not counted any more."""
+        """Remove a topic that is not counted any more."""
         with self._lock:
             self._topics.pop(topic, None)
             self._write()
@@ -91,7 +92,7 @@ class SpeedProgress:
         return self._topics.setdefault(topic, {"state": "starting", "errors": []})
 
     def _owned(self) -> bool:
-        """Whether this process holds the file, now or from now on."""
+        """Whether this process holds the file's lock; it takes the lock if that is free."""
         try:
             self._owner.acquire(timeout=0)
         except Timeout:

@@ -1,4 +1,4 @@
-"""Projects committed state to the online results: cells that follow from the state, and can be made again."""
+"""Projects committed state to the online results, which can be made again from the state."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class Projector:
-    """Writes the results of one topic's series, with what backfills counted of them.
+    """Writes the results of one topic's series, including what backfills counted of them.
 
-    Results carry the time of their commit as HBase's timestamp. So what a writer that was fenced out still
-    writes lies below what its successor wrote.
+    Results carry the time of their commit as HBase's timestamp. So the cells that a fenced-out writer still
+    writes lie below those of its successor.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Projector:
         self._tasks = tasks
 
     def catch_up(self, seq: int, committed_at: datetime) -> None:
-        """Project the commits up to `seq`, the newest, whose projection was cut short."""
+        """Project the commits up to `seq`, the newest, that are not projected yet."""
         projected = self._commits.projected()
         if projected >= seq:
             return
@@ -50,8 +50,9 @@ class Projector:
         log.info("topic %s: %d results of commits %d to %d", self._commits.topic, written, projected + 1, seq)
 
     def project(self, commit: Commit, touched: pa.Table | None = None) -> int:
-        """Write the results of a commit: of the series that it touched (PARTIALS) and of each version that it
-        opened again, all; how many.
+        """Write the results of a commit, and return how many.
+
+        They are those of the series that it touched (PARTIALS), and all of each version that it opened again.
         """
         written = 0 if touched is None else self._series(touched, commit.committed_at)
         if commit.opened:
@@ -60,7 +61,7 @@ class Projector:
         return written
 
     def _rows(self, rows: Sequence[str], committed_at: datetime) -> int:
-        """Write the results of all series in these rows of the state; how many."""
+        """Write the results of all series in these rows of the state, and return how many."""
         written = 0
         for some in read_portions(self._commits.pointers_at(rows)):
             self._state.layouts({pointer.period for pointer in some})
@@ -70,7 +71,10 @@ class Projector:
         return written
 
     def _series(self, touched: pa.Table, committed_at: datetime) -> int:
-        """Write the results of these series; how many. Tasks whose results cannot be made are set aside."""
+        """Write the results of these series, and return how many.
+
+        Tasks whose results cannot be made are set aside.
+        """
         touched, failures = self._backfilled.added(touched)
         self._tasks.set_aside(failures)
         versions = zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True)

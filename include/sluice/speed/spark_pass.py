@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def run_pass(lines: DataFrame, work: PartitionPass, known: pa.Table, dealt: bool) -> Gathered:
-    """What the lines hold. `known` and `dealt` are what `doubles.Pass` says."""
+    """Run the pass over the lines. `known` and `dealt` are the arguments of `doubles.Pass`."""
     work = replace(work, known=known)
     if dealt:
         lines = by_identity(lines)
     if work.routes is not None:
         if dealt:
-            # A router goes by the order of its tuples, and a shuffle gives none. If Spark repeats a lost task
-            # of the first stage, each tuple must go where it went before, or a worker that is done lacks it.
+            # A router depends on the order of its tuples, and a shuffle guarantees none. If Spark repeats a
+            # lost task of the first stage, each tuple must go to the same worker as before: otherwise a
+            # worker that is done lacks it.
             lines = lines.sortWithinPartitions("partition", "offset")
         return Gathered.of(two_stages(lines, work, work.routes.workers))
     return Gathered.of(lines.mapInArrow(with_metrics(work), FOUND).toArrow())

@@ -1,8 +1,9 @@
-"""The speed layer's application: one streaming query a topic, each restarted on its own when it fails.
+"""The speed layer's application: one streaming query a topic, restarted when it fails.
 
-Spark's checkpoint is scratch: made for each start of a query and removed at its end. Where to go on is
-in the commit book. A query that fails (Kafka, HBase or PostgreSQL stayed away longer than a batch waits)
-starts again with all state read afresh, after 1, 2, 4 ... 30 seconds.
+Each query is restarted on its own. Spark's checkpoint is scratch: it is made for each start of a query and
+removed at its end. The offsets to continue from are in the commit book. A query that fails (Kafka, HBase or
+PostgreSQL stayed away longer than a batch waits) starts again after 1, 2, 4 ... 30 seconds, and reads all
+state again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 STEADY_SECONDS = 60.0  # a query that ran this long starts its back-off from the beginning
 POLL_SECONDS = 0.5
 BEAT_SECONDS = 2.0
-TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on a topic that rests
+TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on an idle topic
 FETCH_WAIT_MS = 10  # Kafka's default is 500
 STOP_SECONDS = 60.0  # how long a stop waits for the batch under way
 
@@ -63,7 +64,7 @@ class TopicStream:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
 
     def poll(self) -> None:
-        """Start the query when it is due; look after one that ended. Raises FencedOut."""
+        """Start the query when it is due, or handle the end of one. Raises FencedOut."""
         if self._query is not None and self._query.isActive:
             if time.monotonic() - self._started > STEADY_SECONDS:
                 self._backoff.reset()
@@ -74,24 +75,24 @@ class TopicStream:
         elif time.monotonic() >= self._due:
             try:
                 self._start()
-            except Exception as error:  # whatever it is, the other topics go on
+            except Exception as error:  # any error: the other topics go on
                 self._failed(self._end() or error)
 
     def _take_up(self) -> None:
-        """Let a change of the tasks count although no line comes."""
+        """Let a change of the tasks count even if no line comes."""
         if self._batch is None or time.monotonic() < self._look:
             return
         self._look = time.monotonic() + TAKE_UP_SECONDS
         try:
             self._batch.take_up()
         except Exception as error:
-            if self._batch.failure is None:  # nothing was begun
+            if self._batch.failure is None:  # no commit was begun
                 log.warning("topic %s: cannot look for changed tasks: %s", self.topic, error)
             else:
                 self._failed(self._end() or error)
 
     def stop(self) -> None:
-        """Stop after the batch under way; what is not committed then is not counted."""
+        """Stop after the batch under way; lines that are not committed by then are not counted."""
         if self._batch is not None:
             self._batch.close(STOP_SECONDS)
         self._end()
@@ -117,7 +118,7 @@ class TopicStream:
         self._progress.topic(self.topic, "counting")
 
     def _end(self) -> Exception | None:
-        """Take the query down; why it ended, if it failed."""
+        """Stop the query, and return why it ended if it failed."""
         query, batch, scratch_dir = self._query, self._batch, self._scratch
         self._query = self._batch = self._scratch = None
         failure: Exception | None = None
@@ -142,7 +143,7 @@ class TopicStream:
 
 
 def scratch(settings: Settings) -> Path:
-    """This process's directory for checkpoints; those of processes that were killed are removed."""
+    """This process's directory for checkpoints; those of killed processes are removed."""
     parent = settings.home / "spark" / "speed"
     own = parent / str(os.getpid())
     own.mkdir(parents=True, exist_ok=True)
@@ -163,10 +164,10 @@ def source(spark: SparkSession, settings: Settings, topic: str, start: dict[str,
         .option("startingOffsets", json.dumps({topic: start}))
         .option("maxOffsetsPerTrigger", settings.speed.max_offsets_per_trigger)
         .option("includeHeaders", "true")
-        # A task's consumer asks for more as soon as it has something; at the log's end the broker keeps that
-        # request for so long, and what the task asks next, how far the partition goes, waits behind it.
+        # A Spark task's consumer asks for more as soon as it has something. At the log's end the broker holds
+        # that request for this long, and the task's next request, for the partition's end, waits behind it.
         .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MS)
-        # Offsets that left Kafka while this ran: fail, and the next start says which they were.
+        # Fail when offsets leave Kafka while this runs: the next start says which they were.
         .option("failOnDataLoss", "true")
         .load()
         .select(
@@ -186,7 +187,7 @@ def run(
     topics: Sequence[str],
     stopping: threading.Event,
 ) -> None:
-    """Count until `stopping` is set: these topics, or where none is named all that there are.
+    """Count these topics, or all topics if none is named, until `stopping` is set.
 
     Raises FencedOut when another speed layer counts one of them; the others are then stopped as well.
     """

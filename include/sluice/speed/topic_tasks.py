@@ -1,4 +1,4 @@
-"""What is counted of one topic, as the database has it: tasks, the lines' format, the default grouping."""
+"""What the database says of one topic: tasks, the lines' format, the default grouping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from sluice.tasks.topics import TopicStore
 
 
 class TopicTasks:
-    """The tasks of one topic. Reads wait `patience` seconds for a PostgreSQL that is away, `look` apart."""
+    """The tasks of one topic.
+
+    All reads except `look` wait `patience` seconds for a PostgreSQL that is away.
+    """
 
     def __init__(self, database: sa.Engine, topic: str, patience: float, progress: SpeedProgress) -> None:
         self._topic = topic
@@ -34,7 +37,7 @@ class TopicTasks:
         return patiently(self.look, self._patience)
 
     def look(self) -> dict[Version, ActiveTask]:
-        """The same without waiting: an error if PostgreSQL is away."""
+        """The same without waiting: raises an error if PostgreSQL is away."""
         tasks = {(task.task_id, task.version): task for task in self._tasks.active(self._topic)}
         self._known |= tasks
         return tasks
@@ -47,7 +50,7 @@ class TopicTasks:
         return {version: self._known[version] for version in wanted}
 
     def format(self) -> TopicSpec:
-        """How lines are read. It can be described until this is called for the first time."""
+        """How lines are read. The first call freezes the topic's format."""
         if self._format is None:
             self._format = patiently(partial(self._topics.freeze, self._topic), self._patience)
         return self._format
@@ -57,7 +60,7 @@ class TopicTasks:
         return patiently(partial(self._topics.get, self._topic), self._patience).grouping
 
     def set_aside(self, failures: Failures) -> None:
-        """Show on these tasks why they are no longer counted."""
+        """Set these tasks aside, and show on each why it is no longer counted."""
         for (task_id, version), message in failures.items():
             self._progress.error(self._topic, f"task {task_id}v{version} was set aside: {message}")
             patiently(partial(self._tasks.set_aside, task_id, version, message), self._patience)

@@ -30,17 +30,18 @@ from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, Point
 log = logging.getLogger(__name__)
 
 EPOCH = date(1970, 1, 1)
-# In ms, HBase's unit: a backfill writes results a millisecond after the newest commit, and before the next.
+# HBase's timestamps are in ms. A backfill writes its results a millisecond after the newest commit, and that
+# must be before the next commit.
 COMMITS_APART = timedelta(milliseconds=2)
 
-#: One pass over a batch: the work of a partition, the intervals known, and how the lines are dealt out
-#: (`doubles.Pass`).
+#: Runs one pass over a batch. Its arguments are the work for a partition, and then those of `doubles.Pass`:
+#: the known intervals, and how the lines are dealt out.
 RunPass = Callable[[PartitionPass, pa.Table, bool], Gathered]
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What a batch holds, what it adds to the ledger, and what it changes in the state; not true yet."""
+    """What a batch holds, adds to the ledger and changes in the state; not committed yet."""
 
     found: Gathered
     ledger: ByteLedger
@@ -54,10 +55,11 @@ def nothing() -> Counted:
 
 
 class Writer:
-    """Counts and commits the batches of one topic, each built on the commit before; used by one thread.
+    """Counts and commits the batches of one topic, each built on the commit before.
 
-    It lives from one start of the query to the next. If a commit fails, nobody knows whether it was made, so
-    the writer must not be used again: the next one reads the committed state, under a token of its own.
+    It is used by one thread, and lives from one start of the query to the next. If a commit fails, nobody
+    knows whether it was made, so the writer must not be used again: the next writer reads the committed
+    state, under a token of its own.
     """
 
     def __init__(self, commits: CommitLog, claim: TopicClaim, state: State, offsets: TopicOffsets) -> None:
@@ -75,7 +77,7 @@ class Writer:
         self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
 
     def open(self) -> list[Lost]:
-        """Claim the topic and read its newest commit; the offsets that Kafka lost meanwhile.
+        """Claim the topic and read its newest commit; returns the offsets that Kafka lost.
 
         Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
         """
@@ -94,7 +96,7 @@ class Writer:
         return lost
 
     def close(self) -> None:
-        """Let go of the topic."""
+        """Release the topic."""
         self._claim.release()
         with suppress(KafkaError, OSError):
             self._offsets.close()
@@ -139,7 +141,10 @@ class Writer:
         self._state.prune()
 
     def show(self) -> int | None:
-        """Show Kafka's lag tools how far this is; how many records are still to come, None if unknown."""
+        """Show the position to Kafka's lag tools, and return the lag (None if it is unknown).
+
+        The lag is how many records are still to come.
+        """
         try:
             self._offsets.commit(self.position)
             ends = self._offsets.ends()
@@ -156,7 +161,7 @@ class Writer:
             seq=self.seq + 1,
             token=self.token,
             topic_id=self._topic_id,
-            # Later than every commit before, whatever the clocks say: it orders the results in HBase.
+            # Later than every commit before, even if the clocks disagree: it orders the results in HBase.
             committed_at=max(now, self.committed_at + COMMITS_APART),
             start={partition: self.position.get(partition, 0) for partition in end},
             end=end,

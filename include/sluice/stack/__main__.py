@@ -1,4 +1,4 @@
-"""``python -m sluice.stack run NAME``, and what else supervisor and containers start (`entry.main`)."""
+"""``python -m sluice.stack``: what supervisor and containers start (see `entry.main`)."""
 
 import sys
 

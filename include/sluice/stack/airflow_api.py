@@ -1,4 +1,4 @@
-"""What a person does in Airflow's UI, for the demo and the tests: REST API v2, logged in as the admin."""
+"""Does for the demo and the tests what a person does in Airflow's UI, through REST API v2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from airflow_client.client import (
     ImportErrorApi,
     PatchTaskInstanceBody,
     ReprocessBehavior,
-    StructuredLogMessage,
     TaskInstanceApi,
     TaskInstanceState,
     TriggerDAGRunPostBody,
@@ -42,7 +41,7 @@ CONFLICT = 409
 
 
 class AirflowTimeout(TimeoutError):
-    """What was waited for did not come in time; the message says what there is instead."""
+    """A run or a backfill did not end in time; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Run:
     id: str
     state: str
     kind: str  # scheduled, manual, backfill, asset_triggered
-    day: date | None  # on which its data interval starts
+    day: date | None  # the day on which its data interval starts
     started: datetime | None
     ended: datetime | None
 
@@ -63,7 +62,10 @@ class Run:
 
 
 class Airflow:
-    """A client of one instance's Airflow. Close it, or use it as a context manager."""
+    """A client of one instance's Airflow, logged in as the admin.
+
+    Close it, or use it as a context manager.
+    """
 
     def __init__(self, settings: Settings) -> None:
         session = AirflowSession(settings)
@@ -89,20 +91,21 @@ class Airflow:
         self._dags.patch_dag(dag, DAGPatchBody(is_paused=False))
 
     def pause(self, dag: str) -> None:
-        """No new runs; the one that runs goes on."""
+        """Let no new runs start; a run that has started goes on."""
         self._dags.patch_dag(dag, DAGPatchBody(is_paused=True))
 
     def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
-        """Start a run by hand; its id."""
+        """Start a run by hand; returns its id."""
         body = TriggerDAGRunPostBody(logical_date=datetime.now(UTC), conf=dict(conf or {}))
         return self._runs.trigger_dag_run(dag, body).dag_run_id
 
     def backfill(
         self, dag: str, first: date, last: date, *, max_active_runs: int = 2, timeout: float = 600.0
     ) -> int:
-        """A run for each day from ``first`` to ``last``, both included, done or not; the backfill's id.
+        """Start a run for each day from ``first`` to ``last``; returns the backfill's id.
 
-        Airflow allows one backfill of a DAG at a time: waits for another one to end. Raises AirflowTimeout.
+        Both days are included, and days that are already done run again. Airflow allows one backfill of a DAG
+        at a time, so this waits for another one to end. Raises AirflowTimeout.
         """
         body = BackfillPostBody(
             dag_id=dag,
@@ -140,7 +143,7 @@ class Airflow:
         return self._wait(runs, timeout, f"backfill {number}")
 
     def runs(self, dag: str, *, kind: str | None = None, since: datetime | None = None) -> list[Run]:
-        """The DAG's runs, the newest first; those made since a moment."""
+        """The DAG's runs, the newest first; with ``since`` only those made since then."""
         found = self._runs.get_dag_runs(
             dag, limit=PAGE, order_by=["-id"], run_type=[kind] if kind else None, run_after_gte=since
         )
@@ -150,7 +153,7 @@ class Airflow:
         return _run(self._runs.get_dag_run(dag, run))
 
     def wait_runs(self, dag: str, runs: Iterable[str], timeout: float) -> list[Run]:
-        """These runs, once all have finished, well or not. Raises AirflowTimeout."""
+        """These runs, once all have succeeded or failed. Raises AirflowTimeout."""
         wanted = list(runs)
 
         def finished() -> list[Run] | None:
@@ -160,11 +163,12 @@ class Airflow:
         return self._wait(finished, timeout, f"{dag}: {', '.join(wanted)}")
 
     def wait_downstream(self, dag: str, runs: Iterable[Run], timeout: float) -> list[Run]:
-        """The runs that these runs triggered by asset events, once all have finished. Raises AirflowTimeout.
+        """The runs that these runs triggered by asset events, once all have finished.
 
-        ``dag`` is the one triggered. A run whose task was skipped has no event and is not waited for. Airflow
-        can leave an event behind that is written while it makes a run for an earlier one: then the run that
-        started first after the event is the one, for `reconcile` takes the days of such events too.
+        ``dag`` is the DAG that they triggered. A run whose task was skipped has no event, so nothing is
+        waited for. If an event is written while Airflow makes a run for an earlier event, Airflow may start
+        no run for it. Then the first run that started after the event is taken, because `reconcile` includes
+        the days of such events. Raises AirflowTimeout.
         """
         sources = {(run.dag, run.id) for run in runs}
 
@@ -190,17 +194,18 @@ class Airflow:
         return found.asset_events
 
     def task_log(self, dag: str, run: str, task: str, attempt: int | None = None) -> str:
-        """The log of a task's try (default: its last), the triggerer's part included."""
+        """The log of one try of a task (default: the last), including the triggerer's part."""
         attempt = attempt or self._tasks.get_task_instance(dag, run, task).try_number
-        content = self._tasks.get_log(dag, run, task, attempt, full_content=True).content.actual_instance
-        return "\n".join(_line(each) for each in content or [])
+        # The client's model of an entry drops the fields it does not name, and with them the exceptions.
+        answer = self._tasks.get_log_without_preload_content(dag, run, task, attempt, full_content=True)
+        return "\n".join(_line(each) for each in json.loads(answer.data)["content"])
 
     def task_state(self, dag: str, run: str, task: str) -> str | None:
         state = self._tasks.get_task_instance(dag, run, task).state
         return state.value if state else None
 
     def fail(self, dag: str, run: str, task: str) -> None:
-        """Mark a running task failed, which stops what it supervises."""
+        """Mark a running task as failed, which stops what it supervises."""
         body = PatchTaskInstanceBody(new_state=TaskInstanceState.FAILED)
         self._tasks.patch_task_instance(dag, run, task, body)
 
@@ -224,7 +229,7 @@ class Airflow:
             self._connections.post_connection(body)
 
     def import_errors(self) -> dict[str, str]:
-        """What kept a DAG's file from being imported, by file."""
+        """The errors of the DAG files that could not be imported, by file."""
         errors = self._import_errors.get_import_errors(limit=PAGE).import_errors
         return {each.filename: each.stack_trace for each in errors}
 
@@ -249,14 +254,15 @@ def _run(found: DAGRunResponse) -> Run:
     )
 
 
-def _line(entry: str | StructuredLogMessage) -> str:
+def _line(entry: Any) -> str:
     if isinstance(entry, str):
         return entry
-    more = entry.additional_properties
     error = "".join(
-        f"\n{each.get('exc_type')}: {each.get('exc_value')}" for each in more.get("error_detail") or []
+        f"\n{each.get('exc_type')}: {each.get('exc_value')}" for each in entry.get("error_detail") or []
     )
-    return f"{entry.timestamp or ''} {more.get('level') or ''} {entry.event}{error}".strip()
+    return (
+        f"{entry.get('timestamp') or ''} {entry.get('level') or ''} {entry.get('event', '')}{error}".strip()
+    )
 
 
 def _midnight(day: date) -> datetime:

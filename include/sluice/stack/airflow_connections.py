@@ -1,8 +1,8 @@
 """The settings' connections inside Airflow, where a person can change them.
 
-Kept in Airflow's database and not in AIRFLOW_CONN_* variables, which would hide every change made in the UI.
-What was given last time is kept beside: a connection that is still as it was given follows the settings, one
-that a person has changed is theirs. Delete it in Airflow to have the settings' again.
+They are in Airflow's database and not in AIRFLOW_CONN_* variables, which would hide every change made in the
+UI. A file keeps what was given last time. A connection that is still as it was given follows the settings;
+one that a person has changed is left alone. To get the settings' connection back, delete it in Airflow.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.connections import from_settings
 
-# The password cannot be read back: what was given last is known by its hash.
+# The password is not among them because it cannot be read back: the one given last is known by its hash.
 COMPARED = ("conn_type", "host", "port", "login", "schema", "extra")
 
 
 def give(settings: Settings, airflow: Airflow) -> list[str]:
-    """Make Airflow's connections what the settings say, except a person's own; the names of those written."""
+    """Bring Airflow's connections to the settings; returns the names of those written.
+
+    A connection that a person has changed stays as it is.
+    """
     path = settings.home / "airflow" / "connections.json"
     given: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     there = airflow.connections()

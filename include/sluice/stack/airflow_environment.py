@@ -1,4 +1,7 @@
-"""Airflow's configuration, as environment variables. Its connections: airflow_connections.py."""
+"""Airflow's configuration as environment variables.
+
+Its connections are in `airflow_connections`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from sluice.runtime.settings import Settings, read_secret
 
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
-    """AIRFLOW__*; secrets that were not made yet are left out."""
+    """AIRFLOW_HOME and the AIRFLOW__* variables; secrets that were not made yet are empty."""
     named = {
         f"AIRFLOW__{section}__{key}": str(value)
         for section, keys in _sections(settings).items()
@@ -60,17 +63,20 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
         },
         "DAG_PROCESSOR": {
             "PARSING_PROCESSES": 1,
-            # A file that changed is seen within half a minute; parsing those that did not is for nothing.
+            # A changed file is noticed within half a minute; parsing unchanged files is a waste.
             "REFRESH_INTERVAL": 30,
             "MIN_FILE_PROCESS_INTERVAL": 300,
         },
-        # After a kill -9 the next triggerer takes the triggers over once the last heartbeat is this old.
+        # After a kill -9 the next triggerer takes over the triggers once the last heartbeat is this old.
         "TRIGGERER": {"CAPACITY": 100, "JOB_HEARTBEAT_SEC": 3, "TRIGGERER_HEALTH_CHECK_THRESHOLD": 15},
         "USAGE_DATA_COLLECTION": {"ENABLED": False},
     }
 
 
 def _fernet_key(settings: Settings) -> str:
-    """What Airflow encrypts its connections' passwords with: 32 bytes in base64, padded as Fernet demands."""
+    """The key that encrypts the passwords of Airflow's connections, padded as Fernet demands.
+
+    It is 32 bytes in base64.
+    """
     secret = read_secret(settings.home, "airflow_fernet")
     return secret + "=" * (-len(secret) % 4)

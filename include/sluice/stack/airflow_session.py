@@ -1,4 +1,4 @@
-"""Airflow's own client for its REST API v2, logged in as the admin, patient with an API that restarts."""
+"""Airflow's own client for its REST API v2, logged in as the admin; it waits out restarts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib3 import Retry
 from sluice.runtime.settings import Settings, read_secret
 
 REQUEST_SECONDS = 120.0  # the first requests after a start take half a minute on two busy cores
-#: A question is asked again while the API or its database restarts, for two minutes. Anything else only if it
-#: could not be sent.
+#: A GET request is repeated for two minutes while the API or its database restarts. Any other request is
+#: repeated only if it could not be sent.
 PATIENCE = Retry(
     total=120,
     read=1,
@@ -26,7 +26,7 @@ UNAUTHORIZED, ERROR = 401, 400
 
 
 class AirflowError(RuntimeError):
-    """Airflow refused a request; the message has its reason."""
+    """Airflow refused a request; the message says why."""
 
     def __init__(self, what: str, status: int, reason: bytes) -> None:
         super().__init__(f"{what}: {status} {reason[:500].decode(errors='replace')}")
@@ -34,7 +34,7 @@ class AirflowError(RuntimeError):
 
 
 class AirflowSession(ApiClient):
-    """The client that every call of one instance goes through; it logs in when it must."""
+    """The client for all calls to one instance; it logs in when it must."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(Configuration(host=settings.airflow.url, no_proxy="*", retries=PATIENCE))
@@ -57,7 +57,7 @@ class AirflowSession(ApiClient):
         return response
 
     def token(self) -> str:
-        """Log in; what proves it, in the header `Authorization: Bearer ...`."""
+        """Log in; returns the token for the header `Authorization: Bearer ...`."""
         response = self.rest_client.pool_manager.request(
             "POST",
             f"{self.configuration.host}/auth/token",

@@ -1,4 +1,4 @@
-"""Bring an instance up: its supervisor, every daemon until it is healthy, and what they must hold."""
+"""Brings an instance up: starts its daemons, waits until they are healthy, and fills them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Say = Callable[[str], None]
 
 POLL_SECONDS = 0.5
 STILL_SECONDS = 15.0
-# Give up when no further daemon becomes healthy for this long. All of it takes 60-100 s on 2 cores, the
-# slowest daemon 30 s of it; a machine that others use as well may need five times that.
+# Give up when no further daemon becomes healthy for this long. A whole bring-up takes 60-100 s on 2 cores,
+# and its slowest daemon 30 s; a machine that others also use may need five times that.
 LIMIT_SECONDS = 240.0
-# The first exits can be somebody else's fault (a port that is just being given up); the third is its own.
+# A daemon's first exits may have another cause (such as a port that is just being released); the third is
+# its own fault.
 DEATHS = 3
 LOG_LINES = 20
 DYING_SECONDS = 15.0
@@ -37,11 +38,14 @@ class BringUpFailed(RuntimeError):
 
 
 class PortInUse(RuntimeError):
-    """Another program listens where a daemon would."""
+    """Another program listens on a daemon's port."""
 
 
 def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
-    """Start what does not run, wait until all is healthy and filled; ``say`` gets a line for each step."""
+    """Start what does not run and wait until all of it is healthy and filled.
+
+    ``say`` gets a line for each step.
+    """
     if stale := jars.stale():
         say(f"resolving the jars of {', '.join(stale)}")
         jars.resolve()
@@ -56,14 +60,14 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
 
 @contextlib.contextmanager
 def _alone(settings: Settings) -> Iterator[None]:
-    """Two that bring the same instance up at once: the second finds the supervisor of the first."""
+    """Let one process at a time bring it up; the second one finds the first one's supervisor."""
     settings.home.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(settings.home.with_name(f".{settings.home.name}.lock")):
         yield
 
 
 def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
-    """Before anything starts: nothing left of a supervisor that was killed, and no port taken by others."""
+    """Stop what a killed supervisor left behind, and raise PortInUse if a port is taken."""
     known: dict[str, supervisord.Program] = {}
     if supervisord.running(settings):
         known = supervisord.programs(settings)
@@ -91,7 +95,7 @@ def log_file(settings: Settings, name: str) -> Path:
 
 
 class _BringUp:
-    """One bring-up: who is healthy by now, who was asked, and what the others lack."""
+    """One bring-up: which daemons are healthy, which were asked, and what the others lack."""
 
     def __init__(
         self, settings: Settings, daemons: Sequence[Daemon], steps: Sequence[Step], say: Say
@@ -106,7 +110,7 @@ class _BringUp:
         self.begin = self.told = self.advanced = time.monotonic()
 
     def run(self) -> None:
-        """Until all is healthy and filled. Raises BringUpFailed, or what a step of filling raised."""
+        """Wait until all is healthy and filled. Raises BringUpFailed, or what a step raised."""
         with ThreadPoolExecutor(len(self.waited) + 1) as pool:
             filling = pool.submit(self.fill)
             try:
@@ -123,7 +127,7 @@ class _BringUp:
         return [daemon.name for daemon in self.waited if daemon.name not in self.healthy]
 
     def ask(self, pool: ThreadPoolExecutor) -> None:
-        """Take the answers that have come; ask each daemon whose dependencies are healthy."""
+        """Take the answers that have come, and ask each daemon whose dependencies are healthy."""
         for daemon in self.waited:
             needs = catalogue.dependencies(self.settings, daemon)
             if daemon.name in self.healthy or not self.healthy.issuperset(needs):
@@ -148,20 +152,20 @@ class _BringUp:
         )
 
     def complain(self) -> None:
-        """Give up on what cannot become healthy; otherwise say now and then what is waited for."""
+        """Raise BringUpFailed if a daemon cannot become healthy, else report now and then."""
         missing = self.missing()
         for name in self.deaths.hopeless():
             raise BringUpFailed(_explain(self.settings, name, f"{name} keeps dying"))
         if missing and time.monotonic() - self.advanced > LIMIT_SECONDS:
             name = missing[0]
             why = self.problems.get(name, "it still prepares")
-            what = f"{name} is not healthy {LIMIT_SECONDS:.0f} s after the one before it: {why}"
+            what = f"{name} is not healthy {LIMIT_SECONDS:.0f} s after the last one became so: {why}"
             raise BringUpFailed(_explain(self.settings, name, what))
         if missing and time.monotonic() - self.told > STILL_SECONDS:
             self.tell(f"waiting for {', '.join(missing)}")
 
     def fill(self) -> None:
-        """Each step as soon as the daemons that it talks to are healthy."""
+        """Run each step as soon as the daemons that it talks to are healthy."""
         for step, needs in self.steps:
             while not self.healthy.issuperset(needs):
                 if self.given_up.wait(POLL_SECONDS):
@@ -176,7 +180,7 @@ class _BringUp:
 
 
 def _reread(settings: Settings) -> Settings:
-    """The same settings with the secrets as they are on disk now, for they may just have been made."""
+    """The same settings with the secrets now on disk, since they may just have been made."""
     return Settings(
         instance=settings.instance,
         home=settings.home,
@@ -186,13 +190,16 @@ def _reread(settings: Settings) -> Settings:
 
 
 def _outside(own: Sequence[Daemon]) -> Iterator[Daemon]:
-    """The external services, each by the daemon that its clients talk to, for it must answer as well."""
+    """The daemons of external services that clients talk to, since these must answer as well."""
     names = {daemon.name for daemon in own}
     return (daemon for daemon in catalogue.in_order() if daemon.name not in names and daemon.for_clients)
 
 
 def _require_free(settings: Settings, daemon: Daemon, name: str) -> None:
-    """Raises PortInUse. A port without a process is one whose process was just killed: it is waited for."""
+    """Raises PortInUse if the port is taken.
+
+    A taken port without a process belonged to one that was just killed, so wait until it is released.
+    """
     port = settings.port(name)
     deadline = time.monotonic() + DYING_SECONDS
     while not _free(settings.bind_host, port):
@@ -218,7 +225,7 @@ def _free(host: str, port: int) -> bool:
 
 
 def _listener(port: int) -> str | None:
-    """The process that listens on the port; None if there is none that this user may see."""
+    """The process that listens on the port; None if this user sees none."""
     for connection in psutil.net_connections("tcp"):
         if connection.laddr and connection.laddr.port == port and connection.pid:
             try:

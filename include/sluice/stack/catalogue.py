@@ -1,4 +1,4 @@
-"""The one list of daemons: of the supervisor, docker-compose.yaml, ``sluice status`` and the tests."""
+"""The one list of daemons: for supervisor, docker-compose.yaml, ``sluice status``, tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def own(settings: Settings) -> list[Daemon]:
 
 
 def dependencies(settings: Settings, daemon: Daemon) -> list[str]:
-    """The daemons whose health is waited for: of an external service only what its clients can ask."""
+    """The daemons that this one waits for; of an external service, only those for clients."""
     return [
         name
         for name in daemon.depends_on
@@ -76,7 +76,7 @@ def in_order() -> list[Daemon]:
 
 
 def external(names: str) -> frozenset[str]:
-    """The services of a comma-separated list, each known."""
+    """The services of a comma-separated list. Raises UnknownService."""
     wanted = frozenset(name.strip() for name in names.split(",") if name.strip())
     if unknown := sorted(wanted - set(SERVICES)):
         raise UnknownService(f"--external {', '.join(unknown)}: the services are {', '.join(SERVICES)}")

@@ -1,7 +1,7 @@
-"""Airflow's connections, made from the settings, and the settings that connections stand for.
+"""Converts the settings to Airflow's connections, and the connections back to settings.
 
-Both directions in one place: what ``sluice up`` gives to Airflow, and what a job gets back from it, so that a
-connection changed in Airflow changes what the jobs use.
+``sluice up`` gives the connections to Airflow, and a job gets them back from it, so a connection that is
+changed in Airflow changes what the jobs use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BadConnection(ValueError):
 
 
 class Connection(Protocol):
-    """The part of Airflow's connection that is read here."""
+    """The part of an Airflow connection that is read here."""
 
     @property
     def conn_type(self) -> str | None: ...
@@ -42,7 +42,7 @@ class Connection(Protocol):
 
 
 def from_settings(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Each connection's fields, by connection id, as Airflow's JSON form has them (``extra`` an object)."""
+    """Each connection's fields by connection id, as in Airflow's JSON (``extra`` is an object)."""
     webhdfs = urlsplit(settings.hdfs.webhdfs)
     metastore = urlsplit(settings.hive.metastore)
     postgres = settings.postgres
@@ -81,16 +81,16 @@ def from_settings(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def environment(connections: Mapping[str, Connection]) -> dict[str, str]:
-    """The ``SLUICE_*`` variables that make a process use these connections. Those not given stay as they are.
+    """The ``SLUICE_*`` variables that make a process use these connections.
 
-    Raises BadConnection.
+    Connections that are not given change nothing. Raises BadConnection.
     """
     given = {f"{section}__{field}": value for (section, field), value in _fields(connections).items()}
     return {f"SLUICE_{name.upper()}": str(value) for name, value in given.items()}
 
 
 def to_settings(connections: Mapping[str, Connection]) -> Settings:
-    """This process's settings with the connections in the place of their sections. Raises BadConnection."""
+    """This process's settings, overridden by the connections. Raises BadConnection."""
     sections: dict[str, dict[str, Any]] = {}
     for (section, field), value in _fields(connections).items():
         sections.setdefault(section, {})[field] = value
@@ -126,7 +126,10 @@ def _fields(connections: Mapping[str, Connection]) -> dict[tuple[str, str], str 
 
 
 def _master(connection: Connection) -> str:
-    """The master URL as Airflow's own Spark hook reads it: whole in the host, or taken apart by a URI."""
+    """The master URL as Airflow's own Spark hook reads it.
+
+    It is either complete in the host, or split into its parts because the connection was given as a URI.
+    """
     host = connection.host or ""
     if not (connection.conn_type == "spark" and host and ("://" in host or not connection.port)):
         host = f"{connection.conn_type}://{host}"

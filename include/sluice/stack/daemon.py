@@ -1,4 +1,4 @@
-"""What the stack knows of one daemon."""
+"""What the stack knows about one daemon."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sluice.runtime.settings import Settings
 
 
 class Unhealthy(RuntimeError):
-    """A daemon does not answer as a working one would; the message says what it said instead."""
+    """A daemon does not answer as a working one would; the message says what came instead."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What is executed in the place of the entry point, with what is added to the environment."""
+    """The command that replaces the entry point, and its additions to the environment."""
 
     argv: list[str]
     env: Mapping[str, str] = field(default_factory=dict)
@@ -24,13 +24,13 @@ class Command:
 class Daemon:
     """One daemon, as the supervisor, the compose file, ``sluice status`` and the tests know it.
 
-    ``service``: what it belongs to, and what ``--external`` names.
+    ``service``: the service that it belongs to; ``--external`` takes these names.
     ``depends_on``: the daemons whose health is waited for before ``prepare``.
-    ``prepare``: steps that may all be repeated: render configuration, format a store, create a database.
+    ``prepare``: repeatable steps, such as to render configuration, format a store or create a database.
     ``ports``: names in settings.port_offsets; the first is shown in ``sluice status``.
     ``health``: returns when the daemon works, raises when it does not. It speaks the daemon's own protocol.
-    ``for_clients``: whether its health can be asked where the service is somebody else's.
-    ``data``: the directories below the instance's that outlive it: a container has a volume for each.
+    ``for_clients``: whether its health can be checked when the service is external.
+    ``data``: directories below the instance's that outlive the daemon; a container has a volume for each.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Databases within the instance's PostgreSQL: made when first needed, each by the daemon that needs it."""
+"""Databases in the instance's PostgreSQL; the daemon that needs one creates it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from psycopg2 import sql
 
 from sluice.runtime.settings import Settings
 
-# Several daemons start at once and may want the same thing made; the second waits for the first.
+# Several daemons start at once and may create the same database; the second waits for the first.
 LOCK = 0x51_0C_E1
 
 
 def create(settings: Settings, name: str) -> None:
-    """The database of that name, if there is none yet."""
+    """Create the database of that name if there is none yet."""
     connection = psycopg2.connect(settings.postgres.url("postgres", "postgresql"))
     try:
         connection.autocommit = True
@@ -31,7 +31,10 @@ def create(settings: Settings, name: str) -> None:
 
 @contextmanager
 def locked(settings: Settings, database: str) -> Iterator[Any]:
-    """A cursor of one transaction in the database, alone in the instance; rolled back if something raises."""
+    """A cursor of one transaction in the database, rolled back if something raises.
+
+    Only one caller in the instance has it at a time.
+    """
     connection = psycopg2.connect(settings.postgres.url(database, "postgresql"))
     try:
         with connection, connection.cursor() as cursor:

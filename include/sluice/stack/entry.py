@@ -1,6 +1,7 @@
-"""The entry point of every daemon, natively and in a container: wait, prepare, become the daemon.
+"""The entry point of every daemon, natively and in containers: wait, prepare, become it.
 
-Since each waits for what it depends on, everything can be started, or killed and restarted, at the same time.
+Since each daemon waits for those it depends on, all can be started, or killed and restarted, at the same
+time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from sluice.stack.jars import JarsMissing
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 15.0
-PROBLEM_LETTERS = 200  # some put a stack trace of pages into their message
+PROBLEM_LETTERS = 200  # some clients put pages of stack trace into their messages
 PR_SET_PDEATHSIG = 1
 
 
@@ -52,12 +53,12 @@ def run(settings: Settings, name: str) -> None:
 
 
 def end_with_parent() -> None:
-    """If the supervisor itself is killed, its daemons go with it instead of keeping their ports."""
+    """End this process with its supervisor, or daemons of a killed one would keep their ports."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def wait(settings: Settings, name: str, log: Log) -> None:
-    """Return once the daemon is healthy, however long that takes; say every 15 s what it lacks."""
+    """Return once the daemon is healthy, however long it takes; log every 15 s what it lacks."""
     reported = time.monotonic()
     log(f"waiting for {name}")
     while (problem := check(settings, name)) is not None:
@@ -72,7 +73,7 @@ def check(settings: Settings, name: str) -> str | None:
     try:
         DAEMONS[name].health(settings)
     except Exception as error:
-        # Whatever a half-started daemon makes a client library raise: it is not healthy.
+        # A half-started daemon can make a client library raise anything; then it is not healthy.
         return " ".join(str(error).split())[:PROBLEM_LETTERS] or type(error).__name__
     return None
 
@@ -89,7 +90,7 @@ class Log:
 
 
 def main(argv: list[str]) -> int:
-    """``run NAME``, ``health NAME`` or ``jars``; the exit code."""
+    """Run ``run NAME``, ``health NAME`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
     except (UnknownDaemon, JarsMissing) as error:

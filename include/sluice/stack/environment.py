@@ -1,4 +1,4 @@
-"""The environment of every process of an instance: daemons, Airflow's tasks, jobs, `sluice` itself."""
+"""The environment of an instance's processes: daemons, Airflow's tasks, jobs, `sluice`."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from pathlib import Path
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow_environment import airflow_environment
 
-# Marks the processes of a daemon, so that what a killed daemon left behind can be found.
+# This variable marks the processes of a daemon, so that what a killed daemon left behind can be found.
 DAEMON = "SLUICE_DAEMON"
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The whole environment for a child process: this process's own, and above it what the instance decides.
+    """The whole environment for a child process.
 
-    Settings given as SLUICE_* variables are this process's own and so are handed on as they are.
+    It is this process's own environment, overridden by the instance's variables. Settings that are given as
+    SLUICE_* variables are part of the former, so they are passed on as they are.
     """
     return {**os.environ, **own_environment(settings), **airflow_environment(settings)}
 
 
 def own_environment(settings: Settings) -> dict[str, str]:
-    """Only what the instance adds, without Airflow's part."""
+    """The instance's own variables, without Airflow's."""
     python = sys.executable
     defaults = shlex.quote(str(spark_defaults(settings)))
     hosts = ",".join(["127.0.0.1", "localhost", *sorted(set(settings.hosts.values()))])
@@ -32,7 +33,7 @@ def own_environment(settings: Settings) -> dict[str, str]:
         "SLUICE_INSTANCE": settings.instance,
         "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)]),
         "SPARK_HOME": str(spark_home()),
-        # Not this instance's: it would stand before the jars, and no class archive would fit.
+        # Not this instance's directory: it would come before the jars, and no class archive would fit.
         "SPARK_CONF_DIR": str(spark_home() / "conf"),
         "HADOOP_CONF_DIR": str(spark_conf(settings)),
         "PYSPARK_SUBMIT_ARGS": f"--properties-file {defaults} pyspark-shell",
@@ -50,12 +51,12 @@ def own_environment(settings: Settings) -> dict[str, str]:
 
 
 def spark_conf(settings: Settings) -> Path:
-    """The directory of what Spark, Hadoop's clients in it and its log are configured by."""
+    """The directory that configures Spark, the Hadoop clients in it and its log."""
     return settings.home / "conf" / "spark"
 
 
 def spark_defaults(settings: Settings) -> Path:
-    """The instance's properties, for --properties-file."""
+    """The instance's file of Spark properties, for --properties-file."""
     return spark_conf(settings) / "spark-defaults.conf"
 
 

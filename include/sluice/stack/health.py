@@ -1,6 +1,7 @@
-"""Health checks that speak each daemon's own protocol: each returns when the daemon works, else it raises.
+"""Health checks, each in its daemon's own protocol.
 
-A check is one attempt that gives up after SECONDS, opens its own connection and leaves nothing behind.
+A check returns if the daemon works, else it raises. It is one attempt that gives up after SECONDS. It opens
+its own connection and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Unhealthy
 
 SECONDS = 5.0
-# What a client library says about a daemon that is not there yet is in the exception as well.
+# Client libraries log that a daemon is not there yet, but the exception says so too.
 for _library in ("thrift", "kafka"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
 
 
 def postgres(settings: Settings) -> None:
-    """A login with the password and a query."""
+    """Log in with the password and run a query."""
     import psycopg2
 
     try:
@@ -40,7 +41,7 @@ def postgres(settings: Settings) -> None:
 
 
 def kafka(settings: Settings) -> None:
-    """ApiVersions and Metadata: a controller is known, and a broker is registered with it."""
+    """Ask for ApiVersions and Metadata: a broker is registered with the controller."""
     from kafka import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -70,7 +71,7 @@ def namenode(settings: Settings) -> None:
     if "FileStatus" not in status:
         raise Unhealthy(f"WebHDFS answered {status}")
     if "hdfs" in settings.external:
-        return  # another's namenode need not show its JMX
+        return  # an external namenode may not show its JMX
     state = jmx(settings.hdfs.webhdfs, "Hadoop:service=NameNode,name=FSNamesystemState")
     if state["FSState"] != "Operational":
         raise Unhealthy(f"in {state['FSState']}: {state['BlocksTotal']} blocks are being reported")
@@ -79,7 +80,7 @@ def namenode(settings: Settings) -> None:
 
 
 def datanode(settings: Settings) -> None:
-    """Its own page says that it is registered with the namenode and hears from it."""
+    """The datanode's own page says that it is registered with the namenode and hears from it."""
     url = f"http://{settings.host('datanode')}:{settings.port('datanode_http')}"
     actors = json.loads(jmx(url, "Hadoop:service=DataNode,name=DataNodeInfo")["BPServiceActorInfo"])
     if not actors or any(actor["ActorState"] != "RUNNING" for actor in actors):
@@ -87,7 +88,7 @@ def datanode(settings: Settings) -> None:
 
 
 def hbase(settings: Settings) -> None:
-    """ZooKeeper serves, the master is active and initialised, a region server is with it."""
+    """ZooKeeper serves, the master is active and initialised, a region server is registered."""
     if "Mode:" not in four_letters(settings.host("hbase"), settings.port("zookeeper"), "srvr"):
         raise Unhealthy("ZooKeeper does not serve yet")
     url = f"http://{settings.host('hbase')}:{settings.port('hbase_master_http')}"
@@ -101,7 +102,7 @@ def hbase(settings: Settings) -> None:
 
 
 def hbase_thrift(settings: Settings) -> None:
-    """The tables' names, which the gateway asks of the master."""
+    """Ask for the tables' names, which the gateway gets from the master."""
     import happybase
     from Hbase_thrift import IOError as HBaseIOError
     from thriftpy2.thrift import TException
@@ -117,7 +118,7 @@ def hbase_thrift(settings: Settings) -> None:
 
 
 def metastore(settings: Settings) -> None:
-    """``get_all_databases``, which the metastore reads from its own database."""
+    """Call ``get_all_databases``, which the metastore reads from its own database."""
     from urllib.parse import urlsplit
 
     from thrift.protocol.TBinaryProtocol import TBinaryProtocol
@@ -149,14 +150,14 @@ def metastore(settings: Settings) -> None:
 
 
 def sql(settings: Settings) -> None:
-    """A session and ``SELECT 1``."""
+    """Open a session and run ``SELECT 1``."""
     from pyhive import hive
     from pyhive.exc import Error
     from thrift.transport.TSocket import TSocket
     from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
     plain = TSocket(settings.hive.host, settings.hive.port)
-    plain.setTimeout(int(2 * SECONDS * 1000))  # the first session of all loads Hive's classes
+    plain.setTimeout(int(2 * SECONDS * 1000))  # the very first session loads Hive's classes
     try:
         connection = hive.connect(thrift_transport=TBufferedTransport(plain))
         try:
@@ -172,7 +173,7 @@ def sql(settings: Settings) -> None:
 
 
 def airflow(settings: Settings, component: str) -> None:
-    """The component's word in Airflow's own report: its heartbeat is in the database and young."""
+    """Airflow's own report says that the component is healthy: it has a recent heartbeat."""
     report = get_json(f"{settings.airflow.url}/api/v2/monitor/health")
     state = (report.get(component) or {}).get("status")
     if state != "healthy":
@@ -180,7 +181,7 @@ def airflow(settings: Settings, component: str) -> None:
 
 
 def get_json(url: str, **query: str) -> dict[str, Any]:
-    """The JSON object at a URL; never through a proxy."""
+    """The JSON object at a URL, never fetched through a proxy."""
     try:
         with build_opener(ProxyHandler({})).open(
             f"{url}?{urlencode(query)}" if query else url, timeout=SECONDS

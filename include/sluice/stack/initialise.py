@@ -1,6 +1,7 @@
-"""What the daemons must hold before anything is counted: databases, topics, tables, directories.
+"""Creates what must exist before anything is counted.
 
-Every step can be repeated: it leaves what is already there.
+These are databases, topics, tables and directories. Every step can be repeated: it leaves what already exists
+as it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def database(settings: Settings) -> None:
 
 
 def topic(settings: Settings, name: str = "logs") -> None:
-    """The topic; one that exists is left as it is, with its partitions."""
+    """Create the topic; one that exists keeps its partitions."""
     from sluice.transmission.topics import Topics
 
     with Topics(settings) as topics:
@@ -30,7 +31,7 @@ def topic(settings: Settings, name: str = "logs") -> None:
 
 
 def directories(settings: Settings) -> None:
-    """The archive's and the warehouse's root directory in HDFS."""
+    """Create the root directories of the archive and the warehouse in HDFS."""
     from sluice.storage.hdfs import HdfsStore
 
     store = HdfsStore.of(settings)
@@ -45,7 +46,7 @@ def tables(settings: Settings) -> None:
 
 
 def hive_tables(settings: Settings) -> None:
-    """Queries find empty tables, instead of none, until the first night."""
+    """Create Hive's tables; until the first night queries find them empty instead of missing."""
     from sluice.storage.hive import Hive
 
     with Hive(settings) as hive:
@@ -53,7 +54,7 @@ def hive_tables(settings: Settings) -> None:
 
 
 def connections(settings: Settings) -> None:
-    """The settings' connections, into an Airflow of our own."""
+    """Give Airflow the settings' connections, unless it is external."""
     from sluice.stack.airflow_api import Airflow
     from sluice.stack.airflow_connections import give
 

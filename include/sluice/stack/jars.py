@@ -1,6 +1,7 @@
-"""The jars of every JVM daemon, resolved from ``poms/`` into ``var/lib``, which all instances share.
+"""The jars of the JVM daemons, resolved from ``poms/`` into ``var/lib`` for all instances.
 
-A component's stamp is the hash of what its pom says: while it stands, nothing is resolved or downloaded.
+A component's stamp is a hash of its poms, its Java sources and the machine's architecture. While the stamp
+fits, nothing is resolved or downloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HERE = Path(__file__).parent
 POMS = HERE / "poms"
 JAVA = HERE / "java"
 STAMP = ".stamp"
-# The agent that gives the metastore an address to listen on, and what of the JDK it uses.
+# The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
 COMPILER = {"metastore": (AGENT_USES,)}
@@ -40,7 +41,7 @@ def components() -> list[str]:
 
 
 def stamp(component: str) -> str:
-    """Hash of everything that decides what lies in the component's directory."""
+    """Hash of everything that decides the content of the component's directory."""
     digest = hashlib.sha256(platform.machine().encode())
     for path in (POMS / "pom.xml", POMS / component / "pom.xml", *sorted((JAVA / component).glob("*.java"))):
         digest.update(path.read_bytes())
@@ -58,9 +59,10 @@ def stale() -> list[str]:
 
 
 def resolve() -> list[str]:
-    """Resolve what is stale, in one run of Maven; returns what was resolved.
+    """Resolve the stale components in one run of Maven; returns their names.
 
-    What a run that fails or is cut short leaves behind is never used: a component is put in its place whole.
+    A component is moved to its place as a whole, so what a failed or interrupted run leaves behind is never
+    used.
     """
     LIB.mkdir(parents=True, exist_ok=True)
     with FileLock(LIB / ".lock"):
@@ -82,7 +84,7 @@ def resolve() -> list[str]:
 
 
 def require(component: str) -> Path:
-    """The component's directory, or what to do to get it."""
+    """The component's directory. Raises JarsMissing, which says how to get it."""
     if not (LIB / component / STAMP).exists():
         raise JarsMissing(f"{LIB / component} is not complete: run `make setup`")
     return LIB / component
@@ -99,7 +101,7 @@ def _maven(wanted: list[str], target: Path) -> None:
 
 
 def _compile(component: str, directory: Path) -> None:
-    """Sluice's own classes for the component, into its ``classes`` directory."""
+    """Compile Sluice's own classes for the component into its ``classes`` directory."""
     sources = sorted((JAVA / component).glob("*.java"))
     if not sources:
         return
@@ -112,7 +114,7 @@ def _compile(component: str, directory: Path) -> None:
 
 
 def _pack_agent(classes: Path, target: Path) -> None:
-    """The JVM takes an agent as a jar whose manifest names its class."""
+    """Pack the agent as the JVM needs it: a jar whose manifest names the agent's class."""
     with zipfile.ZipFile(target, "w") as jar:
         jar.writestr(
             "META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: sluice.metastore.ListenOn\n"
@@ -122,12 +124,13 @@ def _pack_agent(classes: Path, target: Path) -> None:
 
 
 def _unpack_postgres(directory: Path) -> None:
-    """The jar holds one archive of the server's binaries and libraries."""
+    """Unpack the one archive in the jar, which holds the server's binaries and libraries."""
     jar = next(directory.glob("embedded-postgres-*.jar"))
     with zipfile.ZipFile(jar) as outer:
         name = next(entry for entry in outer.namelist() if entry.endswith(".txz"))
         with outer.open(name) as packed, lzma.open(packed) as plain, tarfile.open(fileobj=plain) as archive:
-            # Debian 12's Python 3.11.2 lacks the filter. Maven checked the archive, and its programs are run.
+            # Debian 12's Python 3.11.2 lacks the filter. That adds no risk: Maven checked the archive, and we
+            # run its programs anyway.
             safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
             archive.extractall(directory / "server", **safely)  # noqa: S202
     jar.unlink()

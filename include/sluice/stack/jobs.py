@@ -1,7 +1,7 @@
-"""The two jobs that run for ever, and how to see from outside whether they get on.
+"""The two jobs that run for ever, and how to see from outside whether they make progress.
 
-Both write ``run/<job>.progress.json`` every second or two, idle or not; that they get on shows in the
-positions in it, and what they have still to do in the lag of their Kafka groups.
+Both write ``run/<job>.progress.json`` every second or two, even when idle. The positions in it show their
+progress, and the lag of their Kafka groups shows what they still have to do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sluice.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Job:
-    """A topic's position as the job's progress file has it, and the Kafka group that the job commits to."""
+    """How to read a topic's position from the job's progress file, and the job's Kafka group."""
 
     position_of: Callable[[dict[str, Any]], Any]
     group: str  # sluice-<this>-<topic>
@@ -33,7 +33,7 @@ JOBS = {
 
 
 def progress(settings: Settings, job: str) -> dict[str, Any]:
-    """What the job said last; empty if it never said anything."""
+    """The content of the job's progress file; empty if there is none that can be read."""
     path = settings.home / "run" / f"{job}.progress.json"
     try:
         return dict(json.loads(path.read_text()))
@@ -42,7 +42,7 @@ def progress(settings: Settings, job: str) -> dict[str, Any]:
 
 
 def failing(settings: Settings, job: str) -> dict[str, str]:
-    """The topics that the job cannot process now, and what it said of them last."""
+    """The topics that the job cannot process now, and the last error of each."""
     return {
         name: (topic.get("errors") or [{}])[-1].get("message", "it does not say why")
         for name, topic in progress(settings, job).get("topics", {}).items()
@@ -51,13 +51,13 @@ def failing(settings: Settings, job: str) -> dict[str, str]:
 
 
 def position(settings: Settings, job: str) -> Any:
-    """Something that changes whenever the job gets on; None before it began and for an unknown job."""
+    """A value that changes with the job's progress; None before it began or for an unknown job."""
     topics = progress(settings, job).get("topics", {}) if job in JOBS else {}
     return {name: JOBS[job].position_of(topic) for name, topic in topics.items()} or None
 
 
 def lag(settings: Settings, job: str) -> int | None:
-    """Records that the job has not processed yet, over its topics; None where Kafka does not tell."""
+    """The records that the job has yet to process, over its topics; None if Kafka fails."""
     from kafka.errors import KafkaError
 
     from sluice.transmission.lag import group_lag
@@ -67,7 +67,7 @@ def lag(settings: Settings, job: str) -> int | None:
     try:
         for topic in progress(settings, job).get("topics", {}):
             group = f"sluice-{JOBS[job].group}-{topic}"
-            with suppress(TopicMissing):  # described before its first line: nothing is to do
+            with suppress(TopicMissing):  # it was described before its first line: there is no work yet
                 records += sum(each.records for each in group_lag(settings, group, topic).values())
     except KafkaError:
         return None

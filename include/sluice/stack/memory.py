@@ -1,4 +1,4 @@
-"""The memory of a whole instance: all its processes, sampled while something runs."""
+"""The memory of all processes of an instance, sampled while something runs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SETTLED_SECONDS = 15.0
 
 
 class Family:
-    """Finds every process of an instance: daemons, Airflow's workers, Spark's drivers and Python workers.
+    """Finds every process of an instance.
 
-    All of them inherit SLUICE_INSTANCE from their starter; what does not hand its environment on names
-    the instance's directory in its command line, or is a child of a process that does. A process is looked at
-    until it is SETTLED_SECONDS old (a fork has the environment of its parent until it becomes another
-    program): over hundreds of processes this look is most of the work.
+    These are the daemons, Airflow's workers, Spark's drivers and Python workers. They inherit SLUICE_INSTANCE
+    from their starter. A process that does not pass its environment on names the instance's directory in its
+    command line, or is a child of a process that does. A process is examined again until it is
+    SETTLED_SECONDS old, because a fork has its parent's environment until it becomes another program. It is
+    not examined after that: with hundreds of processes this is most of the work.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -55,10 +56,10 @@ class Family:
 
 
 def proportional_bytes(pid: int) -> int:
-    """The process's PSS: its own pages, and its share of those that it has in common with others.
+    """The process's PSS: its own pages and its share of the pages that it shares with others.
 
-    The sum of PSS over processes is what they really take; a sum of RSS counts a library that forty
-    Python processes share forty times. Falls back to RSS where the kernel does not tell.
+    The sum of PSS over processes is the memory that they really take; a sum of RSS counts a library forty
+    times if forty Python processes share it. Falls back to RSS where the kernel does not give the PSS.
     """
     try:
         process = psutil.Process(pid)
@@ -71,7 +72,10 @@ def proportional_bytes(pid: int) -> int:
 
 
 class PeakMemory:
-    """The largest sum of PSS over all processes of the instance, in bytes, while the block runs."""
+    """Measures the peak memory of the instance, in bytes, while the block runs.
+
+    It is the largest sum of PSS over all processes of the instance.
+    """
 
     def __init__(self, settings: Settings, every: float = SAMPLE_SECONDS) -> None:
         self.peak_bytes = 0

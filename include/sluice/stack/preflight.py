@@ -1,7 +1,7 @@
-"""What the machine must have.
+"""Checks what the machine must have.
 
-It runs before the environment exists, with whatever Python the machine has: standard library only, and no
-syntax newer than Python 3.7.
+It runs before the environment exists, with any Python that the machine has. So it uses only the standard
+library, and no syntax newer than Python 3.7.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ JAVA = 17
 PROCESSORS = 2
 # 1.6 GiB of Python packages, 0.5 of jars, 0.5 in ~/.m2, and room for logs and data.
 DISK_BYTES = 6 * GIB
-# The daemons and jobs take 5 GiB; the tests' and the demo's Spark jobs come on top.
+# The daemons and jobs take 5 GiB; the Spark jobs of the tests and the demo need more.
 MEMORY_BYTES = 8 * GIB
 
 
 def missing(root: Path) -> list[str]:
-    """One line for each thing that the machine lacks, with what to do."""
+    """One line for each thing that the machine lacks, with the remedy."""
     return [*_python(sys.version_info[:3]), *_java(), *_tools(), *_machine(root)]
 
 
@@ -90,7 +90,7 @@ def _machine(root: Path) -> list[str]:
 
 
 def java_version(command: str) -> int | None:
-    """The major version that ``java`` or ``javac`` says it is; None if it cannot be run."""
+    """The major version that ``java`` or ``javac`` reports; None if it cannot be run."""
     try:
         done = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
     except OSError:
@@ -100,7 +100,7 @@ def java_version(command: str) -> int | None:
 
 
 def total_memory() -> int | None:
-    """Bytes of memory of the machine; None where /proc does not tell."""
+    """The machine's memory in bytes; None if /proc does not say."""
     try:
         text = Path("/proc/meminfo").read_text()
     except OSError:

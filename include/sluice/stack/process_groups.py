@@ -1,7 +1,7 @@
-"""The processes of an instance's daemons, found by a mark in their environment or by their process group.
+"""Finds the processes of an instance's daemons by environment variable or process group.
 
-A program that sets its own title (Airflow's executor does) writes over its environment, and the mark is gone.
-But it stays in the process group that its daemon began, of which a record is kept.
+A program that sets its own title (as Airflow's executor does) overwrites the variable that marks it. But it
+stays in the process group that its daemon began, and a record of that group is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
 
 GRACE_SECONDS = 10.0
-# When a process began is computed from the clock of the day, which may be set between two readings.
+# A process's start time is computed from the system clock, which may be set between two readings.
 CLOCK_SECONDS = 2.0
 
 
@@ -28,7 +28,7 @@ def mark(settings: Settings, name: str) -> str:
 
 
 def remember(settings: Settings, name: str) -> None:
-    """Write down the process group that this process, about to become the daemon, leads."""
+    """Record the process group of this process, which is about to become the daemon."""
     path = _groups(settings) / f"{name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     me = psutil.Process()
@@ -37,9 +37,10 @@ def remember(settings: Settings, name: str) -> None:
 
 
 def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Process]:
-    """The living processes of that daemon, or of all of the instance's; without this one and its ancestors.
+    """The living processes of that daemon, or of all daemons of the instance.
 
-    Detached jobs carry the mark of the daemon that started them, and a token of their own: they are not its.
+    This process and its ancestors are left out. So are detached jobs: they carry the mark of the daemon that
+    started them, but also a token of their own.
     """
     wanted = mark(settings, name) if name else f"{settings.home}:"
     groups = _read_groups(settings, name)
@@ -55,7 +56,7 @@ def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Proces
             continue
         value = variables.get(DAEMON, "")
         marked = value == wanted if name else value.startswith(wanted)
-        # A number is given again in time: what is older than the daemon is not of its group.
+        # Group numbers are reused: a process that is older than the daemon does not belong to its group.
         started = groups.get(group, float("inf")) - CLOCK_SECONDS
         member = DAEMON not in variables and process.create_time() >= started
         if TOKEN not in variables and (marked or member):
@@ -64,7 +65,7 @@ def of_daemon(settings: Settings, name: str | None = None) -> list[psutil.Proces
 
 
 def stop(processes: Sequence[psutil.Process]) -> None:
-    """SIGTERM to all, SIGKILL to those that are still there after the grace."""
+    """Send SIGTERM to all, and SIGKILL to those that still run after GRACE_SECONDS."""
     for process in processes:
         _send(process, terminate=True)
     _, stubborn = psutil.wait_procs(list(processes), timeout=GRACE_SECONDS)
@@ -72,7 +73,7 @@ def stop(processes: Sequence[psutil.Process]) -> None:
 
 
 def kill(processes: Sequence[psutil.Process]) -> None:
-    """SIGKILL to all, and wait until they are gone."""
+    """Send SIGKILL to all and wait until they are gone, for GRACE_SECONDS at most."""
     for process in processes:
         _send(process, terminate=False)
     psutil.wait_procs(list(processes), timeout=GRACE_SECONDS)
@@ -83,7 +84,7 @@ def _groups(settings: Settings) -> Path:
 
 
 def _read_groups(settings: Settings, name: str | None) -> dict[tuple[int, int], float]:
-    """When the daemon of each process group and session began."""
+    """The start time of the daemon of each (process group, session)."""
     groups = {}
     for path in _groups(settings).glob(f"{name or '*'}.json"):
         record = json.loads(path.read_text())
@@ -92,7 +93,7 @@ def _read_groups(settings: Settings, name: str | None) -> dict[tuple[int, int], 
 
 
 def _environment(process: psutil.Process) -> dict[str, str]:
-    """The variables of a process; none while it ends, its memory gone but its ports still held."""
+    """The variables of a process; none if it is ending: its memory is gone, its ports are not."""
     try:
         return process.environ()
     except psutil.NoSuchProcess:

@@ -1,4 +1,7 @@
-"""The instance's passwords and keys: made once, in files of mode 0600 below a directory of mode 0700."""
+"""The instance's passwords and keys, made once.
+
+They are in files of mode 0600 below a directory of mode 0700.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ PASSWORDS = "airflow_passwords.json"
 
 
 def make(settings: Settings) -> None:
-    """Make what is missing. Another's PostgreSQL has a password of its own, which is a setting."""
+    """Make the missing secrets; the password of an external PostgreSQL is a setting instead."""
     names = AIRFLOW if "postgres" in settings.external else ("postgres", *AIRFLOW)
     for name in names:
         make_secret(settings.home, name)

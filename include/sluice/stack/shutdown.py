@@ -1,4 +1,7 @@
-"""Stop an instance in order: first what works for it, then its daemons, each before what it depends on."""
+"""Stops an instance in order: Airflow, then the jobs, then the other daemons.
+
+Each daemon is stopped before those that it depends on.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,18 @@ from sluice.stack import catalogue, process_groups, supervisord
 from sluice.stack.daemon import Daemon
 
 Say = Callable[[str], None]
-#: Stops what works for the instance and must end in an order of its own: Flume's agents.
+#: Stops Flume's agents, which must end in an order of their own.
 StopAgents = Callable[[Settings, Say], None]
 
 JOB_GRACE_SECONDS = 15.0
 
 
 def down(settings: Settings, say: Say, stop_agents: StopAgents) -> bool:
-    """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
+    """Stop the whole instance but keep its data; returns whether there was anything to stop."""
     running = supervisord.running(settings)
     if running:
         supervisord.stop_program(settings, "watch")
-        # Airflow first: it would start again what is stopped next.
+        # Airflow first, because it would restart the jobs that are stopped next.
         _stop_daemons(settings, _of_service("airflow"), say)
     jobs = stop_jobs(settings, say, stop_agents)
     if running:
@@ -39,8 +42,8 @@ def down(settings: Settings, say: Say, stop_agents: StopAgents) -> bool:
 
 
 def abandon(settings: Settings) -> None:
-    """Kill everything of the instance at once, drained or not: for data that is deleted next."""
-    if pid := supervisord.pid(settings):  # first: it would start again what dies
+    """Kill the whole instance at once without draining; only for data that is deleted next."""
+    if pid := supervisord.pid(settings):  # first, because it would restart what dies
         process_groups.kill([psutil.Process(pid)])
     postgres = process_groups.of_daemon(settings, "postgres")
     process_groups.kill([each for each in process_groups.of_daemon(settings) if each not in postgres])
@@ -48,11 +51,14 @@ def abandon(settings: Settings) -> None:
     for name in detached.names(run):
         if record := detached.read(name, run):
             detached.stop(record, 0, run=run)
-    process_groups.stop(postgres)  # its shared memory would outlive it
+    process_groups.stop(postgres)  # not killed, because its shared memory would outlive it
 
 
 def stop_jobs(settings: Settings, say: Say, stop_agents: StopAgents) -> list[str]:
-    """Stop the detached processes: Flume's agents, edges drained, then the archiver, the speed layer, ..."""
+    """Stop the detached processes; returns the names of those that were alive.
+
+    Flume's agents stop first (the edges drained), then the archiver, the speed layer and all others at once.
+    """
     run = settings.home / "run"
     living = [name for name in detached.names(run) if detached.alive(detached.read(name, run))]
     stop_agents(settings, say)

@@ -1,4 +1,4 @@
-"""What runs of an instance, how well and with how much memory."""
+"""The state, health and memory of an instance's daemons and jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Line:
-    """One daemon or job. ``port`` 0: it has none. ``problem`` empty: it is healthy."""
+    """One daemon or job. ``port`` is 0 if it has none, ``problem`` empty if it is healthy."""
 
     name: str
     state: str
@@ -35,7 +35,7 @@ class Line:
 
 
 def daemons(settings: Settings) -> list[Line]:
-    """Every daemon, asked at the same time for its health; what is not started is not asked."""
+    """Every daemon; those that are started are asked for their health, all at the same time."""
     programs = supervisord.programs(settings) if supervisord.running(settings) else {}
     apart = _job_pids(settings)
     wanted = catalogue.in_order()
@@ -44,7 +44,10 @@ def daemons(settings: Settings) -> list[Line]:
 
 
 def jobs(settings: Settings) -> list[Line]:
-    """The detached processes that were started and not stopped: Flume's agents, speed layer, archiver."""
+    """The detached processes that were started and not stopped.
+
+    These are Flume's agents, the speed layer and the archiver.
+    """
     run = settings.home / "run"
     lines = []
     for name in detached.names(run):
@@ -56,7 +59,10 @@ def jobs(settings: Settings) -> list[Line]:
 
 
 def alerts(settings: Settings) -> list[Alert]:
-    """The open alerts, oldest first; none if PostgreSQL does not answer, which the daemons' lines say."""
+    """The open alerts, oldest first.
+
+    There are none if PostgreSQL does not answer; the daemons' lines then say so.
+    """
     from sqlalchemy.exc import DBAPIError
 
     from sluice.storage.alerts import open_alerts
@@ -69,7 +75,10 @@ def alerts(settings: Settings) -> list[Alert]:
 
 
 def family_bytes(pid: int, apart: Collection[int] = ()) -> int:
-    """The memory of a process and its descendants, shared pages counted once; without those of ``apart``."""
+    """The memory of a process and its descendants, with shared pages counted once.
+
+    The processes in ``apart`` and their descendants are left out.
+    """
     if pid in apart:
         return 0
     try:
@@ -80,7 +89,7 @@ def family_bytes(pid: int, apart: Collection[int] = ()) -> int:
 
 
 def _job_pids(settings: Settings) -> set[int]:
-    """The detached processes, which are children of whatever started them but not its part."""
+    """The detached processes; each is a child of its starter, but not a part of it."""
     run = settings.home / "run"
     records = [detached.read(name, run) for name in detached.names(run)]
     return {record.pid for record in records if record is not None}

@@ -1,7 +1,7 @@
-"""The instance's supervisord: its configuration, its start and the conversation with it.
+"""The instance's supervisord: how to configure, start and call it.
 
 It listens on a unix socket of mode 0600 and on no port. docs/decisions/0001-process-supervisor.md says why
-it is this one.
+this supervisor was chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STOP_SECONDS = 90.0
 STOPPING_SECONDS = 0.1
 # sun_path holds 108 bytes, and supervisord binds a temporary name that is longer than its socket's.
 LONGEST_SOCKET = 90
-# In these states a daemon has a process, or will have one again without being told.
+# In these states a daemon has a process, or will have one again by itself.
 LIVING = ("STARTING", "RUNNING", "BACKOFF", "STOPPING")
 
 
@@ -43,7 +43,7 @@ class SupervisorDown(ConnectionError):
 
 
 class SettingsChanged(RuntimeError):
-    """The running daemons were started with other settings than this process has."""
+    """The running daemons were started with settings other than this process's."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class SettingsChanged(RuntimeError):
 
 @dataclass(frozen=True)
 class Program:
-    """What supervisord says of one daemon."""
+    """What supervisord says about one daemon."""
 
     name: str
     state: str
@@ -86,7 +86,11 @@ def configure(settings: Settings, daemons: Sequence[Daemon]) -> Path:
 
 
 def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
-    """Start supervisord and with it every daemon; one that runs already takes on what is new or stopped."""
+    """Start supervisord, which starts every daemon.
+
+    If it already runs, it takes over the new configuration and starts the daemons that are stopped. Raises
+    SettingsChanged, SupervisorDown.
+    """
     config = configure(settings, daemons)
     overrides = settings.home / "conf" / "overrides.json"
     if running(settings):
@@ -110,14 +114,14 @@ def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
 
 
 def given() -> dict[str, str]:
-    """The settings that the environment overrides, which the daemons inherit from the supervisor."""
+    """The settings from environment variables; the daemons inherit them from the supervisor."""
     return {
         name: value for name, value in os.environ.items() if name.startswith("SLUICE_") and "__" in name
     } | {name: os.environ[name] for name in ("SLUICE_EXTERNAL", "SLUICE_PORT_BASE") if name in os.environ}
 
 
 def stop(settings: Settings) -> None:
-    """Stop supervisord (and whatever it still runs) and wait until it is gone."""
+    """Stop supervisord with all that it still runs; wait STOP_SECONDS at most until it is gone."""
     _rpc(settings).shutdown()
     deadline = time.monotonic() + STOP_SECONDS
     while running(settings) and time.monotonic() < deadline:
@@ -125,7 +129,7 @@ def stop(settings: Settings) -> None:
 
 
 def pid(settings: Settings) -> int | None:
-    """Of supervisord itself; None if it does not run."""
+    """The pid of supervisord itself; None if it does not run."""
     try:
         return int(_rpc(settings).getPID())
     except SupervisorDown:
@@ -162,7 +166,7 @@ def start_program(settings: Settings, name: str) -> None:
 
 
 def stop_program(settings: Settings, name: str) -> None:
-    """Stop it and wait for its end; supervisord sends SIGKILL once its time to stop is over."""
+    """Stop the daemon and wait for its end; if it takes too long, supervisord sends SIGKILL."""
     rpc = _rpc(settings)
     try:
         rpc.stopProcess(name, False)
@@ -170,7 +174,7 @@ def stop_program(settings: Settings, name: str) -> None:
         if fault.faultCode not in (Faults.NOT_RUNNING, Faults.BAD_NAME):
             raise
         return
-    # Not by a call that waits: while one does, supervisord polls without a pause, with a whole processor.
+    # Not by a call that waits, because supervisord would poll without a pause and take a whole processor.
     while rpc.getProcessInfo(name)["statename"] == "STOPPING":
         time.sleep(STOPPING_SECONDS)
 
@@ -189,7 +193,7 @@ def _update(settings: Settings) -> None:
 
 
 class _Connection:
-    """supervisord's XML-RPC methods; a socket that nobody listens on becomes SupervisorDown."""
+    """supervisord's XML-RPC methods, which raise SupervisorDown if the socket does not answer."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -25,8 +25,11 @@ def render(settings: Settings, template: str, **values: object) -> str:
 
 
 def write(settings: Settings, template: str, target: Path, **values: object) -> Path:
-    """Render into ``target``, mode 0600: several of the files hold a password. Replaced in one step, because
-    several daemons may render the same file at the same time."""
+    """Render the template into ``target``.
+
+    The file has mode 0600, because several of these files hold a password. It is replaced in one step,
+    because several daemons may render the same file at the same time.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, render(settings, template, **values), 0o600)
     return target

@@ -1,9 +1,10 @@
-"""Restarts daemons that live and are sick: ``python -m sluice.stack.watch``, beside them under supervisord.
+"""Restarts daemons that run but are sick: ``python -m sluice.stack.watch``.
 
-supervisord starts again what died. A daemon can also live and not work: it hangs, or lost a part of itself
-that it cannot do without. Here each is asked for its health, in its own protocol, and one that was healthy
-since it started, and then was sick `PATIENCE` times in a row while all that it depends on was healthy, is
-stopped and started. What never became healthy is left alone: it still prepares, or another start is no help.
+It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
+working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
+protocol. It is restarted if it was healthy since its start, and was then sick `PATIENCE` times in a row while
+all that it depends on was healthy. A daemon that never became healthy is left alone: it still prepares, or
+another start would not help.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PATIENCE = 9  # three minutes: a machine can be busy for one
 
 @dataclass
 class Seen:
-    """What is known of a daemon's present process."""
+    """What is known about a daemon's present process."""
 
     pid: int
     was_healthy: bool = False
@@ -35,7 +36,7 @@ class Seen:
 
 @dataclass
 class Watch:
-    """Over an instance's own daemons. patience: after so many looks a sick one is restarted."""
+    """Watches an instance's own daemons; one that is sick for `patience` looks is restarted."""
 
     settings: Settings
     say: Callable[[str], None]
@@ -43,7 +44,7 @@ class Watch:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def look(self) -> dict[str, str]:
-        """Ask all daemons once; what is wrong with those that are to be restarted, by name."""
+        """Ask all daemons once; returns the problems of those to be restarted, by name."""
         programs = supervisord.programs(self.settings)
         running = [
             daemon
@@ -71,7 +72,7 @@ class Watch:
         elif seen.was_healthy and not any(problems[need] for need in needs):
             seen.sick += 1
         else:
-            seen.sick = 0  # it may be well again once the other one is
+            seen.sick = 0  # it may become healthy once the daemon that it depends on is
         return seen.sick >= self.patience
 
     def restart(self, name: str, problem: str) -> None:
@@ -81,7 +82,7 @@ class Watch:
 
 
 def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
-    """For ever; it ends with the supervisor."""
+    """Watch for ever; end with the supervisor."""
     watch = Watch(settings, say)
     while True:
         time.sleep(SECONDS)

@@ -1,9 +1,9 @@
 """What backfills counted, added to the speed layer's state whenever results are projected.
 
-A version's lines have two owners that share none: the backfill those below the start of the version's first
-commit, the speed layer those from there on. Each keeps accumulators of its own. A result is made of both, so
-a period that the version was born in is whole, and each of its lines is counted once, whichever projects
-last.
+Each line of a version has one owner: the backfill owns the lines below the start of the version's first
+commit, and the speed layer owns those from there on. Each keeps accumulators of its own. A result is made of
+both. So the period in which the version was born is whole, and each of its lines is counted once, no matter
+which of the two projects last.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
 from sluice.storage.commits import PeriodKey, Version
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 
-# Blocks never change: those of the periods that lines still arrive for, many times over.
+# Blocks never change. The cache holds many times the blocks of the periods that lines still arrive for.
 CACHE_BYTES = 64 << 20
 CACHE_PERIODS = 20_000
-# A block that is gone was replaced by a backfill that ran meanwhile; a third one meanwhile is no chance.
+# A missing block was replaced by a backfill that ran meanwhile. Three such backfills are no coincidence.
 ATTEMPTS = 3
 
 
@@ -54,11 +54,11 @@ class Backfilled:
         self._bytes = 0
 
     def added(self, touched: pa.Table) -> tuple[pa.Table, Failures]:
-        """The merged PARTIALS of these series with what backfills counted of them; no series comes or goes.
+        """Add to these series' merged PARTIALS what backfills counted; no series comes or goes.
 
-        The revision is read again each time, and *after* the batch was committed: a backfill that made
-        its days true before that is in the result, and one that did so later projects them itself, from a
-        state that has this commit in it. Versions that cannot be merged are left out, and named.
+        The revision is read again each time, *after* the batch was committed. A backfill that made its days
+        true before that is in the result. One that did so later projects its days itself, from a state that
+        includes this commit. Versions that cannot be merged are left out, and named.
         """
         self._refresh()
         if not self._versions or not touched.num_rows:
@@ -83,7 +83,7 @@ class Backfilled:
             self._revision = revision
 
     def _forget(self) -> None:
-        """Forget the pointers; the blocks stay, for a column is never written twice."""
+        """Forget the pointers; the blocks stay, because a column is never written twice."""
         self._pointers.clear()
 
     def _of(self, touched: pa.Table) -> list[BackfillPointer]:
@@ -134,7 +134,7 @@ def read_blocks(hbase: HBase, pointers: Sequence[BackfillPointer]) -> dict[Backf
 
 
 def needed(touched: pa.Table, pointers: Iterable[BackfillPointer]) -> list[BackfillPointer]:
-    """Those of the blocks that can hold a series of `touched` (PARTIALS), by the hash of its key."""
+    """The blocks that can hold a series of `touched` (PARTIALS), by the hash of its key."""
     by_period: defaultdict[PeriodKey, list[BackfillPointer]] = defaultdict(list)
     for pointer in pointers:
         by_period[pointer.period].append(pointer)
@@ -153,7 +153,7 @@ def needed(touched: pa.Table, pointers: Iterable[BackfillPointer]) -> list[Backf
 
 
 def add(touched: pa.Table, blocks: Mapping[BackfillPointer, bytes]) -> tuple[pa.Table, Failures]:
-    """The series of `touched` (merged PARTIALS) merged with their rows in the blocks, and what failed."""
+    """`touched` (merged PARTIALS) merged with its series' rows in the blocks, and what failed."""
 
     def merged(own: pa.Table) -> pa.Table:
         versions = {period[:2] for period in periods(own)[0]}
@@ -165,13 +165,13 @@ def add(touched: pa.Table, blocks: Mapping[BackfillPointer, bytes]) -> tuple[pa.
 
 
 def onto(own: pa.Table, *others: pa.Table) -> pa.Table:
-    """The series of `own` (PARTIALS) merged with their rows in the other tables; no other series."""
+    """`own` (PARTIALS) merged with its series' rows in the other tables; no other series."""
     rows, numbers = merge_numbered(pa.concat_tables([own, *others]))
     return rows.take(pa.array(np.unique(numbers[: own.num_rows])))
 
 
 def _by_day(blocks: Mapping[BackfillPointer, bytes]) -> dict[date, dict[BlockId, bytes]]:
-    """A period that lies in several days has a block of the same name in each of them."""
+    """The blocks by day: a period that lies in several days has a block of that name in each."""
     days: defaultdict[date, dict[BlockId, bytes]] = defaultdict(dict)
     for pointer, data in blocks.items():
         days[pointer.day][BlockId.of(pointer.period, pointer.layout, pointer.bucket)] = data

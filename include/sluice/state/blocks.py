@@ -1,8 +1,9 @@
-"""State in blocks: the partial aggregates of many series under one name (paper 000's HBase rows, made few).
+"""State in blocks: the partial aggregates of many series under one name.
 
-A block holds the series of one task version and period whose key hashes into one of `layout` buckets. It
-stays below `LIMIT` bytes: when one outgrows it, the whole period moves to a layout of more buckets, under new
-names (the layout is part of the name). A single series that is larger than the limit stays whole.
+They are the HBase rows of paper 000, made few. A block holds the series of one task version and period whose
+keys hash into one of `layout` buckets. It stays below `LIMIT` bytes: when a block outgrows this, the whole
+period moves to a layout of more buckets, under new names (the layout is part of the name). A single series
+that is larger than the limit stays whole.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ from sluice.runtime.arrays import Ints
 from sluice.state.portions import portions
 from sluice.storage.commits import PeriodKey
 
-#: A block is read and written whole for each batch that touches it: small enough for that to take about a
-#: millisecond, large enough for thousands of series to be one HBase cell.
+#: Each batch that touches a block reads and writes it whole. This is small enough for that to take about a
+#: millisecond, and large enough for thousands of series to be one HBase cell.
 LIMIT = 256 << 10
 _MAX_LAYOUT = 1 << 16
-#: What is unpacked at a time, of several versions; in memory it is a few times that.
+#: So many bytes of several versions are unpacked at a time; in memory they are a few times as large.
 BYTES_A_MERGE = 64 << 20
-#: What a batch may touch of one version. Far from what 100,000 series need, unless each is a large sketch.
+#: A batch may touch so many bytes of one version: far more than 100,000 series need, unless each is a large
+#: sketch.
 MOST_BYTES = 512 << 20
 #: Rows above which lz4 pays: 3,000 series of paths take 78 KB instead of 252 KB for 0.1 ms more.
 _COMPRESS = 64
@@ -51,12 +53,12 @@ class BadBlock(ValueError):
 
 
 class StateTooLarge(RuntimeError):
-    """A task's state is more than the platform holds."""
+    """A task's state is larger than the platform allows."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
             f"the state of the periods that one batch touched has {size >> 20} MiB, {MOST_BYTES >> 20} are "
-            "held: ask for fewer series (filter, or take out a dimension) or fewer sketched metrics"
+            "allowed: ask for fewer series (filter, or take out a dimension) or fewer sketched metrics"
         )
 
 
@@ -110,11 +112,13 @@ Load = Callable[[Sequence[BlockId]], Mapping[BlockId, bytes]]
 def merge_into_blocks(
     partials: pa.Table, layouts: Mapping[PeriodKey, int], load: Load, series: int | None = None
 ) -> Changes:
-    """Merge a batch's PARTIALS (merged or not) into the blocks of state. Pure but for `load`.
+    """Merge a batch's PARTIALS (merged or not) into the blocks of state.
 
-    `layouts`: the current layout of each period that has blocks. `load`: the contents of blocks by name, less
-    those that do not exist; called once for the blocks touched, and once more if some outgrew the limit.
-    `series`: how many a period may have (see `_too_many`).
+    The function is pure except for `load`.
+
+    `layouts`: the current layout of each period that has blocks. `load`: returns the contents of blocks that
+    exist, by name. It is called once for the blocks touched, and once more if some outgrew the limit.
+    `series`: how many series a period may have (see `_too_many`).
 
     Raises TasksFailed, naming the versions that cannot be merged, have too many series or too large a state.
     """
@@ -152,7 +156,7 @@ class _Loading:
         self._asked: set[BlockId] = set()
 
     def __call__(self, ids: Sequence[BlockId]) -> dict[BlockId, bytes]:
-        """Those that exist."""
+        """The contents of those blocks that exist."""
         new = [block for block in ids if block not in self._asked]
         if new:
             self._loaded |= self._load(new)
@@ -161,7 +165,7 @@ class _Loading:
 
 
 def _together(partials: pa.Table, sizes: Mapping[Version, int]) -> Iterator[set[Version] | None]:
-    """The versions whose blocks and new rows have about BYTES_A_MERGE together; None: all at once."""
+    """Versions whose blocks and new rows have about BYTES_A_MERGE together; None: all at once."""
     if sum(sizes.values()) + partials.nbytes <= BYTES_A_MERGE:
         yield None
         return
@@ -186,7 +190,7 @@ def _merge_into(
     load: _Loading,
     series: int | None,
 ) -> Changes:
-    """`merge_into_blocks` of so many versions as are merged at once."""
+    """`merge_into_blocks` for the versions that are merged at once."""
     merged, numbers = _merged(pa.concat_tables([partials, unpack(load(ids))]))
     if series is not None and (failures := _too_many(merged, ids, series)):
         raise TasksFailed(failures)
@@ -195,8 +199,8 @@ def _merge_into(
     outgrown = _outgrown(blocks)
     if not outgrown:
         return Changes(blocks, [], touched)
-    # The outgrown periods are read whole and laid out again. Blocks share no series: nothing is left to
-    # merge.
+    # The outgrown periods are read whole and laid out again. Blocks share no series, so nothing has to be
+    # merged.
     old = [BlockId.of(p, layouts.get(p, 1), n) for p in sorted(outgrown) for n in range(layouts.get(p, 1))]
     loaded = load(old)
     written = {block: data for block, data in blocks.items() if block.period in outgrown}
@@ -218,12 +222,12 @@ def _merged(whole: pa.Table) -> tuple[pa.Table, Ints]:
 
 
 def _too_many(merged: pa.Table, ids: Sequence[BlockId], limit: int) -> Failures:
-    """The versions with a period of more series than allowed, from the blocks that a batch touched.
+    """The versions with too many series in a period, judged by the blocks that a batch touched.
 
-    Of a period in many buckets a batch may touch a few. A series' bucket is as good as random, so the number
-    of all is estimated from those, and held against the limit less four standard errors: a task within the
-    limit is never set aside; one beyond it is at the latest when a batch touches all buckets, as a batch does
-    that brings many series. This costs no read.
+    A batch may touch only a few of a period's buckets. A series' bucket is as good as random, so the number
+    of all series is estimated from the touched buckets. The estimate less four standard errors is compared
+    with the limit, so a task within the limit is never set aside. A task beyond it is set aside when a batch
+    touches all buckets at the latest, and a batch that brings many series does. This costs no read.
     """
     touched = Counter(block.period for block in ids)
     layouts = {block.period: block.layout for block in ids}
@@ -238,7 +242,7 @@ def _too_many(merged: pa.Table, ids: Sequence[BlockId], limit: int) -> Failures:
 
 
 def pack(table: pa.Table) -> bytes:
-    """The rows of one block (PARTIALS) as an Arrow IPC stream of keys and of the accumulators in use."""
+    """A block's rows (PARTIALS) as an Arrow IPC stream of keys and the accumulators in use."""
     used = [name for name in accumulator_columns() if table.column(name).null_count < table.num_rows]
     rows = table.select(["key", *used])
     options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows > _COMPRESS else None)
@@ -263,7 +267,7 @@ def unpack(blocks: Mapping[BlockId, bytes]) -> pa.Table:
 
 
 def _name(blocks: list[tuple[BlockId, pa.Table]]) -> pa.Table:
-    """Blocks of the same columns as one table, with their names' parts as columns."""
+    """Blocks with the same columns as one table; the parts of their names become columns."""
     rows = pa.concat_tables([table for _, table in blocks])
     sizes = [table.num_rows for _, table in blocks]
     given = {name: rows.column(name) for name in rows.schema.names}
@@ -280,14 +284,14 @@ def _outgrown(blocks: Mapping[BlockId, bytes]) -> dict[PeriodKey, int]:
     for block, data in blocks.items():
         divisible = block.layout < _MAX_LAYOUT and len(data) > LIMIT
         if divisible and unpack({block: data}).num_rows > 1:
-            # To about half the limit: the next split is a while away.
+            # To about half the limit, so that the next split is a while away.
             wanted = block.layout << (2 * len(data) // LIMIT).bit_length()
             layouts[block.period] = max(layouts.get(block.period, 1), min(wanted, _MAX_LAYOUT))
     return layouts
 
 
 def bucket_hash(keys: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """A 64-bit hash of each key, the same for ever and for every machine."""
+    """A 64-bit hash of each key, which is always the same on every machine."""
     hashes = (hashlib.blake2b(k.encode(), digest_size=8).digest() for k in keys.to_pylist())
     return np.frombuffer(b"".join(hashes), np.dtype("<u8"))
 

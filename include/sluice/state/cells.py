@@ -1,4 +1,4 @@
-"""A result as cells of HBase's table `results`: its text, and the stated error of a sketched metric."""
+"""A result as cells of HBase's table `results`: its text, and its error if it is sketched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, Cells
 
-#: Where the error of each value stands.
+#: The column with the error of each value.
 ERROR_OF = {ONLINE: ONLINE_ERROR, FINAL: FINAL_ERROR}
 
 
@@ -22,7 +22,7 @@ def online_cells(found: pa.Table) -> Iterator[tuple[bytes, Cells]]:
 def value_cells(column: bytes, text: str, error: float | None) -> Cells:
     """One value and its error.
 
-    An error of 0 is written too: the one that it replaces was greater, if lines came meanwhile.
+    An error of 0 is written too, because the error that it replaces may be greater.
     """
     value = {column: text.encode()}
     return value if error is None else {**value, ERROR_OF[column]: repr(error).encode()}

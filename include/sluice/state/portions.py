@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def portions(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """The items in their order, in portions of at most `most` bytes; an item that is larger stands alone."""
+    """The items in order, in portions of at most `most` bytes; a larger item stands alone."""
     portion: list[T] = []
     total = 0
     for item in items:
@@ -30,7 +30,7 @@ class _Pointer(Protocol):
 
 P = TypeVar("P", bound=_Pointer)
 
-# Of blocks asked for at once, as their pointers have it; a row also holds columns not deleted yet.
+# The size of the blocks in one request, by their pointers; a row also holds columns not deleted yet.
 BYTES_A_GET = 8 << 20
 
 

@@ -1,9 +1,10 @@
-"""The state of the speed layer: blocks of accumulators in HBase, reached through the commit book's pointers.
+"""The state of the speed layer: blocks of accumulators in HBase.
 
-A block is never overwritten. A batch adds a column named by its sequence number and its writer's token,
-built on the newest *committed* column; what makes it the newest is the pointer in the commit's transaction.
-So columns of a batch that was never committed are never read. They are found when their block is read for
-the first time, and deleted then, as are those that a commit superseded.
+They are reached through the commit book's pointers. A block is never overwritten. A batch adds a column named
+by its sequence number and its writer's token, built on the newest *committed* column. The pointer in the
+commit's transaction makes the new column the newest. So columns of a batch that was never committed are never
+read. They are found when their block is read for the first time, and deleted like those that a commit
+superseded.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from sluice.state.portions import read_portions
 from sluice.storage.commits import CommitLog, PeriodKey, Pointer, column, column_seq
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 
-# Of committed blocks kept in memory: the periods that lines arrive for, many times over.
+# Committed blocks kept in memory: many times those of the periods that lines arrive for.
 CACHE_BYTES = 256 << 20
 CACHE_PERIODS = 20_000
-# Up to 256 KiB a block: frames of Thrift stay below 16 MiB.
+# A block has up to 256 KiB: Thrift's frames stay below 16 MiB.
 BLOCKS_A_PUT = 64
 
 
@@ -46,7 +47,7 @@ class State:
         self._superseded: defaultdict[str, set[bytes]] = defaultdict(set)
 
     def layouts(self, periods: Iterable[PeriodKey]) -> dict[PeriodKey, int]:
-        """How many buckets each period's committed blocks are laid out for; new periods are left out."""
+        """How many buckets each period's committed blocks have; new periods are left out."""
         wanted = set(periods)
         cold = wanted - self._pointers.keys()
         for period in cold:
@@ -62,7 +63,10 @@ class State:
         }
 
     def load(self, blocks: Iterable[BlockId]) -> dict[BlockId, bytes]:
-        """The committed contents of these blocks, whose periods `layouts` was asked for; those that exist."""
+        """The committed contents of those of the blocks that exist.
+
+        `layouts` must have been called for their periods.
+        """
         pointers = {
             block: pointer for block in blocks if (pointer := self._pointers[block.period].get(block.row))
         }
@@ -74,12 +78,12 @@ class State:
         return found
 
     def built_on(self, blocks: Iterable[BlockId], dropped: Iterable[BlockId]) -> list[str]:
-        """The rows that these blocks, and those that go, continue: committed ones, as far as known here."""
+        """The committed rows, as far as known here, that these blocks continue or drop."""
         found = ((block.period, block.row) for block in (*blocks, *dropped))
         return [row for period, row in found if row in self._pointers[period]]
 
     def write(self, seq: int, token: str, blocks: Mapping[BlockId, bytes]) -> list[Pointer]:
-        """Add the blocks' new columns to HBase; the pointers that a commit makes true."""
+        """Add the blocks' new columns to HBase; returns the pointers that a commit makes true."""
         name = column(seq, token)
         pointers: list[Pointer] = []
         todo = list(blocks.items())
@@ -93,7 +97,7 @@ class State:
     def committed(
         self, pointers: Sequence[Pointer], blocks: Mapping[BlockId, bytes], dropped: Sequence[BlockId]
     ) -> None:
-        """What was written is the newest state now; what it replaces can go."""
+        """Take what was written as the newest state; what it replaces can be deleted."""
         for block in dropped:
             old = self._pointers[block.period].pop(block.row, None)
             self._forget(block.row)
@@ -109,7 +113,7 @@ class State:
         self.evict()
 
     def prune(self) -> int:
-        """Delete the columns that no commit points to any more; how many blocks had some."""
+        """Delete the columns that no commit points to any more; returns how many blocks had some."""
         some, self._superseded = self._superseded, defaultdict(set)
         return self._hbase.delete(STATE, [(row.encode(), sorted(names)) for row, names in some.items()])
 
@@ -138,7 +142,7 @@ class State:
         self._bytes -= len(self._blocks.pop(row, b""))
 
     def evict(self) -> None:
-        """Let go of what is over the bounds of the cache; periods may have to be asked for again."""
+        """Drop what exceeds the cache's bounds; `layouts` may have to be called again for a period."""
         while self._bytes > CACHE_BYTES and len(self._blocks) > 1:
             self._forget(next(iter(self._blocks)))
         while len(self._pointers) > CACHE_PERIODS:

@@ -1,4 +1,4 @@
-"""Alerts: raised once, cleared when what caused them is over."""
+"""Alerts, raised once and cleared when their cause is over."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ class Alert:
 def sync(
     engine: sqlalchemy.Engine, source: str, current: Mapping[str, str], prefix: str = ""
 ) -> tuple[list[str], list[str]]:
-    """Make the open alerts of ``source`` exactly ``current`` ({name: message}); (raised, cleared) names.
+    """Make ``current`` ({name: message}) the open alerts of ``source``.
 
-    ``prefix``: only those whose name begins with it, so that several reporters can share a source. An alert
-    that stays open keeps its time and gets the newest message. Two reporters at once do no harm: an open
-    alert is unique.
+    Returns the names of the alerts that were raised and of those that were cleared. ``prefix``: touch only
+    alerts whose name begins with it, so that several reporters can share a source. An alert that stays open
+    keeps its time and gets the newest message. Two reporters at once do no harm, because an open alert is
+    unique.
     """
     with engine.begin() as connection:
         return sync_within(connection, source, current, prefix)
@@ -37,7 +38,7 @@ def sync(
 def sync_within(
     connection: sqlalchemy.Connection, source: str, current: Mapping[str, str], prefix: str = ""
 ) -> tuple[list[str], list[str]]:
-    """The same within the caller's transaction."""
+    """The same as `sync`, within the caller's transaction."""
     is_open = (alerts.c.source == source) & alerts.c.cleared_at.is_(None)
     query = select(alerts.c.name).where(is_open, alerts.c.name.startswith(prefix, autoescape=True))
     before = set(connection.scalars(query))
@@ -56,7 +57,7 @@ def sync_within(
 
 
 def open_alerts(engine: sqlalchemy.Engine, source: str | None = None) -> list[Alert]:
-    """What is wrong now, oldest first."""
+    """The alerts that are open now, oldest first; only those of ``source`` if it is given."""
     query = (
         select(alerts.c.source, alerts.c.name, alerts.c.message, alerts.c.raised_at)
         .where(alerts.c.cleared_at.is_(None))

@@ -1,8 +1,9 @@
-"""The book of backfills: who asked for what, which days of a version are filled, and where the blocks are.
+"""The book of backfills: the requests, the filled days of each version, and their blocks.
 
 A day of a version is filled by exactly one backfill. `Filling.replace` swaps the pointers of a day in one
-transaction, so a reader sees the old blocks or the new ones, all of them, and never a sum of both. Each such
-transaction raises the topic's *revision*; a reader that keeps pointers in memory asks for it again and again.
+transaction, so a reader sees all of the old blocks or all of the new ones, and never a sum of both. Each such
+transaction raises the topic's *revision*. A reader that keeps pointers in memory checks the revision
+repeatedly.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class DaysDropped(ValueError):
 
     def __init__(self, days: Sequence[date]) -> None:
         super().__init__(
-            f"{', '.join(map(str, days))}: the lines came longer ago than retention.days, and their results "
+            f"{', '.join(map(str, days))}: the lines arrived more than retention.days ago, so their results "
             "are dropped: fill later days"
         )
 
@@ -45,7 +46,7 @@ def days_between(first: date, last: date) -> list[date]:
 
 @dataclass(frozen=True)
 class Backfill:
-    """A request to fill the days from `first_day` to `last_day`, both included, and what became of it."""
+    """A request to fill the days from `first_day` to `last_day`, both included, and its state."""
 
     id: int
     task_id: int
@@ -76,7 +77,7 @@ class Backfill:
 
 @dataclass(frozen=True)
 class BackfillPointer:
-    """Where one block of a filled day is: its row in `state` and the one column of it that counts."""
+    """Where one block of a filled day is: its row in `state` and its one valid column."""
 
     row: str
     task_id: int
@@ -95,7 +96,7 @@ class BackfillPointer:
 
 @dataclass(frozen=True)
 class FilledDay:
-    """A day that a version was filled for; `projected` once all of its results are in HBase."""
+    """A filled day of a version; it is `projected` once all of its results are in HBase."""
 
     task_id: int
     version: int
@@ -107,7 +108,10 @@ class FilledDay:
 
 
 class Backfills:
-    """The book of all topics. Reads wait `patience` seconds for a PostgreSQL that is away."""
+    """The book of all topics.
+
+    Reads and changes of a backfill's state wait `patience` seconds for a PostgreSQL that is away.
+    """
 
     def __init__(self, engine: sa.Engine, patience: float = PATIENCE_SECONDS) -> None:
         self.engine = engine
@@ -116,7 +120,7 @@ class Backfills:
     def request(
         self, task_id: int, version: int, *, topic: str, first_day: date, last_day: date, user: str
     ) -> Backfill:
-        """Write the request down; the DAG `task_backfill` carries it out when it is given its id."""
+        """Record the request; the DAG `task_backfill` carries it out when it gets the id."""
         row = sa.insert(schema.backfills).values(
             task_id=task_id,
             version=version,
@@ -138,10 +142,10 @@ class Backfills:
             return Backfill(**connection.execute(row.returning(*schema.backfills.c)).one()._mapping)
 
     def get(self, number: int) -> Backfill:
-        """Raises UnknownBackfill."""
+        """The backfill of that number. Raises UnknownBackfill."""
         for row in self._rows(sa.select(schema.backfills).where(schema.backfills.c.id == number)):
             return Backfill(**row._mapping)
-        raise UnknownBackfill(f"there is no backfill {number}: ask for one by `sluice tasks backfill`")
+        raise UnknownBackfill(f"there is no backfill {number}: request one with `sluice tasks backfill`")
 
     def of_version(self, task_id: int, version: int) -> list[Backfill]:
         """The version's backfills, the oldest first."""
@@ -150,7 +154,7 @@ class Backfills:
         return [Backfill(**row._mapping) for row in self._rows(query)]
 
     def set_run(self, number: int, run_id: str) -> None:
-        """Note which run of the DAG carries it out."""
+        """Record which run of the DAG carries the backfill out."""
         self._update(number, run_id=run_id)
 
     def set_running(self, number: int) -> None:
@@ -166,7 +170,10 @@ class Backfills:
         self._update(number, state="failed", message=message, finished_at=sa.func.now())
 
     def boundary(self, task_id: int, version: int) -> dict[str, int] | None:
-        """Where the version's first commit began: a backfill owns what is below. None before that commit."""
+        """Where the version's first commit began; None before that commit.
+
+        A backfill owns the lines below this boundary.
+        """
         t = schema.task_ranges.c
         query = sa.select(t.start).where(t.task_id == task_id, t.version == version)
         for row in self._rows(query.order_by(t.first_seq).limit(1)):
@@ -174,14 +181,14 @@ class Backfills:
         return None
 
     def revision(self, topic: str) -> int:
-        """How often filled days of the topic changed; 0 before the first."""
+        """How often the topic's filled days have changed; 0 before the first change."""
         t = schema.backfill_revisions.c
         for row in self._rows(sa.select(t.revision).where(t.topic == topic)):
             return int(row.revision)
         return 0
 
     def filled(self, topic: str, day: date | None = None) -> list[FilledDay]:
-        """The filled days of the topic's versions; of one day."""
+        """The filled days of the topic's versions; with `day` only those of that day."""
         t = schema.backfill_days
         query = sa.select(*(t.c[name] for name in FilledDay.__dataclass_fields__)).where(t.c.topic == topic)
         if day is not None:
@@ -189,7 +196,7 @@ class Backfills:
         return [FilledDay(**row._mapping) for row in self._rows(query.order_by(t.c.task_id, t.c.version))]
 
     def pointers(self, periods: Iterable[PeriodKey]) -> list[BackfillPointer]:
-        """Every block of these periods, of all their days."""
+        """The blocks of these periods, on all their days."""
         t = schema.backfill_blocks.c
         key = sa.tuple_(t.task_id, t.version, t.period_start)
         wanted, found = sorted(periods), list[BackfillPointer]()
@@ -206,15 +213,15 @@ class Backfills:
 
     @contextmanager
     def filling(self, backfill: Backfill) -> Iterator[Filling]:
-        """The right to change the version's filled days; the next one waits for it.
+        """The right to change the version's filled days; only one caller has it, others wait.
 
-        It is a lock of the very session that `Filling` writes by: one that lost it, because PostgreSQL
-        restarted or took it for dead, can change nothing any more and fails.
+        The right is a lock of the session that `Filling` writes with. A `Filling` that lost its lock, because
+        PostgreSQL restarted or considered the session dead, fails and can change nothing any more.
         """
         key = sa.func.hashtextextended(f"sluice backfill {backfill.label}", 0)
         with self.engine.connect() as connection:
             connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
-            connection.commit()  # the lock is the session's, and no transaction stays open
+            connection.commit()  # the lock belongs to the session, so no transaction needs to stay open
             try:
                 yield Filling(connection, backfill)
             finally:
@@ -246,19 +253,19 @@ class Backfills:
 
 
 class Filling:
-    """What the holder of the lock may do; every write is a transaction of the session that holds it."""
+    """What the holder of the lock may do; it writes only with the session that has the lock."""
 
     def __init__(self, connection: sa.Connection, backfill: Backfill) -> None:
         self._connection = connection
         self._backfill = backfill
 
     def hold(self) -> None:
-        """Raises sqlalchemy's OperationalError where the lock was lost."""
+        """Check that the lock is still held. Raises sqlalchemy's OperationalError if it was lost."""
         with self._connection.begin():
             self._connection.execute(sa.select(1))
 
     def replace(self, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
-        """Let these blocks be the version's day, instead of those that were; its results lag from now on."""
+        """Replace the blocks of the version's day by these; its results lag until projected."""
         own, blocks = self._backfill, schema.backfill_blocks
         with self._connection.begin():
             self._connection.execute(
@@ -274,7 +281,7 @@ class Filling:
             self._set_day(day, {"lines": lines, "projected": False, "computed_at": sa.func.now()})
 
     def set_projected(self, day: date) -> None:
-        """All results of the day are in HBase: from now on the batch layer counts it too."""
+        """Record that all results of the day are in HBase, so the batch layer counts it too."""
         with self._connection.begin():
             self._set_day(day, {"projected": True})
 
@@ -296,7 +303,7 @@ class Filling:
 
 
 def next_revision(connection: sa.Connection, topic: str) -> int:
-    """Raise the topic's revision within the transaction; another one that wants to waits for its end."""
+    """Raise the topic's revision within the transaction; concurrent ones wait until it ends."""
     t = schema.backfill_revisions
     statement = insert(t).values(topic=topic, revision=1)
     statement = statement.on_conflict_do_update(index_elements=["topic"], set_={"revision": t.c.revision + 1})

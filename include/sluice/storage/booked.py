@@ -1,4 +1,4 @@
-"""What the transactional tables say was counted of a topic, hop by hop."""
+"""What was counted of a topic at each hop, according to the transactional tables."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Booked:
     archived_to: dict[int, int] = field(default_factory=dict)
     stale_days: list[str] = field(default_factory=list)
     computed_lines: int = 0
-    forgotten: int = 0  # files that retention took out of the ledger
+    forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
 
 
 def read(connection: sa.Connection, topic: str) -> Booked:
-    """Everything that is booked of the topic now."""
+    """All that is booked for the topic now."""
     booked = Booked()
     _book_commits(connection, topic, booked)
     booked.projected = _scalar(
@@ -67,7 +67,10 @@ def read(connection: sa.Connection, topic: str) -> Booked:
 
 
 def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None:
-    """What all commits counted, and how far the newest is; there is one a second, so PostgreSQL adds up."""
+    """What all commits counted, and where the newest ends.
+
+    PostgreSQL computes the sums, because there is one commit a second.
+    """
     commits = schema.commits.c
     names = ("records", "doubled", "counted", "dead")
     sums = (sa.func.coalesce(sa.func.sum(commits.counts[name].as_integer()), 0).label(name) for name in names)
@@ -81,7 +84,7 @@ def _book_commits(connection: sa.Connection, topic: str, booked: Booked) -> None
 
 
 def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
-    """Add what the rows counted that retention deleted."""
+    """Add the counts of the rows that retention deleted."""
     for row in connection.execute(sa.select(schema.pruned).where(schema.pruned.c.topic == topic)):
         for name in ("records", "doubled", "counted", "dead"):
             setattr(booked, name, getattr(booked, name) + row._mapping[name])
@@ -90,7 +93,7 @@ def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
 
 
 def _book_days(connection: sa.Connection, topic: str, booked: Booked) -> None:
-    """Lines by event day, and the days that the batch layer has not computed up to their last line."""
+    """The lines by event day, and the days that are not computed up to their last line."""
     days = schema.days.c
     computed: dict[Any, Any] = {}
     for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):

@@ -1,8 +1,8 @@
-"""The book of the speed layer: one row a micro-batch, and in one transaction all that is true because of it.
+"""The book of the speed layer: one transaction and one row of `commits` a micro-batch.
 
-Offsets are maps from the partition (as text) to an offset; a partition that a map lacks did not exist then
-and counts as 0. `append` is the fence: sequence numbers are 1, 2, 3 ..., and of two writers that both built
-on commit n only one gets n + 1.
+Offsets are maps from the partition (as text) to an offset. A partition that is missing in a map did not exist
+then, and its offset is 0. `append` is the fence: sequence numbers are 1, 2, 3 ..., and if two writers both
+built on commit n, only one of them gets n + 1.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PeriodKey = tuple[int, int, int]  # task id, version, period start (ms)
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
 ROWS_A_STATEMENT = 1_000
-# A writer that was killed loses its lock as soon as PostgreSQL notices that its connection is closed.
+# A killed writer keeps its lock until PostgreSQL notices that its connection is closed.
 CLAIM_SECONDS, CLAIM_POLL_SECONDS = 5.0, 0.2
 
 
 class FencedOut(RuntimeError):
-    """Another writer counts this topic: what this one has not committed does not count, and it must stop."""
+    """Another writer counts this topic, so this one must stop; uncommitted work does not count."""
 
     def __init__(self, topic: str, detail: str) -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class FencedOut(RuntimeError):
 
 
 class BlocksGone(RuntimeError):
-    """Retention dropped blocks that a batch had read before: what it made of them must not count."""
+    """Retention dropped blocks that a batch was built on, so the batch must not be committed."""
 
     def __init__(self, topic: str, rows: Sequence[str]) -> None:
         super().__init__(
@@ -88,7 +88,7 @@ class Pointer:
 
 
 def column(seq: int, token: str) -> bytes:
-    """The column of `state` that holds what the writer named `token` wrote for commit `seq`."""
+    """The column of `state` that the writer `token` wrote for commit `seq`."""
     return f"s:{seq:020d}.{token}".encode()
 
 
@@ -98,7 +98,7 @@ def column_seq(name: bytes) -> int:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """The byte intervals seen of one file, as little-endian int64."""
+    """The byte intervals that were seen of one file, as little-endian int64."""
 
     host: str
     src_file: str
@@ -108,7 +108,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class DayLines:
-    """Lines of one day of event time that one partition brought, and the last offset that held one."""
+    """A partition's lines of one day of event time, and the last offset that held one of them."""
 
     day: date
     partition: int
@@ -118,7 +118,7 @@ class DayLines:
 
 @dataclass(frozen=True)
 class Commit:
-    """One micro-batch, as it becomes true."""
+    """One micro-batch, as it is committed."""
 
     seq: int
     token: str
@@ -130,7 +130,7 @@ class Commit:
     counts: Mapping[str, int]
     blocks: Sequence[Pointer] = ()
     dropped: Sequence[str] = ()  # rows of `state` that a wider layout replaced
-    built_on: Sequence[str] = ()  # those that `blocks` continue, or that are dropped: they have to stand
+    built_on: Sequence[str] = ()  # rows that `blocks` continue or that are dropped: they must still exist
     ledger: Sequence[LedgerRow] = ()
     opened: Sequence[Version] = ()
     closed: Sequence[Version] = ()
@@ -139,7 +139,10 @@ class Commit:
 
 
 class CommitLog:
-    """The commits of one topic. Reads and writes wait `patience` seconds for a PostgreSQL that is away."""
+    """The commits of one topic.
+
+    Reads and writes wait `patience` seconds for a PostgreSQL that is away.
+    """
 
     def __init__(self, engine: sa.Engine, topic: str, patience: float = PATIENCE_SECONDS) -> None:
         self.engine = engine
@@ -159,9 +162,9 @@ class CommitLog:
         return None
 
     def append(self, commit: Commit) -> None:
-        """Make the batch true, exactly once: a COMMIT whose answer got lost is looked up, not guessed.
+        """Commit the batch exactly once: if the answer to a COMMIT is lost, look up its outcome.
 
-        Raises `FencedOut` when another writer has this sequence number, `BlocksGone`.
+        Raises `FencedOut` if another writer has this sequence number, and `BlocksGone`.
         """
 
         def attempt() -> None:
@@ -171,11 +174,11 @@ class CommitLog:
             except IntegrityError as error:
                 winner = self._token(commit.seq)
                 if winner is None:
-                    raise  # not the commit's own row
+                    raise  # the violated key is not that of the commit's own row
                 if winner != commit.token:
                     detail = f"commit {commit.seq} is that of writer {winner}, not of {commit.token}"
                     raise FencedOut(self.topic, detail) from error
-                # An earlier attempt of ours went through although its answer never came.
+                # An earlier attempt of ours succeeded although its answer never arrived.
 
         patiently(attempt, self.patience)
 
@@ -228,7 +231,7 @@ class CommitLog:
         self._execute(statement.on_conflict_do_update(index_elements=["topic"], set_={"seq": newer}))
 
     def rows_since(self, seq: int) -> list[str]:
-        """The rows of `state` whose results the commits after `seq` may have changed."""
+        """The rows of `state` whose results may have changed by the commits after `seq`."""
         c = schema.commits.c
         query = sa.select(c.blocks).where(c.topic == self.topic, c.seq > seq)
         written = {name for row in self._rows(query) for name in row.blocks}
@@ -237,7 +240,8 @@ class CommitLog:
     def rows_reopened(self, seq: int) -> list[str]:
         """The older rows of versions that a commit after `seq` opened again.
 
-        A version that was set aside because its results could not be made has state that was never projected.
+        If a version was set aside because its results could not be made, it has state that was never
+        projected.
         """
         b, r = schema.state_blocks.c, schema.task_ranges.c
         opened = sa.select(r.task_id, r.version).where(r.topic == self.topic, r.first_seq > seq)
@@ -348,10 +352,10 @@ def _upsert(connection: sa.Connection, topic: str, table: sa.Table, rows: list[d
 
 
 class TopicClaim:
-    """A lock on a topic that lives as long as its connection: a second writer is told at its start.
+    """A lock on a topic, which lasts as long as its connection; it stops a second writer early.
 
-    It only spares the second writer the work. What keeps two of them from counting is the commits' primary
-    key, for this lock goes with the connection when PostgreSQL restarts.
+    It only saves the second writer useless work. What keeps two writers from both counting is the primary key
+    of the commits, because this lock is lost with the connection when PostgreSQL restarts.
     """
 
     def __init__(self, engine: sa.Engine, topic: str) -> None:
@@ -360,10 +364,10 @@ class TopicClaim:
         self._connection: sa.Connection | None = None
 
     def take(self, seconds: float = CLAIM_SECONDS) -> None:
-        """Raises FencedOut when another writer still has it after so many seconds."""
+        """Take the lock. Raises FencedOut if another writer still has it after `seconds`."""
         connection = patiently(self._engine.connect, PATIENCE_SECONDS)
         self._connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-        self._connection.detach()  # closing it must close the session, and so free the lock
+        self._connection.detach()  # so that closing it also closes the session, which frees the lock
         key = sa.func.hashtextextended("sluice speed layer " + self._topic, 0)
         deadline = time.monotonic() + seconds
         while not self._connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))):

@@ -1,13 +1,14 @@
-"""The book of days: what the batch layer computed of each day of event time, up to which cut, and published.
+"""The book of days: up to which cut the batch layer computed and published each day.
 
-Offsets are maps from the partition (as text) to an offset; a partition that a map lacks counts as 0.
-A day is *closed* once it was published. It is *marked*, to be computed again, while one of these holds:
+These are days of event time. Offsets are maps from the partition (as text) to an offset; a partition that is
+missing in a map has offset 0. A day is *closed* once it was published. It is *marked*, to be computed again,
+while one of these holds:
 
-- the speed layer counted a line of it at or beyond its cut (published: a late line; not yet published: it
-  was superseded before it could be compared);
-- a task version began or ended below its cut in a commit that did not exist yet when the day was computed,
-  which therefore has the wrong versions;
-- a version was filled backwards for it since it was computed, or is just being filled.
+- the speed layer counted a line of the day at or beyond its cut: a late line if the day was published, else
+  the computation was superseded before it could be compared;
+- a task version began or ended below its cut in a commit that did not exist yet when the day was computed, so
+  the day was computed with the wrong versions;
+- a version was filled backwards for it since it was computed, or is being filled now.
 
 A day that retention has *dropped* has no results any more; its lines are still computed and proved.
 """
@@ -27,7 +28,7 @@ from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
 
-#: How far back a night looks for days that none computed.
+#: How far back a night looks for days that were never computed.
 LOOK_BACK = timedelta(days=31)
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
@@ -51,7 +52,7 @@ class Day:
 
     @property
     def is_final(self) -> bool:
-        """Whether it was published after it was computed last."""
+        """Whether the day was published after it was last computed."""
         return (
             self.published_at is not None
             and self.published_cut == self.cut
@@ -61,7 +62,7 @@ class Day:
 
 @dataclass(frozen=True)
 class Online:
-    """What the speed layer counted of a day."""
+    """What the speed layer counted for a day."""
 
     lines: int
     last_offsets: dict[str, int]
@@ -79,7 +80,7 @@ class Days:
         return found[0] if found else None
 
     def of_run(self, run_id: str) -> list[Day]:
-        """The days that this run computed last, in order."""
+        """The days whose last computation is this run's, in order."""
         return self._days(schema.days.c.run_id == run_id)
 
     def set_computed(
@@ -93,7 +94,7 @@ class Days:
         lines: int,
         backfills: int = 0,
     ) -> Day:
-        """Record a computation in one statement; that a day was published stays known."""
+        """Record a computation in one statement; what is known of the day's publication stays."""
         values = {
             "cut": dict(cut),
             "run_id": run_id,
@@ -135,16 +136,17 @@ class Days:
         return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
 
     def with_lines(self) -> list[date]:
-        """The days of event time (UTC) that the speed layer counted lines of, in order."""
+        """The days of event time (UTC) for which the speed layer counted lines, in order."""
         t = schema.event_days.c
         query = sa.select(t.day).distinct().where(t.topic == self.topic).order_by(t.day)
         return [row.day for row in self._rows(query)]
 
     def missed(self) -> list[date]:
-        """The days before today, of the last `LOOK_BACK`, that have lines and were never computed, in order.
+        """The days of the last `LOOK_BACK` that have lines but were never computed, in order.
 
-        Their lines came after their night, or no night was run. Older ones wait for a backfill: whoever loads
-        the logs of years does not want to have them all tonight.
+        Today and dropped days are left out. The lines of such a day arrived after its night, or that night
+        was not run. Older days wait for a backfill: a person who loads the logs of years does not want to
+        have them all computed tonight.
         """
         lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
         today = datetime.now(UTC).date()
@@ -161,7 +163,7 @@ class Days:
         return [row.day for row in self._rows(query)]
 
     def superseded(self, day: Day) -> str | None:
-        """Why this computation is no longer the whole truth, or None while it is."""
+        """Why this computation is out of date, or None if it is not."""
         late = sorted(p for p, last in self.online(day.day).last_offsets.items() if last >= day.cut.get(p, 0))
         if late:
             return f"a line arrived at or beyond the cut in partition {', '.join(late)}"
@@ -180,11 +182,11 @@ class Days:
 
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:
-        """Only one computes, compares or publishes this day at a time; the next one waits."""
+        """Let only one caller at a time compute, compare or publish this day; the next one waits."""
         key = sa.func.hashtextextended(f"sluice day {self.topic} {day}", 0)
         with self.engine.connect() as connection:
             connection.execute(sa.select(sa.func.pg_advisory_lock(key)))
-            connection.commit()  # a session's lock outlives its transaction, and no transaction stays open
+            connection.commit()  # the session's lock outlives the transaction, so none needs to stay open
             try:
                 yield
             finally:
@@ -228,20 +230,21 @@ class Days:
 
 
 def _reaches_below(offsets: Mapping[str, int], cut: Mapping[str, int]) -> bool:
-    """Whether there is an offset below the cut at or beyond `offsets`."""
+    """Whether some partition has offsets from `offsets` on that are below the cut."""
     return any(offsets.get(p, 0) < end for p, end in cut.items())
 
 
 def unpublished(engine: sa.Engine, only: Collection[tuple[str, date]] | None = None) -> list[Day]:
-    """The days of all topics whose newest computation is not published yet; or `only` these (topic, day),
-    published or not. In order of topic and day.
+    """The days of all topics whose newest computation is not published yet.
+
+    With `only`, exactly these (topic, day), published or not. They come in order of topic and day.
     """
     t = schema.days.c
     query = sa.select(schema.days).order_by(t.topic, t.day)
     if only is not None:
         query = query.where(sa.tuple_(t.topic, t.day).in_(only))
     else:
-        again = t.published_at <= t.computed_at  # at the same cut: with other tasks, say
+        again = t.published_at <= t.computed_at  # computed again at the same cut, such as with other tasks
         query = query.where(sa.or_(t.published_cut.is_distinct_from(t.cut), again))
     with engine.connect() as connection:
         return [Day(**row._mapping) for row in connection.execute(query)]

@@ -1,8 +1,9 @@
-"""A thin store over HBase's Thrift server: batches of rows, and patience while a daemon comes back.
+"""A thin store over HBase's Thrift server, with batches of rows and retries.
 
-Every operation here may be repeated (a put writes the same cells again, a delete deletes nothing more), so
-one that fails on a broken connection, or on a region that is between two servers, is tried again on a fresh
-connection until `patience` has passed. kill -9 of everything under HBase was readable again after 21-28 s.
+Every operation here may be repeated (a put writes the same cells again, a delete deletes nothing more). So an
+operation that fails on a broken connection, or on a region that is between two servers, is tried again on a
+fresh connection until `patience` has passed. After a kill -9 of everything under HBase, its data could be
+read again after 21-28 s.
 
 Measured through Thrift: 233 single gets/s, so always batch; `python -m tests.bench hbase` has the rest.
 """
@@ -31,19 +32,19 @@ STATE_FAMILY = b"s"
 RESULT_FAMILY = b"r"
 ONLINE = b"r:o"
 FINAL = b"r:f"
-# The stated errors of these two; a result without one is exact.
+# The stated errors of these two results; a result without one is exact.
 ONLINE_ERROR = b"r:oe"
 FINAL_ERROR = b"r:fe"
 
 BATCH_ROWS = 5_000
-# Of a scan: how large rows are is known after the first page.
+# The rows of a scan's first page; after that the size of the rows is known.
 FIRST_PAGE = 500
 # Thrift frames are built in memory on both sides; a block of state has up to 256 KiB.
 BATCH_BYTES = 8 << 20
 SOCKET_MS = 30_000
 PATIENCE_SECONDS = 120.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
-# What the server says when no repetition will help.
+# What the server says if a retry cannot help.
 FINAL_ANSWERS = (
     "TableNotFoundException",
     "NoSuchColumnFamilyException",
@@ -58,7 +59,7 @@ Cells = Mapping[bytes, bytes]
 
 
 class HBaseUnavailable(ConnectionError):
-    """HBase's Thrift server did not answer for as long as it was waited for."""
+    """HBase's Thrift server did not answer within the store's patience."""
 
     def __init__(self, address: str, seconds: float, cause: Exception) -> None:
         super().__init__(
@@ -85,9 +86,9 @@ class HBase:
         return cls(settings.hbase.host, settings.hbase.port, patience=patience)
 
     def put(self, table: str, rows: Iterable[tuple[bytes, Cells]], *, timestamp: int | None = None) -> int:
-        """Write cells, in batches; how many rows. With a `timestamp` (ms) a newer cell stays.
+        """Write cells in batches; returns the number of rows.
 
-        Each batch is made while the one before it is on its way.
+        With a `timestamp` (ms), newer cells stay. Each batch is built while the previous one is being sent.
         """
         written = 0
         with _without_collector(), ThreadPoolExecutor(1, "hbase-put") as sender:
@@ -124,11 +125,10 @@ class HBase:
         row_filter: str | None = None,
         limit: int | None = None,
     ) -> Iterator[tuple[bytes, dict[bytes, bytes]]]:
-        """Rows in order, from `start` (or those with `prefix`) until before `stop`.
+        """The rows in order, from `start` until before `stop`, or those with `prefix`.
 
-        `row_filter` is in HBase's filter language and runs in the region server.
-
-        Read page by page, each with a scanner of its own: a scanner does not outlive its server, a page does.
+        `row_filter` is in HBase's filter language and runs in the region server. Each page is read with its
+        own scanner, because a scanner does not survive its server, while a page can be read again.
         """
         if prefix is not None:
             start, stop = prefix, after_prefix(prefix)
@@ -155,7 +155,7 @@ class HBase:
             left = None if left is None else left - len(page)
 
     def delete(self, table: str, rows: Iterable[tuple[bytes, Sequence[bytes]]]) -> int:
-        """Delete the named columns (or whole families) of rows, in batches; how many rows."""
+        """Delete columns (or whole families) of rows, in batches; returns the number of rows."""
         deleted = 0
         for some in _chunks((row, dict.fromkeys(columns, b"")) for row, columns in rows):
             chunk = [(row, [*columns]) for row, columns in some]
@@ -171,7 +171,7 @@ class HBase:
         return deleted
 
     def create_table(self, table: str, families: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Create the table unless it is there; whether it was created."""
+        """Create the table unless it exists; returns whether it was created."""
 
         def create(connection: Any) -> bool:
             if table.encode() in connection.tables():
@@ -222,7 +222,7 @@ class HBase:
         self._retry(send)
 
     def _retry(self, operation: Callable[[Any], T]) -> T:
-        """Run on the open connection; on failure reconnect and repeat, for `patience` seconds at most."""
+        """Run the operation; on failure reconnect and repeat, for at most `patience` seconds."""
 
         def attempt() -> T:
             try:
@@ -260,7 +260,8 @@ class HBase:
 def ensure_tables(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> None:
     """Create `state` and `results` where they are missing.
 
-    One version a cell: a block's versions are columns of their own, and only a result's newest value counts.
+    Each cell keeps one version: a block's versions are separate columns, and only a result's newest value
+    counts.
     """
     with HBase.of(settings, patience=patience) as store:
         store.create_table(STATE, {"s": {"max_versions": 1}})
@@ -268,7 +269,7 @@ def ensure_tables(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> 
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The first row key after all that begin with `prefix`; None when nothing can follow."""
+    """The first row key after all that begin with `prefix`; None if nothing can follow."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
 
@@ -314,21 +315,24 @@ def _chunks(rows: Iterable[tuple[bytes, Cells]]) -> Iterator[list[tuple[bytes, C
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Without the collector of cyclic garbage: rows by the thousand have no cycles, and looking for some took
-    two thirds of the client's time for a put.
+    """Run without the collector of cyclic garbage.
+
+    Thousands of rows have no cycles, and the search for some took two thirds of the client's time for a put.
     """
     before = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if before:  # of several threads the first one restores it
+        if before:  # if several threads disable it, the first one enables it again
             gc.enable()
 
 
 class _Cell:
-    """A `Mutation` that writes a value. Thrift takes any object with these fields; generated ones cost the
-    client as much again as all the rest of a put.
+    """A `Mutation` that writes a value.
+
+    Thrift accepts any object with these fields. The generated classes would double the client's time for a
+    put.
     """
 
     __slots__ = ("column", "value")
@@ -342,7 +346,7 @@ class _Cell:
 
 
 class _Row:
-    """A `BatchMutation`, for the same reason."""
+    """A `BatchMutation`; it is not the generated class for the same reason."""
 
     __slots__ = ("mutations", "row")
     thrift_spec = BatchMutation.thrift_spec

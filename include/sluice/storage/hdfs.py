@@ -1,7 +1,7 @@
-"""A thin HDFS store over WebHDFS: whole files in and out, and the rename that claims a name.
+"""A thin HDFS store over WebHDFS: whole files in and out, and renames that claim a name.
 
-Every call is retried with bounded back-off while the NameNode or a DataNode is away, restarts or is in safe
-mode, for `patience` seconds; then `HdfsUnavailable` is raised and the caller decides how long its own work
+Every call is retried with bounded back-off for `patience` seconds while the NameNode or a DataNode is away,
+restarts or is in safe mode. Then `HdfsUnavailable` is raised, and the caller decides how long its own work
 can wait. Source: the contract's "HDFS raw"; WebHDFS REST API of Hadoop 3.4.
 """
 
@@ -25,8 +25,8 @@ CONNECT_SECONDS = 3.0
 READ_SECONDS = 60.0
 HTTP_ERROR = 400
 
-# What no retry can repair. Everything else (SafeModeException, RetriableException, StandbyException, the
-# plain IOException of a write that finds no DataNode, ...) passes when the daemon is back.
+# Errors that no retry can fix. All others (SafeModeException, RetriableException, StandbyException, the plain
+# IOException of a write that finds no DataNode, ...) go away when the daemon is back.
 PERMANENT = frozenset(
     {
         "AccessControlException",
@@ -59,7 +59,7 @@ class _Transient(Exception):  # never leaves this module
     """An attempt that may succeed later."""
 
 
-#: What may pass by itself: no answer, an answer that is cut short, or one that says so.
+#: Errors that may go away: no answer, an answer that is cut short, or one that says that it is temporary.
 _PASSING = (_Transient, requests.RequestException, ValueError)
 
 
@@ -77,8 +77,9 @@ class HdfsStore:
     """Files of one HDFS, addressed by absolute paths. May be shared between threads."""
 
     def __init__(self, urls: str, user: str, *, patience: float = 20.0) -> None:
-        """`urls`: the WebHDFS addresses of the NameNodes, separated by commas; the active one is found by
-        trying.
+        """`urls`: the WebHDFS addresses of the NameNodes, separated by commas.
+
+        The active one is found by trying.
         """
         self._urls = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
         self._user = user
@@ -90,9 +91,9 @@ class HdfsStore:
         return cls(settings.hdfs.webhdfs, settings.hdfs.user, patience=patience)
 
     def list(self, path: str) -> list[HdfsFile]:
-        """The directory's entries by name; empty where there is no such directory.
+        """The directory's entries by name; empty if there is no such directory.
 
-        Read page by page, so that a directory of 100,000 files is no burden on the NameNode.
+        They are read page by page, so that a directory of 100,000 files is no burden on the NameNode.
         """
         try:
             return list(self._list(path))
@@ -110,21 +111,21 @@ class HdfsStore:
             after = page[-1]["pathSuffix"]
 
     def status(self, path: str) -> HdfsFile | None:
-        """The file's length and time, or None where there is no such file."""
+        """The file's length and time, or None if there is no such file."""
         try:
             return _entry(self._json("GET", path, op="GETFILESTATUS")["FileStatus"])
         except HdfsFileNotFound:
             return None
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """`length` bytes from `offset` on (to the end without a length)."""
+        """`length` bytes from `offset` on; without a length, all bytes to the end."""
         params: dict[str, Any] = {"op": "OPEN", "offset": offset}
         if length is not None:
             params["length"] = length
         return self._call(f"read {path}", lambda: self._send("GET", path, params).content)
 
     def tail(self, path: str, length: int) -> bytes:
-        """The last `length` bytes of a closed file (all of a shorter one)."""
+        """The last `length` bytes of a closed file, or all of a shorter one."""
         status = self.status(path)
         if status is None:
             raise HdfsFileNotFound(f"{path}: no such file in HDFS")
@@ -132,10 +133,10 @@ class HdfsStore:
         return self.read(path, start, status.length - start)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write the whole file, replacing one of that name. Returns once the file is closed at its full
-        length.
+        """Write the whole file, replacing one of that name.
 
-        A name of the caller's own (a temporary one) keeps a reader from seeing half of it.
+        Returns once the file is closed at its full length. Write to a temporary name of the caller's own so
+        that no reader sees half of the file.
         """
 
         def attempt() -> None:
@@ -151,15 +152,15 @@ class HdfsStore:
             )
 
     def rename(self, source: str, target: str) -> bool:
-        """Rename without overwriting. HDFS says no with ``{"boolean": false}``, not with an error.
+        """Rename without overwriting. HDFS refuses with ``{"boolean": false}``, not with an error.
 
-        False means: not by this attempt. The target may exist, the source may not, or an earlier attempt
-        whose answer was lost may have done it; the caller looks at what stands under the target's name.
+        False means that this attempt did not rename the file. The target may exist, the source may not, or an
+        earlier attempt whose answer was lost may have succeeded; the caller must look at what the target is.
         """
         return bool(self._json("PUT", source, op="RENAME", destination=target)["boolean"])
 
     def delete(self, path: str, *, recursive: bool = False) -> bool:
-        """Delete; False where nothing was there."""
+        """Delete the file or directory; False if nothing was there."""
         return bool(self._json("DELETE", path, op="DELETE", recursive=str(recursive).lower())["boolean"])
 
     def make_directory(self, path: str) -> None:
@@ -190,7 +191,7 @@ class HdfsStore:
     def _send(
         self, method: str, path: str, params: dict[str, Any], *, redirect: bool = True
     ) -> requests.Response:
-        """Ask the NameNode that answered last; another one where it is away or in standby."""
+        """Ask the NameNode that answered last, or the others if it is away or in standby."""
         query = {**params, "user.name": self._user}
         problem: Exception = _Transient("no NameNode is configured (hdfs.webhdfs)")
         for _ in self._urls:

@@ -1,7 +1,7 @@
-"""A thin store over the SQL endpoint (Spark Thrift Server, through PyHive): queries, tables, partitions.
+"""A thin store over the SQL endpoint, Spark Thrift Server: queries, tables and partitions.
 
-Text that reaches a statement can come from anyone who can send a request to a web server, so values are never
-pasted into SQL: they are bound, and rendered by `literal`.
+It uses PyHive. Text in a statement can come from anyone who can send a request to a web server, so values are
+never pasted into SQL: they are bound, and rendered by `literal`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from sluice.runtime.settings import Settings
 
 SQL = Path(__file__).parent / "sql"
 DATABASE = SQL / "1_create_database.sql"
-# Columns that came after a table was first made: CREATE TABLE IF NOT EXISTS does not give them to an older
-# one. In a partition that was written before, they are null.
+# Columns that were added to a table later: CREATE TABLE IF NOT EXISTS does not add them to an older table. In
+# older partitions they are null.
 LATER_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "task_results": {"texts": "MAP<STRING, STRING>", "errors": "MAP<STRING, DOUBLE>"},
 }
-# Rows a round trip. PyHive's own 1,000 spend half of the time waiting.
+# Rows in each round trip. With PyHive's own 1,000, half of the time is spent waiting.
 FETCH_ROWS = 10_000
-# "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the text or a stack.
+# "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the SQL or a stack.
 NOISE_BEFORE = re.compile(r"\A(\[[A-Z_.0-9]+\] )?([a-z]\w*\.)+\w+(Exception|Error): ")
 NOISE_AFTER = re.compile(r";?\n'|\n\s*== SQL|\n\s+at ")
 
@@ -49,7 +49,7 @@ class SqlFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Rows:
-    """A query's answer; timestamps are UTC, maps and arrays come as JSON text."""
+    """A query's answer; timestamps are in UTC, maps and arrays are JSON text."""
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
@@ -66,9 +66,9 @@ class Hive:
         self._connection: Any = None
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Rows:
-        """Run one statement; ``%(name)s`` stands for a bound value (and ``%%`` for %, if any are bound).
+        """Run one statement, with ``%(name)s`` for a bound value.
 
-        Raises SqlFailed, SqlUnavailable.
+        If any values are bound, ``%%`` stands for %. Raises SqlFailed, SqlUnavailable.
         """
         text = sql % {name: literal(value) for name, value in params.items()} if params else sql
         cursor = self._cursor(text)
@@ -82,7 +82,7 @@ class Hive:
             cursor.close()
 
     def ensure_tables(self) -> None:
-        """Create the database and its tables where they are missing, and the columns that older ones lack."""
+        """Create the missing database, tables and columns."""
         for path in sorted(SQL.glob("*.sql")):
             self.query(self._script(path))
         for table, columns in LATER_COLUMNS.items():
@@ -93,9 +93,9 @@ class Hive:
         return {str(name) for (name,) in self.query(f"SHOW COLUMNS IN {table}").rows}
 
     def set_partition(self, table: str, topic: str, day: date, location: str) -> None:
-        """Let a table's partition of that topic and day be the directory `location`.
+        """Point a table's partition of that topic and day to the directory `location`.
 
-        The partition's data is replaced in one step of the metastore: a reader sees the old or the new.
+        The metastore replaces the partition's data in one step, so a reader sees the old data or the new.
         """
         target = f"{self.settings.hive.database}.{table}"
         values = {"topic": topic, "day": day.isoformat(), "location": location}
@@ -114,7 +114,7 @@ class Hive:
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(TException, OSError, exc.Error):  # where the server is gone already
+            with contextlib.suppress(TException, OSError, exc.Error):  # the server may be gone already
                 connection.close()
 
     def __enter__(self) -> Hive:
@@ -131,12 +131,12 @@ class Hive:
         added = ", ".join(f"{name} {kind}" for name, kind in missing.items())
         try:
             self.query(f"ALTER TABLE {table} ADD COLUMNS ({added})")
-        except SqlFailed:  # two bring-ups at once: the other was first
+        except SqlFailed:  # if two bring-ups run at once, the other may have added them first
             if not missing.keys() <= self.columns(table):
                 raise
 
     def _cursor(self, text: str) -> Any:
-        """A cursor with the statement run; a connection that broke since the last one is opened again."""
+        """Run the statement and return its cursor; reconnect if the connection has broken."""
         if self._connection is not None:
             try:
                 return self._execute(text)
@@ -194,8 +194,9 @@ class Hive:
 def literal(value: Value) -> str:
     """The value as a SQL literal that no text can break out of.
 
-    Everything but letters, digits and a few marks becomes an escape: quotes and backslashes, and also the
-    ``${...}`` that Spark would replace by a variable of the server before it parses the statement.
+    All characters except ASCII letters, digits and a few marks are escaped. These include quotes and
+    backslashes, and also the ``${...}`` that Spark would replace by a variable of the server before it parses
+    the statement.
     """
     match value:
         case None:
@@ -223,7 +224,7 @@ def _character(c: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What the server says, without its exception's class, the query plan and the stack trace."""
+    """The server's message without the exception's class, the query plan and the stack trace."""
     status = getattr(error.args[0], "status", None) if error.args else None
     message = str(getattr(status, "errorMessage", None) or error).removeprefix("Error running query: ")
     message = NOISE_BEFORE.sub("", message)

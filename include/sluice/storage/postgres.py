@@ -1,4 +1,4 @@
-"""The connection to the platform's PostgreSQL database and the migrations of its schema.
+"""The connection to the platform's PostgreSQL database, and the migrations of its schema.
 
 Source: docs/architecture.md, "State and commit": a PostgreSQL transaction decides whether a line was counted.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-# A daemon that is down must be noticed at once: the callers' own retries decide how long to wait for it.
+# A daemon that is down must be noticed quickly: the callers' own retries decide how long to wait for it.
 CONNECT_SECONDS = 5
 # Two migrations at the same time would both create the tables: the second waits for this advisory lock.
 MIGRATION_LOCK = 0x51_0C_E0
@@ -33,7 +33,8 @@ T = TypeVar("T")
 def engine(settings: Settings) -> sqlalchemy.Engine:
     """This process's engine for the instance's database, one for each address.
 
-    A pooled connection is tested before its use, so a restart of PostgreSQL costs a reconnection, no error.
+    A pooled connection is tested before its use, so a restart of PostgreSQL costs a reconnection but causes
+    no error.
     """
     return _engine(settings.postgres.url())
 
@@ -48,7 +49,7 @@ def _engine(url: str) -> sqlalchemy.Engine:
         connect_args={
             "connect_timeout": CONNECT_SECONDS,
             "application_name": "sluice",
-            # A peer that vanished without a word is given up after 30 s.
+            # A connection whose peer silently vanished is given up after 30 s.
             "keepalives_idle": 10,
             "keepalives_interval": 5,
             "keepalives_count": 4,
@@ -66,8 +67,8 @@ def migrate(settings: Settings) -> None:
 
 
 def alembic_config(connection: Connection | None = None) -> Config:
-    """Alembic's configuration; its commands then run within the caller's transaction."""
-    from alembic.config import Config  # a tenth of what a process that connects imports
+    """Alembic's configuration; with a connection, its commands run in the caller's transaction."""
+    from alembic.config import Config  # here, because it is a tenth of what a process that connects imports
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
@@ -76,7 +77,7 @@ def alembic_config(connection: Connection | None = None) -> Config:
 
 
 def patiently(operation: Callable[[], T], seconds: float) -> T:
-    """Run what can safely be run again, and repeat it while PostgreSQL is away, for `seconds` at most."""
+    """Run a repeatable operation, and repeat it for at most `seconds` while PostgreSQL is away."""
     return patient(seconds, _away, first=FIRST_PAUSE, longest=LONGEST_PAUSE)(operation)
 
 

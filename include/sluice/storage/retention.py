@@ -1,7 +1,8 @@
-"""What retention deletes in PostgreSQL, a transaction each, and how it knows what is old enough.
+"""Finds what is old enough for retention, and deletes it in PostgreSQL.
 
-The rule goes by arrival. The *floor* is how far the speed layer had come when retention began: everything
-below it arrived earlier. A day of event time is *expired* once all of its lines are below the floor.
+Each deletion is one transaction. Age is measured from arrival. The *floor* is where the speed layer was when
+the retention period began: everything below it arrived earlier. A day of event time is *expired* once all of
+its lines are below the floor.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ COUNTS = ("records", "doubled", "counted", "dead")
 
 @dataclass(frozen=True)
 class Floor:
-    """The newest commit that is older than retention: offsets below its end have expired."""
+    """The newest commit that is older than retention; offsets below its end have expired."""
 
     seq: int
     end: Mapping[str, int]
@@ -39,7 +40,7 @@ class LastLine:
 
 
 def expired_days(lines: Iterable[LastLine], end: Mapping[str, int]) -> set[date]:
-    """The days of which all lines are below these offsets."""
+    """The days whose lines are all below these offsets."""
     days: dict[date, bool] = {}
     for each in lines:
         below = each.last_offset < end.get(str(each.partition), 0)
@@ -48,20 +49,20 @@ def expired_days(lines: Iterable[LastLine], end: Mapping[str, int]) -> set[date]
 
 
 def days_of(start_ms: int, end_ms: int) -> list[date]:
-    """The days (UTC) that a period, [start, end) in ms since the epoch, lies in."""
+    """The days (UTC) that overlap a period, given as [start, end) in ms since the epoch."""
     first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (start_ms, end_ms - 1))
     return [first + timedelta(days=n) for n in range((last - first).days + 1)]
 
 
 class RetentionBook:
-    """One topic's rows."""
+    """One topic's rows that retention reads and deletes."""
 
     def __init__(self, engine: sa.Engine, topic: str) -> None:
         self.engine = engine
         self.topic = topic
 
     def floor(self, before: datetime) -> Floor | None:
-        """The newest commit that was made before then; None if there is none, and nothing has expired."""
+        """The newest commit made before then; None if there is none, so nothing has expired."""
         c = schema.commits.c
         query = sa.select(c.seq, c.end).where(c.topic == self.topic, c.committed_at < before)
         for row in self._rows(query.order_by(c.seq.desc()).limit(1)):
@@ -82,7 +83,7 @@ class RetentionBook:
         return sorted(found)
 
     def periods(self, task_id: int, version: int) -> list[int]:
-        """The starts of the periods that a version has state of, in order."""
+        """The starts of the periods for which a version has state, in order."""
         found: set[int] = set()
         for t in (schema.state_blocks.c, schema.backfill_blocks.c):
             query = sa.select(t.period_start).distinct()
@@ -91,7 +92,7 @@ class RetentionBook:
         return sorted(found)
 
     def mark_dropped(self, days: Collection[date]) -> list[date]:
-        """Take these days out of both layers' comparison, for good; those that were not yet, in order."""
+        """Take these days out of both layers' comparison for ever; returns the new ones in order."""
         if not days:
             return []
         t = schema.dropped_days
@@ -105,7 +106,7 @@ class RetentionBook:
         return {row.day for row in self._rows(sa.select(t.day).where(t.topic == self.topic))}
 
     def forget_blocks(self, speed: Sequence[Pointer], filled: Sequence[BackfillPointer]) -> None:
-        """Delete these pointers, each only if it is still the one that was seen; one transaction."""
+        """Delete those of these pointers that are unchanged since they were read; one transaction."""
         state, backfill = schema.state_blocks, schema.backfill_blocks
         with self.engine.begin() as connection:
             for begin in range(0, len(speed), ROWS_A_STATEMENT):
@@ -121,7 +122,10 @@ class RetentionBook:
                 next_revision(connection, self.topic)
 
     def prune_commits(self, floor: Floor) -> int:
-        """Delete the commits before the floor, but what the book of days refers to; their sums are kept."""
+        """Delete the projected commits before the floor; returns how many. Their sums are kept.
+
+        Commits that the book of days refers to stay.
+        """
         c, days = schema.commits, schema.days.c
         referred = sa.select(days.tasks_seq).where(days.topic == self.topic)
         projected = sa.select(schema.projections.c.seq).where(schema.projections.c.topic == self.topic)
@@ -142,11 +146,11 @@ class RetentionBook:
         return self._prune(schema.dead_letters, schema.dead_letters.c.arrived_at < before, "dead_letters")
 
     def prune_ledger(self, before: datetime) -> int:
-        """Forget the files whose last line was counted before then."""
+        """Delete the ledger's files whose last line was counted before then."""
         return self._prune(schema.ledger, schema.ledger.c.last_seen < before, "files")
 
     def _prune(self, table: sa.Table, old: sa.ColumnElement[bool], name: str) -> int:
-        """Delete the topic's old rows, and count them under that name."""
+        """Delete the topic's old rows, and add their number to the sum of that name."""
         with self.engine.begin() as connection:
             gone = connection.execute(sa.delete(table).where(table.c.topic == self.topic, old)).rowcount
             if gone:
@@ -154,7 +158,7 @@ class RetentionBook:
         return gone
 
     def _add(self, connection: sa.Connection, counts: Mapping[str, int]) -> None:
-        """Add to the sums of what was deleted; `seq` is replaced."""
+        """Add to the sums of what was deleted; of `seq` the larger value is kept."""
         t = schema.pruned
         names = [column.name for column in t.c if column.name != "topic"]
         statement = insert(t).values(topic=self.topic, **{name: counts.get(name, 0) for name in names})

@@ -1,8 +1,8 @@
 """The platform's transactional tables, in PostgreSQL.
 
-Everything that decides whether a line was counted is committed here, in one transaction a micro-batch
-(`commits`, with the ledger, the block pointers and the task ranges that belong to it). Offsets maps are JSON
-objects from partition number (as text) to the offset *after* the last record.
+Everything that decides whether a line was counted is committed here, in one transaction for each micro-batch
+(`commits`, with the ledger, the block pointers and the task ranges that belong to it). Maps of offsets are
+JSON objects from partition number (as text) to the offset *after* the last record.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ tasks = Table(
     Column("enabled", Boolean, nullable=False, server_default="true"),
     Column("version", Integer, nullable=False),  # the current one
     Column("deleted_at", DateTime(timezone=True)),
-    # Set aside: the version failed at run time and is counted no more until it is resumed or changed.
+    # Set for a task that is set aside: its version failed at run time and is not counted until it is resumed
+    # or changed.
     Column("failed_at", DateTime(timezone=True)),
     Column("error", Text),
-    # A deleted task keeps its row, for its results keep its id; its name is free again.
+    # A deleted task keeps its row, because its results keep its id. Its name is free again.
     Index("tasks_name", "name", unique=True, postgresql_where="deleted_at IS NULL"),
 )
 
@@ -53,7 +54,7 @@ task_versions = Table(
     Column("spec", Json, nullable=False),
     Column("created_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("created_by", Text, nullable=False),
-    # {list: version}: the value lists as this version reads them, for ever.
+    # {list: version}: which version of each value list this task version reads, for ever.
     Column("sets", Json, nullable=False, server_default="{}"),
 )
 
@@ -71,8 +72,8 @@ task_changes = Table(
     Index("task_changes_task", "task_id", "id"),
 )
 
-# Named lists of values for filters. A change adds a version; a deleted list keeps its versions, for results
-# were counted by them, and a new list of that name goes on numbering.
+# Named lists of values for filters. A change adds a version. A deleted list keeps its versions, because
+# results were counted with them; a new list of that name continues their numbering.
 value_lists = Table(
     "value_lists",
     metadata,
@@ -84,7 +85,7 @@ value_lists = Table(
     Column("deleted_at", DateTime(timezone=True)),
 )
 
-# What the lines of a topic look like; a topic that is not here has Apache's access log.
+# The format of a topic's lines; a topic that is not listed here has Apache's access log.
 topics = Table(
     "topics",
     metadata,
@@ -94,7 +95,7 @@ topics = Table(
     Column("created_by", Text, nullable=False),
 )
 
-# Topics whose lines a layer has begun to read: what they look like stays, for both must read them alike.
+# Topics whose lines a layer has begun to read. Their format stays, because both layers must read them alike.
 frozen_topics = Table(
     "frozen_topics",
     metadata,
@@ -102,8 +103,8 @@ frozen_topics = Table(
     Column("frozen_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
-# Which offsets a version counts: from the start of its first commit to the start of the first commit without
-# it. A version that is paused and resumed has several ranges.
+# The offsets that a version counts, from the start of its first commit to the start of the first commit
+# without it. A version that is paused and resumed has several ranges.
 task_ranges = Table(
     "task_ranges",
     metadata,
@@ -121,7 +122,7 @@ commits = Table(
     Column("topic", Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True),  # 1, 2, 3 ...: a second writer collides here and stops
     Column("token", Text, nullable=False),  # the writer's random name
-    Column("topic_id", Text, nullable=False, server_default=""),  # offsets are those of this Kafka topic
+    Column("topic_id", Text, nullable=False, server_default=""),  # the Kafka topic that the offsets refer to
     Column("committed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("start", Json, nullable=False),
     Column("end", Json, nullable=False),
@@ -147,7 +148,7 @@ state_blocks = Table(
     Index("state_blocks_period", "task_id", "version", "period_start"),
 )
 
-# The last commit whose results were all written to HBase.
+# The last commit whose results are all in HBase.
 projections = Table(
     "projections",
     metadata,
@@ -168,7 +169,7 @@ ledger = Table(
     Column("last_seen", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
-# What the speed layer counted for each day of event time, and the last offset that held a line of it.
+# The lines that the speed layer counted for each day of event time, and the last offset that held one.
 event_days = Table(
     "event_days",
     metadata,
@@ -194,7 +195,7 @@ dead_letters = Table(
     Column("arrived_at", DateTime(timezone=True), nullable=False),
 )
 
-# An index over the archive's footers: made from them and rebuilt from them, never the truth itself.
+# An index over the footers of the archive's files. It is made and rebuilt from them; they are the truth.
 archive_files = Table(
     "archive_files",
     metadata,
@@ -213,7 +214,7 @@ archive_files = Table(
     Column("path", Text, nullable=False),
 )
 
-# Ranges that Kafka dropped before they were archived.
+# Ranges of offsets that Kafka dropped before they were archived.
 archive_losses = Table(
     "archive_losses",
     metadata,
@@ -227,8 +228,9 @@ archive_losses = Table(
 )
 
 # The batch layer's book: the cut up to which a day was last computed, and the cut at which it was published.
-# A day is *closed* once it was published; it is *marked* while event_days.last_offset has reached its cut
-# (a line came after it was computed), or while a task version changed below its cut (see tasks_seq).
+# A day is *closed* once it was published. It is *marked* while event_days.last_offset has reached its cut
+# (a line came after it was computed), while a task version changed below its cut (see tasks_seq), or while a
+# backfill changed it since (see backfills).
 days = Table(
     "days",
     metadata,
@@ -236,10 +238,10 @@ days = Table(
     Column("day", Date, primary_key=True),
     Column("cut", Json, nullable=False),
     Column("run_id", Text, nullable=False),
-    # The newest commit when the task versions were read: one that a later commit starts or ends below the
-    # cut was not applied as it should have been, so the day is computed again.
+    # The newest commit when the task versions were read. If a later commit starts or ends a version below the
+    # cut, the day was computed with the wrong versions, so it is computed again.
     Column("tasks_seq", BigInteger, nullable=False),
-    # The topic's revision of backfills then: a day that one was made for since is computed again.
+    # The topic's revision of backfills at that time: a day that was filled since then is computed again.
     Column("backfills", BigInteger, server_default="0", nullable=False),
     Column("computed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("raw_lines", BigInteger, nullable=False),
@@ -248,7 +250,7 @@ days = Table(
     Column("published_at", DateTime(timezone=True)),
 )
 
-# Versions that the batch layer could not count on a day, until a run computes them.
+# Versions that the batch layer could not count on a day; they stay here until a run computes them.
 uncounted = Table(
     "uncounted",
     metadata,
@@ -280,7 +282,7 @@ backfills = Table(
     Index("backfills_version", "task_id", "version"),
 )
 
-# The days of event time that a version was filled backwards for, each by the backfill that did it last.
+# The days of event time that a version was filled backwards for, each with the last backfill that filled it.
 backfill_days = Table(
     "backfill_days",
     metadata,
@@ -314,8 +316,9 @@ backfill_blocks = Table(
     Index("backfill_blocks_day", "task_id", "version", "day"),
 )
 
-# Goes up by one in every transaction that changes `backfill_days` or `backfill_blocks`, and by its row's lock
-# these transactions become visible in this order: a reader that has seen revision n has seen all before it.
+# The revision goes up by one in every transaction that changes `backfill_days` or `backfill_blocks`. The lock
+# of its row makes these transactions visible in this order: a reader that has seen revision n has seen all
+# changes before it.
 backfill_revisions = Table(
     "backfill_revisions",
     metadata,
@@ -332,7 +335,7 @@ dropped_days = Table(
     Column("dropped_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
 )
 
-# What the rows that retention deleted counted, so that the audit's sums still hold.
+# The counts of the rows that retention deleted, so that the audit's sums still hold.
 pruned = Table(
     "pruned",
     metadata,

@@ -14,7 +14,7 @@ from sluice.storage.commits import Version
 
 
 def replace(connection: sa.Connection, topic: str, day: date, reasons: Mapping[Version, str]) -> None:
-    """Make these the topic's uncounted versions of the day, each with what it raised.
+    """Make these the topic's uncounted versions of the day, each with the reason.
 
     A version that stays uncounted keeps its `since`.
     """
@@ -30,7 +30,7 @@ def replace(connection: sa.Connection, topic: str, day: date, reasons: Mapping[V
 
 
 def days_by_version(engine: sa.Engine, topic: str) -> dict[Version, set[date]]:
-    """The days that each version of the topic has no offline results of."""
+    """The days for which each uncounted version of the topic has no offline results."""
     t = schema.uncounted.c
     found: defaultdict[Version, set[date]] = defaultdict(set)
     with engine.connect() as connection:

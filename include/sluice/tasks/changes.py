@@ -13,7 +13,7 @@ from sluice.tasks.spec import TaskSpec
 
 @dataclass(frozen=True)
 class Diff:
-    """What applying one spec would do: nothing is changed by asking."""
+    """What applying one spec would do; making a diff changes nothing."""
 
     name: str
     action: Literal["created", "changed", "unchanged"]
@@ -22,7 +22,7 @@ class Diff:
 
 
 def compare(old: TaskSpec | None, new: TaskSpec, version: int) -> Diff:
-    """`version` is the old one's."""
+    """The difference between two specs of a task; `version` is the old one's."""
     if old == new:
         return Diff(new.name, "unchanged", (), "")
     before, after = {} if old is None else old.document(), new.document()

@@ -1,4 +1,4 @@
-"""Task files: YAML text to specs, and what is wrong with it in one line a problem."""
+"""Task files: YAML text to specs, or one line for each problem with it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from sluice.tasks.zones import check_zone
 
 #: A file of tasks is written by people; 1 MiB holds thousands of them.
 MAX_DOCUMENT = 1 << 20
-#: Of values, aliases counted as often as they are used: a few lines of them can stand for billions.
+#: Aliases count as often as they are used, because a few lines of them can stand for billions of values.
 MAX_VALUES = 200_000
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML's safe subset, less duplicate keys (PyYAML would silently keep the last) and endless aliases."""
+    """YAML's safe subset without duplicate keys, merged mappings and endless aliases.
+
+    Of duplicate keys, PyYAML would silently keep the last.
+    """
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._values = 0
-        self._sizes: dict[str, int] = {}  # values that an anchor names
+        self._sizes: dict[str, int] = {}  # how many values each anchor names
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
@@ -64,7 +67,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_yaml(text: str) -> Any:
-    """What a YAML text says; `TasksRefused` if it is too long, no YAML, or says a key twice."""
+    """What a YAML text says; `TasksRefused` if it is too long, not YAML, or repeats a key."""
     if len(text) > MAX_DOCUMENT:
         raise TasksRefused(
             [Problem("", f"{len(text)} characters, {MAX_DOCUMENT} are allowed: split the file")]
@@ -103,11 +106,11 @@ def parse_documents(documents: list[Any]) -> list[TaskSpec]:
 
 
 def _ambiguous(spec: TaskSpec) -> Iterator[Problem]:
-    """Dimensions whose column in the results would be called as another one."""
+    """Dimensions whose column in the results would have the name of another column."""
     taken = {"period", *spec.metrics, *(f"{name}_error" for name in spec.metrics)}
     for number, dimension in enumerate(spec.dimensions):
         if dimension.name in taken:
-            pointer, remedy = f"/dimensions/{number}/name", "call it otherwise"
+            pointer, remedy = f"/dimensions/{number}/name", "give it another name"
             if spec.sql is not None:
                 pointer, remedy = "/sql", f"select it AS something else, e.g. AS {dimension.name[:58]}_value"
             reason = f"dimension {dimension.name!r} is called like another column of the results: {remedy}"
@@ -115,8 +118,9 @@ def _ambiguous(spec: TaskSpec) -> Iterator[Problem]:
 
 
 class _SqlTask(Model):
-    """A task that is written as SQL: the SELECT says all but its name and, perhaps, its time zone and how
-    it is grouped.
+    """A task that is written as SQL.
+
+    The SELECT says everything but the task's name and, perhaps, its time zone and grouping.
     """
 
     name: Name

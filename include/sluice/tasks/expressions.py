@@ -1,8 +1,8 @@
 """Regular expressions that run in linear time, checked before any line meets them.
 
 The engine is Rust's `regex`, through polars: a hostile pattern cannot hang a batch (java.util.regex and
-Python's `re` can, by backtracking). What it cannot do (look-around, back-references) is refused here, with
-the reason.
+Python's `re` can, by backtracking). A pattern that needs more than the engine can do (look-around,
+back-references) is refused here, with the reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 from polars.exceptions import PolarsError
 
-#: A pattern is typed by a person; what is longer is generated, and belongs into a list of values.
+#: People type patterns; a longer one is generated, and belongs in a list of values instead.
 MAX_PATTERN = 1024
 
 _HINTS = {
@@ -40,7 +40,7 @@ def groups(pattern: str) -> int:
 
 
 def _reason(message: str) -> str:
-    """Polars' message is a drawing of several lines: its one line that says why."""
+    """The one line of polars' message, a drawing of several lines, that says why."""
     message = message.partition("\n\nThis error occurred")[0]
     reason = (
         message.strip().splitlines()[-1].removeprefix("regex error: ").removeprefix("error: ").rstrip(".")

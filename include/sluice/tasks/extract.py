@@ -15,13 +15,13 @@ MAX_FIELD = 256
 
 
 class Extract(Model):
-    """How a value is cut out of a line: by delimiter or named field, by regular expression, or by both.
+    """How a value is cut out of a line: by delimiter or named field, by regex, or by both.
 
-    `index` counts from 0 the fields between occurrences of the *single* `delimiter`: two delimiters in a row
+    `index` counts the fields between occurrences of the *single* `delimiter` from 0: two delimiters in a row
     enclose an empty field. `field` is a field that the topic's format names (`topic.TopicSpec`); its value is
     taken as it stands, "-" included. `regex` is applied to what delimiter or field gave, else to the line.
-    `group` is the capture group taken (0: the whole match); when it is left out, the first group if the
-    pattern has one, else the whole match. A pattern matches anywhere, unless anchored.
+    `group` is the capture group to take (0: the whole match). If it is left out, the first group is taken, or
+    the whole match if the pattern has no group. A pattern matches anywhere in the text, unless anchored.
     """
 
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=16)] | None = None
@@ -65,10 +65,11 @@ class Extract(Model):
 
 
 class Filter(Model):
-    """Which values pass: by a white list those named, by a black list all others.
+    """Which values pass: with a white list the named ones, with a black list all others.
 
     Values are named by a list (`values`), by a pattern (`regex`), or by a list that users keep under a name
-    (`set`). The engine never meets a `set`: the store puts its values in place first (`TaskSpec.with_sets`).
+    (`set`). The engine never sees a `set`: the store puts the set's values in its place first
+    (`TaskSpec.with_sets`).
     """
 
     mode: Literal["white", "black"]

@@ -9,7 +9,7 @@ from sluice.tasks.topic import TopicSpec
 
 
 def check_task(spec: TaskSpec, topic: TopicSpec) -> list[Problem]:
-    """What in a task does not fit the topic that it reads; pointers are into the task."""
+    """Problems of a task with the topic that it reads; their pointers are into the task."""
     places: list[tuple[str, Extract]] = [
         *((f"/where/{n}/extract", c.extract) for n, c in enumerate(spec.where)),
         *((f"/dimensions/{n}/extract", d.extract) for n, d in enumerate(spec.dimensions)),
@@ -18,6 +18,6 @@ def check_task(spec: TaskSpec, topic: TopicSpec) -> list[Problem]:
         places.append(("/measure", spec.measure.extract))
     found = ((pointer, topic.unknown_field(extract)) for pointer, extract in places)
     wrong = [(pointer, problem) for pointer, problem in found if problem is not None]
-    if spec.sql is not None:  # a person who wrote SQL knows nothing of dimensions/0
+    if spec.sql is not None:  # an author of SQL does not know dimensions/0
         return [Problem("/sql", problem) for problem in dict.fromkeys(problem for _, problem in wrong)]
     return [Problem(f"{pointer}/field", problem) for pointer, problem in wrong]

@@ -1,7 +1,7 @@
-"""How a task's lines are dealt out to workers, as a user says it: `grouping: planned`, or with parameters
-`grouping: {strategy: planned, half_life: 2}`.
+"""How a task's lines are distributed to workers, as a user writes it.
 
-No result depends on it, so it is no part of what a version counts: a change takes effect with the next batch
+Examples are `grouping: planned` or, with parameters, `grouping: {strategy: planned, half_life: 2}`. No result
+depends on the grouping, so it is not part of what a version counts: a change takes effect with the next batch
 of the same version.
 """
 
@@ -19,7 +19,7 @@ from sluice.grouping import STRATEGIES, strategy
 from sluice.tasks.model import Model
 
 AUTO = "auto"
-#: What a task may name, the default first.
+#: The strategies that a task may name, the default first.
 NAMES = (AUTO, *STRATEGIES)
 
 _STRATEGY = "strategy"
@@ -33,7 +33,7 @@ Parameter = int | float | bool
 
 
 class GroupingSpec(Model):
-    """A strategy's name and those of its parameters that are not left at their defaults, by name."""
+    """A strategy's name, and by name those parameters that are not left at their defaults."""
 
     strategy: str
     parameters: tuple[tuple[str, Parameter], ...] = ()
@@ -55,7 +55,7 @@ class GroupingSpec(Model):
 
     @model_serializer
     def document(self) -> str | dict[str, Any]:
-        """As it is written."""
+        """The grouping as a user writes it."""
         if not self.parameters:
             return self.strategy
         return {_STRATEGY: self.strategy, **dict(self.parameters)}
@@ -75,9 +75,9 @@ class GroupingSpec(Model):
 
 
 def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter], ...]:
-    """The parameters by name, each of its kind and within its bounds; raises ValueError.
+    """The parameters by name, each of its kind and within its bounds. Raises ValueError.
 
-    A strategy is loaded, and numba with it, only to look at parameters.
+    Loads a strategy, and numba with it, only if there are parameters to check.
     """
     if not given:
         return ()
@@ -91,9 +91,9 @@ def _checked(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Parameter]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise ValueError(f"grouping {name}: {parameter} is {value!r}; it must be {words}")
         found[parameter] = cast("Parameter", value)
-    strategy(name, **found)  # its bounds come first: not every whole number is a float
+    strategy(name, **found)  # checks the bounds first: not every whole number fits a float
     return tuple((p, float(v) if kinds[p] == "float" else v) for p, v in sorted(found.items()))
 
 
-#: Of a task that says nothing, nor its topic.
+#: The grouping of a task if neither it nor its topic names one.
 BY_DEFAULT = GroupingSpec(strategy=AUTO)

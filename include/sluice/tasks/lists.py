@@ -1,7 +1,7 @@
 """Named lists of values that users keep, for filters: `{mode: white, set: eu_offices}`.
 
-A list's values are pinned in a task's version. A changed list therefore gives every task that uses it a new
-version, in the same transaction: results before and after are told apart, as with any other change.
+A list's version is pinned in a task's version. A changed list therefore gives every task that uses it a new
+version, in the same transaction: results before and after are kept apart, as with any other change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _name: TypeAdapter[str] = TypeAdapter(Name)
 
 
 class UnknownList(LookupError):
-    """There is no such list."""
+    """The requested list does not exist."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no list {name!r}: `sluice lists list` shows what there is")
@@ -52,7 +52,7 @@ class ValueList:
     values: tuple[str, ...]
     created_at: dt.datetime
     created_by: str
-    tasks: tuple[str, ...]  # that use it
+    tasks: tuple[str, ...]  # the tasks that use it
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class ValueLists:
         self._engine = engine
 
     def apply(self, name: str, values: Sequence[str], user: str) -> ListChange:
-        """Create the list, or give it and the tasks that use it a new version if its values changed."""
+        """Create the list or, if its values changed, give it and its tasks a new version."""
         return self.apply_all({name: values}, user)[0]
 
     def apply_all(self, lists: Mapping[str, Sequence[str]], user: str) -> Sequence[ListChange]:
-        """All of the lists or none; a task that uses several changed ones gets one new version.
+        """Apply all lists or none; a task that uses several changed ones gets one new version.
 
         `TasksRefused` names what is wrong, with pointers into the mapping.
         """
@@ -92,7 +92,7 @@ class ValueLists:
         ]
 
     def list(self) -> list[ValueList]:
-        """The lists there are, by name."""
+        """All lists that are not deleted, by name."""
         with self._engine.connect() as connection:
             using = _users(connection)
             return [
@@ -102,7 +102,7 @@ class ValueLists:
             ]
 
     def get(self, name: str) -> ValueList:
-        """The list of that name; `UnknownList` if there is none."""
+        """The list with that name. Raises `UnknownList`."""
         with self._engine.connect() as connection:
             row = _newest(connection).get(name)
             if row is None or row.deleted_at is not None:
@@ -110,7 +110,7 @@ class ValueLists:
             return _value_list(row, _users(connection).get(name, ()))
 
     def delete(self, name: str) -> ValueList:
-        """Take the list away; its versions stay. Raises `UnknownList`, `ListInUse`."""
+        """Delete the list; its versions stay. Raises `UnknownList`, `ListInUse`."""
         with versions.writing(self._engine) as connection:
             row = _newest(connection).get(name)
             if row is None or row.deleted_at is not None:
@@ -139,7 +139,7 @@ def _apply(
 
 
 def parse_lists(text: str) -> dict[str, tuple[str, ...]]:
-    """The lists of a YAML mapping from names to values; `TasksRefused` names everything that is wrong."""
+    """The lists of a YAML mapping from names to values; `TasksRefused` names all that is wrong."""
     document = read_yaml(text)
     if not isinstance(document, dict) or not document:
         raise TasksRefused([Problem("", "names and their values are expected, e.g. eu_offices: [ams, ber]")])
@@ -147,7 +147,7 @@ def parse_lists(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def check_lists(lists: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
-    """Names and values as they are stored, each value once; `TasksRefused` for what cannot be."""
+    """Names and values as stored, each value once; `TasksRefused` if some cannot be stored."""
     problems: list[Problem] = []
     checked: dict[str, tuple[str, ...]] = {}
     for name, values in lists.items():
@@ -182,7 +182,7 @@ def _wrong(values: object) -> str | None:
 
 
 def pins_of(connection: sa.Connection, spec: TaskSpec) -> tuple[Pins, list[Problem]]:
-    """The newest versions of the lists that a task names, and a problem for each that does not exist."""
+    """The newest versions of the lists that a task names, and a problem for each missing one."""
     if not spec.sets:
         return {}, []
     newest = _newest(connection)
@@ -203,7 +203,7 @@ def pins_of(connection: sa.Connection, spec: TaskSpec) -> tuple[Pins, list[Probl
 
 
 def _newest(connection: sa.Connection) -> dict[str, sa.Row[Any]]:
-    """The newest version of each list, also of deleted ones, by name."""
+    """The newest version of each list, including deleted ones, by name."""
     last = sa.select(_lists.c.name, sa.func.max(_lists.c.version).label("version")).group_by(_lists.c.name)
     newest = last.subquery()
     query = sa.select(_lists).join(
@@ -222,7 +222,7 @@ def _users(connection: sa.Connection) -> dict[str, list[str]]:
 
 
 def _advance(connection: sa.Connection, changed: Pins, user: str) -> dict[str, list[Change]]:
-    """Give each task that uses a changed list its next version; the changes by list."""
+    """Give each task that uses a changed list its next version; returns the changes by list."""
     made: dict[str, list[Change]] = {}
     if not changed:
         return made

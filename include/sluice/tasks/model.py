@@ -1,4 +1,4 @@
-"""What every part of a task's or a topic's description has in common, and how names are written."""
+"""The base of all parts of a task's or topic's description, and how names are written."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ TopicName = Annotated[
 
 
 class Model(BaseModel):
-    """Plain data: no coercion, no unknown keys, no change once made (so it can be a dictionary's key)."""
+    """Plain data without coercion or unknown keys; frozen, so it can be a dictionary's key."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)

@@ -1,13 +1,13 @@
 """Periods as people write them: "60s", "5m", "1h", "1d", aligned to UTC or to a time zone.
 
 Aligned means counted from 1970-01-01T00:00 on the zone's wall clock, so a day begins at local midnight. Where
-a zone sets its clock:
+a zone changes its clock:
 
-- periods of up to an hour go by the offset in force: an hour that the wall clock shows twice is two periods.
-  An offset that changes by no multiple of the period (an hour in Lord Howe's half-hour summer time) begins a
-  new period with the change, so that none is longer than it says;
-- longer ones go by the wall clock: a local day lasts 23, 24 or 25 hours. A begin that is shown twice is the
-  earlier one, and one that is skipped is the first instant after.
+- periods of up to an hour follow the offset in force: an hour that the wall clock shows twice is two periods.
+  If the change of the offset is not a multiple of the period (an hour in Lord Howe's half-hour summer time),
+  a new period begins with the change, so that no period is longer than it says;
+- longer periods follow the wall clock: a local day lasts 23, 24 or 25 hours. If the wall clock shows the
+  start of a period twice, the earlier one counts; if it skips the start, the first instant after does.
 
 Either way every instant lies in exactly one period, and periods follow each other without a gap.
 """
@@ -18,9 +18,8 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from sluice.runtime.arrays import Ints
+from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.zones import Offsets, check_zone
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -31,7 +30,7 @@ UTC = "UTC"
 
 
 class BadPeriod(ValueError):
-    """A period that is none, or not between 1 s and 31 d."""
+    """A text that is no period, or a period that is not between 1 s and 31 d."""
 
 
 def parse_period(text: str) -> int:
@@ -49,7 +48,10 @@ def parse_period(text: str) -> int:
 
 @dataclass(frozen=True)
 class Period:
-    """How time is cut: all instants into periods of `seconds`, aligned to `zone`. Instants are ms, UTC."""
+    """How time is cut into periods of `seconds`, aligned to `zone`.
+
+    Instants are milliseconds since the epoch, in UTC.
+    """
 
     seconds: int
     zone: str = UTC
@@ -61,11 +63,11 @@ class Period:
 
     @property
     def ms(self) -> int:
-        """The nominal length; a period that the zone's clock was set in is shorter or longer."""
+        """The nominal length; a period in which the zone's clock changes is shorter or longer."""
         return self.seconds * 1000
 
     def starts(self, event_ms: Ints) -> Ints:
-        """For each instant the start of its period."""
+        """The start of each instant's period."""
         if self.zone == UTC:
             return event_ms // self.ms * self.ms
         if len(event_ms) == 0:
@@ -82,7 +84,7 @@ class Period:
         return np.where(self._broken(offsets, stretch), np.maximum(floor, offsets.at[stretch]), floor)
 
     def ends(self, starts: Ints) -> Ints:
-        """For each start of a period the start of the next one."""
+        """The start of the period after each given start."""
         if self.zone == UTC:
             return starts + self.ms
         if len(starts) == 0:
@@ -98,17 +100,17 @@ class Period:
         return np.where(cut, np.minimum(ceiling, offsets.at[after]), ceiling)
 
     def start(self, event_ms: int) -> int:
-        """The start of the period that the instant lies in."""
+        """The start of the instant's period."""
         return int(self.starts(np.array([event_ms], np.int64))[0])
 
     def end(self, start_ms: int) -> int:
-        """The end of the period that starts then, exclusive: the start of the next one."""
+        """The exclusive end of the period with this start, which is the start of the next one."""
         return int(self.ends(np.array([start_ms], np.int64))[0])
 
     def _steady(self, offsets: Offsets, first_ms: int, last_ms: int) -> int | None:
         """The offset in force from the start of the first instant's period to the last instant.
 
-        None where it changes; on most days it does not, and then a period costs as little as in UTC.
+        None if the offset changes. On most days it does not, and then periods are as cheap as in UTC.
         """
         first, last = (int(n) for n in offsets.stretch(np.array([first_ms, last_ms], np.int64)))
         offset = int(offsets.offset[first])
@@ -117,8 +119,8 @@ class Period:
         steady = first == last and start >= shown_before and start - offset >= int(offsets.at[first])
         return offset if steady else None
 
-    def _broken(self, offsets: Offsets, stretch: Ints) -> npt.NDArray[np.bool_]:
+    def _broken(self, offsets: Offsets, stretch: Ints) -> Bools:
         """Whether the periods of a stretch do not continue those of the stretch before it."""
         change = offsets.offset[stretch] - offsets.offset[np.maximum(stretch - 1, 0)]
-        broken: npt.NDArray[np.bool_] = change % self.ms != 0
+        broken: Bools = change % self.ms != 0
         return broken

@@ -1,4 +1,4 @@
-"""What is wrong with a document, said so that its author can fix it."""
+"""What is wrong with a document, in words that help its author fix it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ class Problem:
 
 
 class TasksRefused(ValueError):
-    """A document of tasks that is not accepted, with every problem found."""
+    """A document is refused; the error has every problem that was found."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(p) for p in self.problems))
 
     def under(self, prefix: str) -> TasksRefused:
-        """The same, where the document stands at `prefix` in a larger one."""
+        """The same problems, for a document that is at `prefix` in a larger one."""
         return TasksRefused(Problem(f"{prefix}{p.pointer}", p.message) for p in self.problems)
 
 
 def named_twice(names: Mapping[int, str], what: str) -> list[Problem]:
-    """A problem for each document of a list whose name an earlier one has; `names` by place in the list."""
+    """A problem for each document of a list that has the name of an earlier one.
+
+    `names`: each document's name, by its place in the list.
+    """
     seen: set[str] = set()
     problems = []
     for number, name in names.items():

@@ -6,7 +6,7 @@ counted in the series named by the values of its dimensions, in the period that 
     - name: hits_by_client
       topic: logs
       period: 1d
-      timezone: Europe/Berlin                       # where a day begins and ends; UTC when left out
+      timezone: Europe/Berlin                       # where a day begins and ends; UTC if left out
       where:                                        # filters without grouping
         - {extract: {field: status}, filter: {mode: black, values: ["304"]}}
         - {extract: {field: client}, filter: {mode: white, set: eu_offices}}
@@ -14,11 +14,12 @@ counted in the series named by the values of its dimensions, in the period that 
         - {name: client, extract: {delimiter: " ", index: 0}}
       measure: {delimiter: " ", index: 9, type: number}
       metrics: [count, sum, avg, min, max, missing]
-      grouping: auto                                # how lines are dealt out to workers; changes no result
+      grouping: auto                                # how lines get to workers; changes no result
 
 A line from which a dimension or a condition extracts nothing (too few fields, no match) is not counted by
 that task. A line without a measure ("-", nothing, no decimal number up to 1e100) is counted, and `missing`
-says how often. docs/tasks.md is the whole language; `tasks.sql` compiles a SELECT to the same spec.
+says how many there are. docs/tasks.md describes the whole language; `tasks.sql` compiles a SELECT to the same
+spec.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from sluice.tasks.period import Period, parse_period
 from sluice.tasks.topic import TimeSpec, TopicSpec
 from sluice.tasks.zones import check_zone
 
-#: 8 values of 1 KiB, escaped to at most 3 KiB each, and 9 names stay below HBase's 32,767 bytes a row key.
+#: 8 values of 1 KiB (at most 3 KiB once escaped) and 9 names stay below HBase's 32,767 bytes a row key.
 MAX_DIMENSIONS = 8
 MAX_CONDITIONS = 16
 MAX_METRICS = 32
@@ -61,7 +62,7 @@ class Dimension(Model):
 
 
 class Measure(Extract):
-    """The quantity that metrics are computed of: a decimal number, or (for unique and top-k) any text."""
+    """What metrics are computed of: a decimal number, or (for unique and top-k) any text."""
 
     type: Literal["number", "text"] = "number"
 
@@ -71,9 +72,9 @@ class Measure(Extract):
 
 
 class TaskSpec(Model):
-    """One statistics task. Two specs that are equal count the same (`counts_as`).
+    """One statistics task. Equal specs count the same (see `counts_as`).
 
-    A task that was written as SQL keeps its text in `sql`; the compiled fields beside it are what counts.
+    A task that was written as SQL keeps its text in `sql`; what it counts is in the other, compiled fields.
     """
 
     name: Name
@@ -84,8 +85,8 @@ class TaskSpec(Model):
     dimensions: Annotated[tuple[Dimension, ...], Field(strict=False, max_length=MAX_DIMENSIONS)] = ()
     measure: Measure | None = None
     metrics: Annotated[tuple[str, ...], Field(strict=False, min_length=1, max_length=MAX_METRICS)]
-    grouping: GroupingSpec | None = None  # None: as the topic says
-    sql: Annotated[str, StringConstraints(max_length=MAX_SQL)] | None = None  # what it was compiled from
+    grouping: GroupingSpec | None = None  # None: the topic's
+    sql: Annotated[str, StringConstraints(max_length=MAX_SQL)] | None = None  # the SELECT it is compiled from
 
     @field_validator("period")
     @classmethod
@@ -144,17 +145,20 @@ class TaskSpec(Model):
 
     @property
     def sets(self) -> frozenset[str]:
-        """The value lists that its filters name."""
+        """The value lists that the task's filters name."""
         filters = (*(c.filter for c in self.where), *(d.filter for d in self.dimensions))
         return frozenset(f.set for f in filters if f is not None and f.set is not None)
 
     def counts_as(self, other: Self) -> bool:
-        """Whether both count the same, however grouped and however written: then they are one version."""
+        """Whether both count the same: then they are one version of a task.
+
+        Neither the grouping nor the text of the SELECT matters.
+        """
         apart = {"grouping": None, "sql": None}
         return self.model_copy(update=apart) == other.model_copy(update=apart)
 
     def with_sets(self, lists: Mapping[str, tuple[str, ...]]) -> Self:
-        """The task with the values of the lists in place of their names, as the engine takes it."""
+        """The task as the engine takes it: with the values of lists in place of their names."""
         if not self.sets:
             return self
 
@@ -171,7 +175,7 @@ class TaskSpec(Model):
         )
 
     def document(self) -> dict[str, Any]:
-        """The task as a file or a request says it: what `parse_documents` takes, with nothing superfluous."""
+        """The task as a file or a request writes it, without defaults; `parse_documents` takes it."""
         document = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         if self.sql is None:
             return document
@@ -180,7 +184,7 @@ class TaskSpec(Model):
 
 @dataclass(frozen=True)
 class ActiveTask:
-    """One version of a task, as the layers run it. Results of versions never mix."""
+    """One version of a task, as the layers run it. Results of different versions never mix."""
 
     task_id: int
     version: int

@@ -1,4 +1,4 @@
-"""Texts that PostgreSQL holds: it refuses a NUL, and what is no Unicode."""
+"""Which texts PostgreSQL can store: it refuses a NUL and text that is not Unicode."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sluice.tasks.problem import Problem
 
-#: Half a surrogate pair, which JSON and the command line can bring.
+#: Half a surrogate pair, which may come from JSON or the command line.
 HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -21,7 +21,7 @@ def why_not(text: str) -> str | None:
 
 
 def unstorable(document: object, pointer: str = "") -> Iterator[Problem]:
-    """Every text in a document of lists, mappings and values that cannot be stored, by its place."""
+    """A problem for each text in a document (lists, mappings, values) that cannot be stored."""
     if isinstance(document, str):
         if reason := why_not(document):
             yield Problem(pointer, reason)

@@ -1,10 +1,10 @@
-"""The tasks that are counted, with every version that ever was, in PostgreSQL.
+"""The tasks that are counted, with every version that ever existed, in PostgreSQL.
 
 A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. (How a
-version's lines are grouped, and how its SELECT is laid out, is no part of what it counts, and may change.)
-Deleting a task ends its newest version; its rows stay, for its results carry its id. A task that is paused,
-or was set aside because it failed, is not counted until somebody resumes it: the same version then counts on,
-over a new range of offsets.
+version's lines are grouped and how its SELECT is written do not affect what it counts, and may change.)
+Deleting a task ends its newest version; its rows stay, because its results carry its id. A task that is
+paused, or was set aside because it failed, is not counted until somebody resumes it: the same version then
+counts again, over a new range of offsets.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writi
 
 log = logging.getLogger(__name__)
 
-#: What is kept of an error: enough to see what went wrong, little enough for a table on a screen.
+#: How much of an error is kept: enough to see what went wrong, and it still fits a table on a screen.
 ERROR_CHARACTERS = 2_000
 
 _tasks, _versions = schema.tasks, schema.task_versions
-# `TaskStore.list` hides the built-in.
+# Inside `TaskStore`, its method `list` hides the built-in.
 _ActiveTasks = list[ActiveTask]
 _Changes = list[Change]
 _Diffs = list[Diff]
@@ -46,20 +46,21 @@ class TaskStore:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        # What a version counts never changes: what `active` read once it need not parse with each batch.
+        # What a version counts never changes, so `active` parses each one once and not with each batch.
         self._read: dict[str, dict[tuple[int, int], ActiveTask]] = {}
 
     def apply(self, specs: Sequence[TaskSpec], user: str) -> _Changes:
-        """Create what is new, give a new version to what changed, all or nothing; tasks not named stay.
+        """Create new tasks and give changed ones a new version, all or nothing; others stay.
 
-        `TasksRefused` where a spec does not fit its topic or names a list that does not exist.
+        `TasksRefused` if a spec does not fit its topic, names a list that does not exist, or has a text that
+        cannot be stored.
         """
         with writing(self._engine) as connection:
             pins = _check(connection, specs)
             return [self._apply(connection, spec, own, user) for spec, own in zip(specs, pins, strict=True)]
 
     def diff(self, specs: Sequence[TaskSpec]) -> _Diffs:
-        """What `apply` would do with these specs; refuses what it would refuse."""
+        """What `apply` would do with these specs; refuses what `apply` would refuse."""
         with self._engine.connect() as connection:
             _check(connection, specs)
             found = []
@@ -69,8 +70,9 @@ class TaskStore:
             return found
 
     def resolved(self, spec: TaskSpec) -> tuple[TaskSpec, TopicSpec]:
-        """A spec as the engine would take it, and its topic's format; refuses what `apply` would refuse, with
-        pointers into the spec.
+        """A spec as the engine would take it, and its topic's format.
+
+        Refuses what `apply` would refuse, with pointers into the spec.
         """
         with self._engine.connect() as connection:
             pins, problems = _checked(connection, spec)
@@ -80,7 +82,7 @@ class TaskStore:
             return task.spec, topic_spec(connection, spec.topic)
 
     def list(self, topic: str | None = None) -> list[Task]:
-        """The tasks there are, by name."""
+        """All tasks that are not deleted, by name."""
         query = versions.current().order_by(_tasks.c.name)
         if topic is not None:
             query = query.where(_tasks.c.topic == topic)
@@ -88,7 +90,7 @@ class TaskStore:
             return [versions.as_task(row) for row in connection.execute(query)]
 
     def get(self, name: str) -> Task:
-        """The task of that name; `UnknownTask` if there is none."""
+        """The task with that name; `UnknownTask` if there is none."""
         with self._engine.connect() as connection:
             return versions.one(connection, name)
 
@@ -102,7 +104,7 @@ class TaskStore:
         return task
 
     def pause(self, name: str, user: str) -> Task:
-        """Count the task no more from the next batch on. `UnknownTask` if there is none."""
+        """Stop counting the task from the next batch on. `UnknownTask` if there is none."""
         with writing(self._engine) as connection:
             task = versions.one(connection, name)
             if task.enabled:
@@ -113,7 +115,7 @@ class TaskStore:
     def resume(self, name: str, user: str) -> Task:
         """Count a paused or failed task again from the next batch on; its error is cleared.
 
-        The lines in between are not counted by it. `UnknownTask` if there is none.
+        It does not count the lines in between. `UnknownTask` if there is none.
         """
         with writing(self._engine) as connection:
             task = versions.one(connection, name)
@@ -124,9 +126,10 @@ class TaskStore:
             return versions.one(connection, name)
 
     def set_aside(self, task_id: int, version: int, message: str) -> bool:
-        """Count a version that failed no more, and show why on the task; whether that was news.
+        """Stop counting a version that failed, and show the error on the task.
 
-        No news: the task has a newer version, is deleted, or was set aside already.
+        Returns whether that changed anything. It does not if the task has a newer version, is deleted, or was
+        already set aside.
         """
         error = message.replace("\0", "\\x00")[:ERROR_CHARACTERS] or "no message"
         c = _tasks.c
@@ -143,9 +146,9 @@ class TaskStore:
         return bool(changed.rowcount)
 
     def history(self, name: str) -> _History:
-        """What happened to the tasks of that name, deleted ones included, the oldest first.
+        """What happened to the tasks with that name, including deleted ones, the oldest first.
 
-        `UnknownTask` if there never was any.
+        `UnknownTask` if there never was one.
         """
         c = schema.task_changes.c
         query = (
@@ -161,9 +164,9 @@ class TaskStore:
         return found
 
     def active(self, topic: str) -> _ActiveTasks:
-        """What the next batch of the topic counts, by id; value lists are resolved.
+        """The tasks that the topic's next batch counts, by id; value lists are resolved.
 
-        A task whose metrics are gone is set aside: the others go on.
+        A task whose metrics no longer exist is set aside; the others go on.
         """
         c = _tasks.c
         query = versions.current().where(c.topic == topic, c.enabled, c.failed_at.is_(None)).order_by(c.id)
@@ -185,9 +188,9 @@ class TaskStore:
         return [*self._read[topic].values()]
 
     def version(self, task_id: int, version: int) -> ActiveTask:
-        """One version of a task, also of a deleted one, with its value lists resolved.
+        """One version of a task, even of a deleted one, with its value lists resolved.
 
-        `UnknownTask` if there never was any such.
+        `UnknownTask` if there never was such a version.
         """
         query = sa.select(_versions.c.spec, _versions.c.sets).where(
             _versions.c.task_id == task_id, _versions.c.version == version
@@ -235,7 +238,7 @@ def _update(connection: sa.Connection, task: Task, **values: object) -> None:
 
 
 def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
-    """The versions of the value lists that each spec names; `TasksRefused` for what does not fit."""
+    """The versions of the value lists that each spec names. Raises `TasksRefused`."""
     problems: list[Problem] = []
     pins = []
     for number, spec in enumerate(specs):
@@ -248,14 +251,14 @@ def _check(connection: sa.Connection, specs: Sequence[TaskSpec]) -> _Pins:
 
 
 def _checked(connection: sa.Connection, spec: TaskSpec) -> tuple[versions.Pins, list[Problem]]:
-    """The versions of the value lists that a spec names, and what does not fit."""
+    """The versions of the value lists that a spec names, and the spec's problems."""
     pins, missing = pins_of(connection, spec)
     fits = check_task(spec, topic_spec(connection, spec.topic))
     return pins, [*missing, *fits, *unstorable(spec.document())]
 
 
 def _grouping(spec: TaskSpec) -> object:
-    """As the version's document has it."""
+    """The grouping as the version's document has it."""
     return None if spec.grouping is None else spec.grouping.document()
 
 

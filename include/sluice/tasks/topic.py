@@ -1,6 +1,6 @@
 """What the lines of a topic look like, and when each of them happened.
 
-A topic is described once, before its first line is counted, for both layers must read the same lines alike::
+A topic is described once, before its first line is counted, because both layers must read lines alike::
 
     name: shop
     format: json
@@ -22,7 +22,7 @@ from sluice.tasks.model import Model, TopicName
 from sluice.tasks.period import UTC
 from sluice.tasks.zones import check_zone
 
-#: The named fields of Apache's combined log; referer and agent are missing in the common one.
+#: The named fields of Apache's combined log; the common log has no referer and agent.
 COMBINED_FIELDS = (
     "client",
     "ident",
@@ -38,12 +38,12 @@ COMBINED_FIELDS = (
 )
 #: What SQL calls the whole line; a JSON field of that name is reached as "/line".
 LINE = "line"
-#: Ways to write a time that are known by name; anything else is a pattern.
+#: The formats of time that have a name; any other format is a pattern.
 NAMED_TIMES = ("apache", "iso8601", "epoch_s", "epoch_ms")
-#: The directives that a pattern may have, with what Python, Rust and Arrow agree on.
+#: The directives that a pattern may have: Python, Rust and Arrow agree on their meaning.
 DIRECTIVES = frozenset("YmdbHMSfz%")
 _MAX_DEPTH = 16
-#: A key of digits may be an object's key or an array's index: with each such key there are twice the paths.
+#: A key of digits may be an object's key or an array's index: each such key doubles the number of paths.
 _MAX_INDEXES = 3
 _INDEX_DIGITS = 9
 
@@ -51,13 +51,14 @@ _Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 
 
 class TimeSpec(Model):
-    """Where a line's own time stands (`extract`; the whole line when left out) and how it is written.
+    """Where a line's own time stands (`extract`; default: the whole line), and its format.
 
     `apache`: `[17/May/2015:10:05:03 +0000]`, the first in brackets (which an extraction may leave out);
-    `iso8601`: `2015-05-17T10:05:03.250Z`, with a space for the T and without an offset as well; `epoch_s` and
-    `epoch_ms`: seconds (with or without a fraction) and milliseconds since 1970; else a pattern of `%Y %m %d
-    %b %H %M %S %f %z`. `zone` is what a stamp without an offset is in: UTC when left out; a time shown twice
-    is the earlier one, one that was skipped the first instant after.
+    `iso8601`: `2015-05-17T10:05:03.250Z`, where a space may replace the T and the offset may be missing;
+    `epoch_s` and `epoch_ms`: seconds (with or without a fraction) and milliseconds since 1970; any other
+    format is a pattern of `%Y %m %d %b %H %M %S %f %z`. `zone` is the zone of stamps without an offset: UTC
+    if left out. If the zone's clock shows a time twice, the earlier instant counts; if it skips a time, the
+    first instant after does.
     """
 
     extract: Extract | None = None
@@ -113,7 +114,7 @@ class TopicSpec(Model):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=16)] | None = None
     columns: Annotated[tuple[_Column, ...], Field(strict=False, max_length=MAX_INDEX + 1)] = ()
     time: TimeSpec | None = None
-    #: Of its tasks that name none; it may change at any time, for lines are read the same.
+    #: For tasks that name none. It may change at any time, because lines are read the same.
     grouping: GroupingSpec | None = None
 
     @model_validator(mode="after")
@@ -131,7 +132,7 @@ class TopicSpec(Model):
             )
         for name in self.columns:
             if name == LINE:
-                raise ValueError(f"a column called {LINE!r}, as SQL calls the whole line: call it otherwise")
+                raise ValueError(f"a column called {LINE!r}, as SQL calls the whole line: choose another")
             if self.columns.count(name) > 1:
                 raise ValueError(f"two columns are called {name!r}: give each its own name")
         if self.time is None and self.format != "combined":
@@ -171,7 +172,7 @@ class TopicSpec(Model):
 
 
 def json_path(field: str) -> tuple[str, ...]:
-    """The keys (or, in an array, decimal indexes) that lead to a JSON field; `ValueError` if none do."""
+    """The keys (in arrays: decimal indexes) that lead to a JSON field; `ValueError` if none do."""
     if field.startswith("/"):
         if re.search(r"~(?![01])", field):
             raise ValueError(f"field {field!r} has a ~ that is neither ~0 nor ~1: write ~0 for ~, ~1 for /")
@@ -185,7 +186,7 @@ def json_path(field: str) -> tuple[str, ...]:
             )
     if len(keys) > _MAX_DEPTH:
         raise ValueError(
-            f"field {field!r} is {len(keys)} levels deep, {_MAX_DEPTH} are allowed: log less deep"
+            f"field {field!r} is {len(keys)} levels deep, {_MAX_DEPTH} are allowed: log flatter objects"
         )
     for key in keys:  # a JSONPath has no way to write these
         if "\\" in key or ('"' in key and "'" in key):
@@ -201,7 +202,7 @@ def json_path(field: str) -> tuple[str, ...]:
 
 
 def is_index(key: str) -> bool:
-    """Whether a JSON key may as well be a place in an array."""
+    """Whether a JSON key may also be an index of an array."""
     return key.isascii() and key.isdigit() and len(key) <= _INDEX_DIGITS
 
 

@@ -1,7 +1,8 @@
-"""What the lines of each topic look like, as users told it.
+"""What the lines of each topic look like, as users described them.
 
-Both layers must parse the same lines alike. So the layer that reads a topic's first line freezes its format
-(`TopicStore.freeze`), and a different format needs a new topic. Its default grouping may change at any time.
+Both layers must parse the same lines alike. So the layer that reads a topic's first line freezes the topic's
+format (`TopicStore.freeze`), and a different format needs a new topic. The default grouping of a topic may
+change at any time.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ log = logging.getLogger(__name__)
 _topics, _frozen = schema.topics, schema.frozen_topics
 #: The topic that a new platform collects into.
 DEFAULT_TOPIC = "logs"
-#: How soon those who follow the topics see a new one.
+#: Programs that follow the topics look for new ones this often, in seconds.
 TOPICS_SECONDS = 10.0
 
 
 class TopicInUse(ValueError):
-    """The topic has lines already, and another format was given for it."""
+    """The topic already has lines, and another format was given for it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -43,7 +44,7 @@ class TopicInUse(ValueError):
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic: as a user described it, or as it is taken without a description."""
+    """A topic as a user described it, or as the platform takes one without a description."""
 
     spec: TopicSpec
     tasks: int
@@ -63,7 +64,7 @@ class TopicStore:
             return topic_spec(connection, name)
 
     def freeze(self, name: str) -> TopicSpec:
-        """The topic's format, which stays from now on: who asks is about to read its lines by it."""
+        """The topic's format, from now on fixed, because the caller is about to read lines by it."""
         with versions.writing(self._engine) as connection:
             if not _is_frozen(connection, name):
                 connection.execute(sa.insert(_frozen).values(topic=name))
@@ -72,7 +73,8 @@ class TopicStore:
     def apply(self, spec: TopicSpec, user: str) -> Literal["created", "changed", "unchanged"]:
         """Define what the topic's lines look like.
 
-        Raises `TopicInUse` when it has lines of another format, `TasksRefused` when a task does not fit.
+        Raises `TopicInUse` if the topic has lines of another format, and `TasksRefused` if a task does not
+        fit or a text cannot be stored.
         """
         with versions.writing(self._engine) as connection:
             return self._apply(connection, spec, user)
@@ -80,7 +82,7 @@ class TopicStore:
     def apply_all(
         self, specs: Sequence[TopicSpec], user: str
     ) -> Sequence[Literal["created", "changed", "unchanged"]]:
-        """All of the specs or none; the pointers of `TasksRefused` are into the list."""
+        """Apply all specs or none; the pointers of `TasksRefused` are into the list."""
         with versions.writing(self._engine) as connection:
             return [self._numbered(connection, n, spec, user) for n, spec in enumerate(specs)]
 
@@ -102,8 +104,9 @@ class TopicStore:
         return found
 
     def names(self) -> Sequence[str]:
-        """The topics that are counted and archived, by name: the default one, and all that a task reads, be
-        it paused or not.
+        """The topics that are counted and archived, by name.
+
+        These are the default topic and all topics that a task reads, even a paused one.
         """
         t = schema.tasks.c
         with self._engine.connect() as connection:
@@ -111,7 +114,7 @@ class TopicStore:
             return sorted({DEFAULT_TOPIC, *read})
 
     def names_or(self, known: Iterable[str]) -> Sequence[str]:
-        """`names`; while the database does not answer those known, or else the default one."""
+        """`names`; if the database does not answer, the `known` ones, or else the default topic."""
         try:
             return self.names()
         except sa.exc.DBAPIError as error:
@@ -152,7 +155,7 @@ class TopicStore:
 
 
 def parse_topics(text: str) -> list[TopicSpec]:
-    """The descriptions of a YAML list of topics; `TasksRefused` names everything that is wrong with it."""
+    """The specs of a YAML list of topics; `TasksRefused` names everything that is wrong."""
     documents = read_yaml(text)
     if not isinstance(documents, list) or not documents:
         raise TasksRefused([Problem("", 'a list of topics is expected: start each with "- name: ..."')])
@@ -177,7 +180,7 @@ def topic_spec(connection: sa.Connection, name: str) -> TopicSpec:
 
 
 def _is_frozen(connection: sa.Connection, name: str) -> bool:
-    """Whether either layer has begun to read its lines."""
+    """Whether either layer has begun to read the topic's lines."""
     query = sa.select(_frozen.c.topic).where(_frozen.c.topic == name)
     return connection.execute(query).first() is not None
 

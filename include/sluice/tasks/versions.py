@@ -1,8 +1,8 @@
-"""Tasks and their versions as rows of PostgreSQL: what the stores of tasks and of value lists share.
+"""Tasks and versions as rows of PostgreSQL, shared by the stores of tasks and value lists.
 
 A change never edits a version: it adds one. Which values a filter's list had is part of the version (`sets`),
-so a version means the same for ever. Only how its lines are grouped, and how it is written, may change: no
-result depends on it.
+so a version means the same for ever. Only how its lines are grouped and how it is written may change, because
+no result depends on them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pydantic import ValidationError
 from sluice.storage import schema
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
-#: Writers wait for each other: two that apply the same file at once make one version, not two.
+#: Writers wait for each other: two that apply the same file at once create one version, not two.
 _LOCK = 0x51_0C_E1
-#: Who set a task aside: the platform itself.
+#: The history names this user when the platform itself sets a task aside.
 PLATFORM = "sluice"
 
 State = Literal["active", "paused", "failed"]
@@ -66,7 +66,10 @@ class Task:
 
 
 def state(enabled: bool, failed_at: dt.datetime | None = None) -> State:
-    """Of a task. One that failed and is paused is paused: a new version of it would not be counted either."""
+    """The state of a task.
+
+    A task that failed and is paused is "paused", because a new version of it would not be counted either.
+    """
     if not enabled:
         return "paused"
     return "active" if failed_at is None else "failed"
@@ -74,7 +77,7 @@ def state(enabled: bool, failed_at: dt.datetime | None = None) -> State:
 
 @dataclass(frozen=True)
 class Change:
-    """What applying one spec did; `state` is the task's now."""
+    """What applying one spec did; `state` is the task's state afterwards."""
 
     name: str
     action: Literal["created", "changed", "unchanged"]
@@ -97,7 +100,7 @@ class HistoryEntry:
 
 @contextlib.contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction that changes tasks, lists or topics; one at a time."""
+    """A transaction that changes tasks, lists or topics; only one runs at a time."""
     with engine.begin() as connection:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         yield connection
@@ -126,7 +129,7 @@ def current() -> sa.Select[Any]:
 
 
 def one(connection: sa.Connection, name: str) -> Task:
-    """The task of that name; `UnknownTask` if there is none."""
+    """The task with that name; `UnknownTask` if there is none."""
     row = connection.execute(current().where(_tasks.c.name == name)).one_or_none()
     if row is None:
         raise UnknownTask(f"there is no task {name!r}: `sluice tasks list` shows what there is")
@@ -150,9 +153,9 @@ def as_task(row: sa.Row[Any]) -> Task:
 
 
 def stored_spec(document: Mapping[str, Any]) -> TaskSpec:
-    """A spec as it was stored, also one whose metrics are not there any more.
+    """A spec as it was stored, even one whose metrics no longer exist.
 
-    A team may take a metric's file away; the tasks that use it must still be listed, changed and deleted.
+    A team may remove a metric's file, but users must still be able to list, change and delete its tasks.
     """
     try:
         return TaskSpec.model_validate(document)
@@ -179,7 +182,7 @@ def add_version(connection: sa.Connection, key: Key, spec: TaskSpec, pins: Pins,
 
 
 def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *, by: str, why: str) -> int:
-    """Give a task its next version, whose number is returned. A failure was the old version's."""
+    """Give a task its next version and return its number. The old version's failure is cleared."""
     version = task.version + 1
     connection.execute(
         sa.update(_tasks)
@@ -192,10 +195,10 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
 
 
 def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, why: str) -> None:
-    """Say the same version otherwise; `spec` counts as the task's does.
+    """Replace the document of the task's version by a `spec` that counts the same.
 
-    Its lines are grouped by another strategy from the next batch on, or its SELECT is another text of the
-    same. It is kept in the version's document: what was written is what is shown.
+    The version's lines are then grouped by another strategy from the next batch on, or its SELECT has another
+    text with the same meaning. The document keeps it, so that users see what they wrote.
     """
     connection.execute(
         sa.update(_versions)
@@ -206,7 +209,7 @@ def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, w
 
 
 def record(connection: sa.Connection, key: Key, action: str, user: str, detail: str = "") -> None:
-    """Write into the task's history."""
+    """Add an entry to the task's history."""
     connection.execute(
         sa.insert(schema.task_changes).values(
             task_id=key[0], version=key[1], action=action, by=user, detail=detail
@@ -215,7 +218,10 @@ def record(connection: sa.Connection, key: Key, action: str, user: str, detail: 
 
 
 def with_lists(connection: sa.Connection, rows: Iterable[tuple[Key, TaskSpec, Pins]]) -> list[ActiveTask]:
-    """Task id and version, spec, and pins as the engine takes them: with the lists' values in place."""
+    """The tasks as the engine takes them, with the values of lists in place.
+
+    `rows`: each task's id and version, its spec, and its pins.
+    """
     found = list(rows)
     wanted = sorted({pin for *_, pins in found for pin in pins.items()})
     values: dict[tuple[str, int], tuple[str, ...]] = {}

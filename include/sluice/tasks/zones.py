@@ -1,9 +1,9 @@
 """Local time of a time zone, for whole columns of instants at once.
 
-zoneinfo answers for one instant at a time and shows no table of its changes. Here the changes of each year
-that a batch touches are found once (by asking for every day's first instant, then by bisection) and kept; the
-columns are then looked up in them. Instants and local times are int64 milliseconds: since the epoch, and
-since 1970-01-01T00:00 on the wall clock.
+zoneinfo answers for one instant at a time and has no public table of changes. Here the changes of each year
+that a batch touches are found once (by asking for every day's first instant, then by bisection) and kept;
+whole columns are then looked up in them. Instants and local times are int64 milliseconds: since the epoch,
+and since 1970-01-01T00:00 on the wall clock.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from sluice.runtime.arrays import Ints
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY = 86400
 _YEAR_MS = int(365.2425 * _DAY * 1000)
-#: Beyond these years the offset of the nearest of them holds (datetime ends with 9999).
+#: Outside these years, the offset of the nearest of them is used (datetime ends with 9999).
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
 _MANY_YEARS = 8
-#: The calendar and its weekdays repeat every 400 years, and from here on every zone goes by its last rule.
+#: The calendar and its weekdays repeat every 400 years; from `_BY_RULE` on, zones follow their last rule.
 _CYCLE, _CYCLE_DAYS, _BY_RULE = 400, 146_097, 2101
 
 
@@ -58,7 +58,7 @@ class Offsets:
 
     @classmethod
     def around(cls, zone: str, instants: Ints) -> Offsets:
-        """Those of the years of these instants and of the years beside them."""
+        """The stretches in the years of these instants and in the years before and after."""
         first, last = (int(y) // _YEAR_MS + _EPOCH.year for y in (instants.min(), instants.max()))
         years = np.arange(first, last + 1)
         if len(years) > _MANY_YEARS:  # a line of 1995 among those of today
@@ -77,34 +77,46 @@ class Offsets:
         return np.maximum(np.searchsorted(self.at, instants, side="right") - 1, 0)
 
     def local(self, instants: Ints) -> Ints:
-        """What the wall clock shows."""
+        """What the wall clock shows at each instant."""
         shown: Ints = instants + self.offset[self.stretch(instants)]
         return shown
 
     def highest(self, instants: Ints) -> Ints:
-        """The latest that the wall clock has shown until then: where it was set back, it has shown later."""
+        """The latest local time that the wall clock has shown by each instant.
+
+        That is later than the current local time if the clock was set back.
+        """
         stretch = self.stretch(instants)
         before = np.where(stretch > 0, self.reached[stretch - 1] - 1, np.iinfo(np.int64).min)
         shown: Ints = np.maximum(instants + self.offset[stretch], before)
         return shown
 
     def instants(self, local: Ints) -> Ints:
-        """When the wall clock first shows that or later: of two instants the earlier, in a gap its end."""
+        """The instant at which the wall clock first shows each local time, or a later one.
+
+        Of two such instants this is the earlier; for a time in a gap, it is the end of the gap.
+        """
         stretch = np.searchsorted(self.reached, local, side="right")
-        # The stretch before the first one known is taken to go on for ever.
+        # The first known stretch is taken to have no beginning.
         begins = np.where(stretch > 0, self.at[stretch], np.iinfo(np.int64).min)
         first: Ints = np.maximum(begins, local - self.offset[stretch])
         return first
 
 
 def instants(zone: str, local: Ints) -> Ints:
-    """The instants of local times: of two the earlier; for a time that was skipped, the end of the gap."""
+    """The instants of local times.
+
+    Of two possible instants this is the earlier; for a time that was skipped, it is the end of the gap.
+    """
     return Offsets.around(zone, local).instants(local) if len(local) else local
 
 
 @functools.lru_cache(maxsize=32768)
 def _changes(zone: str, year: int) -> tuple[Ints, Ints]:
-    """When the zone's offset changes within the year (its begin counts as a change), and to what; in ms."""
+    """When the zone's offset changes within the year, and to what, both in ms.
+
+    The begin of the year counts as a change.
+    """
     cycles = (year - _BY_RULE) // _CYCLE
     if cycles > 0:
         at, offsets = _changes(zone, year - cycles * _CYCLE)

@@ -1,13 +1,13 @@
 """How often each key occurs: the EDU data set of paper 000, section 3.3.1 and table 1.
 
-What paper 000 says of 24 hours of a university's web traffic, keyed by domain: 32 M visits of 12,078 domains;
-the most frequent has 7.42 % of them, the ten most frequent 12.5 % together; about 75 % of the domains were
-visited less than 1,000 times, only 4.39 % more than 10,000 times.
+Paper 000 describes 24 hours of a university's web traffic, keyed by domain: 32 M visits of 12,078 domains.
+The most frequent domain has 7.42 % of the visits, the ten most frequent have 12.5 % together. About 75 % of
+the domains were visited less than 1,000 times, and only 4.39 % more than 10,000 times.
 
-The fit is that of `marginals`. Two exponents are chosen: that of the top ten (flat, or rank 2 alone would be
-a tenth of them) and that of the tail (the last key has some 20 of 32 M visits, so that all 12,078 occur). The
-520 keys of ranks 11 to 530 must hold 61 % of all visits, more than a straight power law through its ends
-does: hence the bend.
+The fit is that of `marginals`. Two exponents are chosen: that of the top ten (flat, or rank 2 alone would
+have a tenth of their visits) and that of the tail (the last key has some 20 of the 32 M visits, so all 12,078
+occur). The 520 keys of ranks 11 to 530 must have 61 % of all visits. A straight power law between the ends of
+this range gives them less, hence the bend.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A made-up access log, the same for the same seed: Apache's combined format, keys as often as `edu` says.
+"""A made-up access log, the same for the same seed, with keys as frequent as in `edu`.
 
-The key is a domain, the first segment of the path (``/www.site00001.example/page3``; 00001 is the most
-frequent). Clients, pages, statuses, sizes and the time of day are plausible, no more. Some sizes are "-", as
-in every real log.
+The format is Apache's combined one. The key is a domain, the first segment of the path
+(``/www.site00001.example/page3``; 00001 is the most frequent). Clients, pages, statuses, sizes and the time
+of day are merely plausible. Some sizes are "-", as in every real log.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from sluice.runtime.arrays import Floats, Ints
 from sluice.traffic import edu
 
 LINES, DAYS, START = 20_000, 3, date(2026, 1, 5)
-_BATCH = 250_000  # lines; part of what a seed means
+_BATCH = 250_000  # lines; with another number a seed gives another log
 _DAY = 86_400
 _CLIENTS = 4_096
 _PAGES = 40
@@ -68,9 +68,11 @@ def batches(
         yield _lines(random, at, names, days_text, clock)
 
 
-def _times(random: np.random.Generator, lines: int, days: int) -> NDArray[np.int64]:
-    """Seconds from the start, in order: least traffic at 4 in the morning, five times as much in the
-    afternoon."""
+def _times(random: np.random.Generator, lines: int, days: int) -> Ints:
+    """Seconds from the start, in order.
+
+    Traffic is least at 4 in the morning, and five times as much in the afternoon.
+    """
     hours = np.arange(24)
     weight = 1.5 + np.cos((hours - 16) * np.pi / 12)
     hour = random.choice(24, size=lines, p=weight / weight.sum())
@@ -81,7 +83,7 @@ def _times(random: np.random.Generator, lines: int, days: int) -> NDArray[np.int
 
 def _lines(
     random: np.random.Generator,
-    at: NDArray[np.int64],
+    at: Ints,
     names: pa.StringArray,
     days: pa.StringArray,
     clock: pa.StringArray,
@@ -122,16 +124,16 @@ def _lines(
         '"\n',
         "",
     )
-    # The text of all lines stands in one piece behind the offsets.
+    # The text of all lines is in one piece, in the buffer after the offsets.
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     return memoryview(lines.buffers()[2])[offsets[0] : offsets[n]]
 
 
-def _cumulative() -> NDArray[np.float64]:
+def _cumulative() -> Floats:
     cumulative = np.cumsum(edu.frequencies())
-    cumulative[-1] = 1.0  # whatever rounding made of it: a draw is below 1
+    cumulative[-1] = 1.0  # despite rounding, because a draw may be anything below 1
     return cumulative
 
 
-def _text(numbers: NDArray[np.int64]) -> pa.StringArray:
+def _text(numbers: Ints) -> pa.StringArray:
     return pa.array(numbers).cast(pa.string())

@@ -1,8 +1,8 @@
 """A whole distribution of keys from the few figures that a paper prints of it.
 
-Paper 000, section 3.3.1 and table 1, says of its two data sets: the visits, the distinct keys, the share of
-the most frequent key and of the ten most frequent, and how many keys have more than 10,000 and more than
-1,000 visits. It does not say what lies between.
+Paper 000, section 3.3.1 and table 1, gives these figures of its two data sets: the visits, the distinct keys,
+the shares of the most frequent key and of the ten most frequent, and how many keys have more than 10,000 and
+more than 1,000 visits. It does not say what lies between.
 
 The fit: frequency against rank, piecewise, through exactly those points.
 
@@ -18,16 +18,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sluice.runtime.arrays import Floats
+from sluice.runtime.arrays import Floats, Ints
 
 _BISECTIONS = 60
 
 
 @dataclass(frozen=True)
 class Marginals:
-    """What is printed of a data set; shares are parts of all visits, `over_*` are numbers of keys."""
+    """The figures printed of a data set, and the exponents chosen for it.
+
+    top, top_ten: parts of all visits. over_10k, over_1k: numbers of keys.
+    """
 
     visits: int
     keys: int
@@ -43,7 +45,7 @@ class Marginals:
         ten = np.arange(2, 11, dtype=np.float64) ** -self.top_ten_exponent
         ten *= (self.top_ten - self.top) / ten.sum()
 
-        # Just over and just under the limits that paper 000 counts with.
+        # Just over the limits of paper 000, so that the last key counted is over them.
         high, low = 10_000.5 / self.visits, 1_000.5 / self.visits
         ranks = np.arange(self.over_10k + 1, self.over_1k + 1)
         middle = _power(ranks, self.over_10k, high, self.over_1k, low)
@@ -55,15 +57,17 @@ class Marginals:
         return np.concatenate([[self.top], ten, _bent(ranks, straight, left), middle, tail])
 
 
-def _power(ranks: NDArray[np.int64], first: int, at_first: float, last: int, at_last: float) -> Floats:
+def _power(ranks: Ints, first: int, at_first: float, last: int, at_last: float) -> Floats:
     """The power law through (first, at_first) and (last, at_last)."""
     exponent = np.log(at_first / at_last) / np.log(last / first)
     return np.asarray(at_first * (ranks / first) ** -exponent)
 
 
-def _bent(ranks: NDArray[np.int64], straight: Floats, total: float) -> Floats:
-    """The power law times exp(bend u (1 - u)), u from 0 to 1 along the logarithm of the rank, that adds
-    up."""
+def _bent(ranks: Ints, straight: Floats, total: float) -> Floats:
+    """The power law times exp(bend u (1 - u)), with the bend that makes it add up to `total`.
+
+    u goes from 0 to 1 along the logarithm of the rank.
+    """
     u = np.log(ranks / 10) / np.log(ranks[-1] / 10)
     low, high = -10.0, 10.0
     for _ in range(_BISECTIONS):

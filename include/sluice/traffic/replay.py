@@ -1,8 +1,8 @@
-"""Writing a log into the front-ends' directories as their web servers would have written it.
+"""Writes a log into the front-ends' directories as their web servers would have written it.
 
-Each line goes to the file of its event's day; the file turns when the first line of a later day comes, never
-back: a line that is late stays in the current file, as it would on a real server. Files are only ever
-appended to, by whole lines. Replaying a log twice makes new lines: they have other offsets.
+Each line goes to the file of its event's day. The first line of a later day begins that day's file. There is
+no way back: a late line goes into the current file, as it would on a real server. Files are only ever
+appended to, by whole lines. Replaying a log twice makes new lines, which have other offsets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ReplayProgress = Callable[[int, int], None]
 
 _READ = 4 << 20
 _FLUSH = 1 << 20
-# At a given rate, so many portions a second.
+# If a rate is given, lines are written in this many portions a second.
 _PORTIONS = 10
 _GZIP = b"\x1f\x8b"
 _DATE_BYTES = len("17/May/2015")
@@ -53,10 +53,11 @@ def replay(
     host: str | None = None,
     progress: ReplayProgress | None = None,
 ) -> Replayed:
-    """Write the lines of ``file`` (plain or gzip; CRLF becomes LF, the last line gets its newline).
+    """Write the lines of a log to the front-ends.
 
-    rate: lines a second; None: as fast as it goes. host: the front-end; None: line by line to all in turn.
-    Raises ReplayError, InventoryError.
+    file: plain or gzip; CRLF becomes LF, and the last line gets its newline. rate: lines a second; None: as
+    fast as possible. host: the front-end; None: line by line to all in turn. Raises ReplayError,
+    InventoryError.
     """
     if rate is not None and rate <= 0:
         raise ReplayError(f"rate = {rate:g}: give more than 0 lines a second, or leave it out")
@@ -90,7 +91,7 @@ def read_lines(file: Path) -> Iterator[bytes]:
     with file.open("rb") as plain:
         packed = plain.read(len(_GZIP)) == _GZIP
     if file.suffix == ".gz" and not packed and file.stat().st_size:
-        raise ReplayError(f"{file}: not a gzip file, whatever its name says; rename it if it is plain text")
+        raise ReplayError(f"{file}: not a gzip file, despite its name; rename it if it is plain text")
     return _lines(file, packed)
 
 
@@ -135,8 +136,10 @@ class Server:
         self.close()
 
     def write(self, line: bytes) -> None:
-        """Append a line to the file of its day, or to the current one if that is later or the line has no
-        date."""
+        """Append a line to the file of its day.
+
+        It goes to the current file if that is of a later day, or if the line has no date.
+        """
         day = self._event_day(line)
         if self._day is None and day is None:
             self._undated.append(line)
@@ -221,7 +224,10 @@ def _servers(settings: Settings, host: str | None) -> list[Server]:
 
 
 class _Pace:
-    """Keeps to a number of lines a second, counted from the beginning, so that delays are made up for."""
+    """Keeps to a number of lines a second.
+
+    They are counted from the beginning, so that delays are made up for.
+    """
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -237,7 +243,7 @@ class _Pace:
 
 
 class _Report:
-    """Calls back once a second; asks for the time only every 100 lines."""
+    """Calls back once a second; looks at the clock only every 100 lines."""
 
     def __init__(self, progress: ReplayProgress | None) -> None:
         self._progress = progress

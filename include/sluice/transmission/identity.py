@@ -1,8 +1,7 @@
-"""A line's identity in Kafka: headers host, src_file, src_offset, and the key that keeps its doubles
-together.
+"""A line's identity in Kafka: the headers host, src_file and src_offset.
 
-Flume delivers at least once. A line that comes twice has the same headers and, because the key is a function
-of the line alone, meets its double in the same partition.
+Flume delivers at least once. A line that comes twice has the same headers both times. Both copies go to the
+same partition, because the key of the Kafka record depends on the line alone.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ import pyarrow.compute as pc
 from sluice.transmission.records import HOST, RECORDS, SRC_FILE, SRC_OFFSET
 
 DECIMAL = r"^[0-9]{1,18}$"
-#: Bytes of a host's or a file's name: topic, host and file are a key of the ledger, of 2,704 bytes at most.
+#: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
 LONGEST = 1_000
 
 Headers = list[tuple[str, bytes]]
 
 
 class Message(Protocol):
-    """What is read of a kafka-python ConsumerRecord."""
+    """The part of a kafka-python ConsumerRecord that is read here."""
 
     offset: int
     timestamp: int
@@ -37,9 +36,9 @@ class Message(Protocol):
 def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
     """The messages of one partition as a RECORDS batch, in their order.
 
-    Exactly what `transmission.lines.decode` makes of them online: a header that is missing or no decimal
-    number leaves a null (such a line has no identity but stays a line), of a repeated header the first value
-    holds, and a record without a value is an empty line.
+    The result is exactly what `transmission.lines.decode` makes of them online. A missing header, or an
+    offset that is not a decimal number, gives a null: such a line has no identity but is still a line. If a
+    header is repeated, its first value is used. A record without a value is an empty line.
     """
     found = _headers(messages)
     return pa.RecordBatch.from_arrays(
@@ -63,7 +62,7 @@ def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
     names = [name for name, _ in flat]
     at: dict[str, list[bytes | None]]
     if {HOST, SRC_FILE, SRC_OFFSET} <= set(layout) and names == layout * len(messages):
-        # The usual case: the same headers in the same order everywhere.
+        # The usual case: every message has the same headers in the same order.
         values: list[bytes | None] = [value for _, value in flat]
         at = {name: values[layout.index(name) :: len(layout)] for name in (HOST, SRC_FILE, SRC_OFFSET)}
     else:
@@ -73,10 +72,10 @@ def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
 
 
 def header_text(values: pa.Array) -> pa.Array:
-    """The binary values of a header as text that PostgreSQL takes, null where there is none.
+    """The binary values of a header as text that PostgreSQL accepts, null where there is none.
 
-    Bytes that are not UTF-8 become \\xNN, and so does NUL. The end of a text over `LONGEST` bytes gives way
-    to a hash of the whole, so different texts stay different.
+    Bytes that are not UTF-8 become \\xNN, and so does NUL. If a text is longer than `LONGEST` bytes, its end
+    is replaced by a hash of the whole text, so different texts stay different.
     """
     coded = values.dictionary_encode()  # a batch has few hosts and few files
     words = [None if word is None else _shown(word) for word in coded.dictionary.to_pylist()]

@@ -12,7 +12,10 @@ from sluice.transmission.topics import REQUEST_MS, Topics
 
 @dataclass(frozen=True)
 class Lag:
-    """`committed` is None where the group never committed; the lag then counts from the log's start."""
+    """A group's committed offset and the bounds of the log, in one partition.
+
+    `committed` is None if the group never committed; the lag then counts from the log's start.
+    """
 
     committed: int | None
     start: int
@@ -20,7 +23,7 @@ class Lag:
 
     @property
     def records(self) -> int:
-        """Offsets between the group and the end: records, where nothing was compacted away."""
+        """Offsets between the group and the end: as many as records, unless some were compacted."""
         return max(0, self.end - max(self.start, self.committed or 0))
 
 
@@ -33,9 +36,10 @@ def speed_group(topic: str) -> str:
 
 
 def group_lag(settings: Settings, group: str, topic: str) -> dict[int, Lag]:
-    """The group's lag on each partition of the topic. Raises TopicMissing, or KafkaError without a broker.
+    """The group's lag on each partition of the topic.
 
-    The committed offsets are for lag tools: both layers keep their true position with their data.
+    The committed offsets are only for lag tools: both layers keep their true position with their data. Raises
+    TopicMissing, or KafkaError if no broker answers.
     """
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]

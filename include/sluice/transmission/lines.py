@@ -1,8 +1,8 @@
-"""Kafka records as Spark hands them over in Arrow, decoded into `RECORDS` without a Python loop over lines.
+"""Decodes Kafka records from Spark into `RECORDS`, in Arrow and without a loop over lines.
 
 Every line has an identity, (host, src_file, src_offset), in three headers. A record that lacks one, or whose
-`src_offset` is not a decimal number, was not collected from a file: its place in Kafka is its identity,
-host ``kafka``, file ``<topic>/<partition>``, offset the Kafka offset. So it is counted once, too.
+`src_offset` is not a decimal number, was not collected from a file. Its identity is its place in Kafka: host
+``kafka``, file ``<topic>/<partition>``, and the Kafka offset. So it, too, is counted once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KAFKA_HOST = "kafka"
 
 
 def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """`RECORDS` of a batch with `KAFKA_COLUMNS`; identities are null where a record has none."""
+    """`RECORDS` of a batch with `KAFKA_COLUMNS`; missing parts of an identity are null."""
     host, src_file, src_offset = (_header(batch.column("headers"), name) for name in IDENTITY)
     columns = {
         "partition": batch.column("partition").cast(pa.int32()),
@@ -36,9 +36,10 @@ def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Ints]:
-    """The records with an identity each, and where each ends in its file (exclusive).
+    """The records, each with an identity, and where each ends in its file (exclusive).
 
-    A collected line ends at src_offset + its bytes + its newline; one known by its Kafka offset spans one.
+    A collected line ends at src_offset + its bytes + its newline. A line identified by its Kafka offset spans
+    one offset.
     """
     host, src_file, src_offset = (records.column(name) for name in IDENTITY)
     known = pc.and_(pc.and_(host.is_valid(), src_file.is_valid()), src_offset.is_valid())
@@ -60,7 +61,7 @@ def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Ints]
 
 
 def _header(headers: pa.ListArray, name: str) -> pa.Array:
-    """The binary value of the header of that name in each record, its first one; null where it is missing."""
+    """Each record's first header of that name, as a binary value; null where it is missing."""
     pairs = headers.flatten()
     keys, values = pairs.field(0), pairs.field(1)
     here = pc.equal(keys, name).fill_null(False).to_numpy(zero_copy_only=False)

@@ -1,13 +1,14 @@
-"""A batch of lines, and what names one of them: the one definition of a line's identity."""
+"""The schema of a batch of lines, and the one definition of a line's identity."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-#: A line is its front-end, its file there and the place of its first byte: headers in Kafka, columns here.
+#: A line is identified by its front-end, its file there and the place of its first byte. These are headers in
+#: Kafka and columns here.
 HOST, SRC_FILE, SRC_OFFSET = IDENTITY = ("host", "src_file", "src_offset")
 
-#: A batch of lines as either layer reads them: from Kafka online, from the archive offline.
+#: A batch of lines as the layers read them: online from Kafka, offline from the archive.
 RECORDS = pa.schema(
     [
         pa.field("partition", pa.int32(), nullable=False),

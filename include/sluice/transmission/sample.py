@@ -1,4 +1,4 @@
-"""The newest lines of a topic, for people who write a task and want to see what it makes of them."""
+"""The newest lines of a topic, for people who write a task and want to try it on them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kafka import KafkaConsumer, TopicPartition
 from sluice.runtime.settings import Settings
 from sluice.transmission.topics import REQUEST_MS, Topics
 
-#: However busy Kafka is, somebody waits for the answer.
+#: Even if Kafka is busy, a person waits for the answer.
 SECONDS = 5.0
-#: Lines may have 16 MiB each; a sample of many such is cut short.
+#: A line may have 16 MiB; a sample with many such lines is cut short.
 MAX_BYTES = 64 << 20
 POLL_MS = 500
 
 
 def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS) -> list[bytes]:
-    """The newest `count` lines of the topic, or as many as there are, the oldest first.
+    """The newest `count` lines of the topic, or all if there are fewer, the oldest first.
 
-    Reads without a group, so no consumer's position moves. Stops after so many seconds or `MAX_BYTES`. Raises
-    TopicMissing, or KafkaError without a broker.
+    Reads without a group, so no consumer's position moves. Stops after `seconds` or `MAX_BYTES`. Raises
+    TopicMissing, or KafkaError if no broker answers.
     """
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]

@@ -1,7 +1,7 @@
-"""The platform's Kafka topics: made with the settings that the layers rely on, and told apart by their id.
+"""The platform's Kafka topics, made with the settings that the layers need.
 
-A topic that is deleted and made again under its name is another topic: its offsets start at 0 again. Only the
-id that the broker gave it (KIP-516) tells the two apart, so offsets are kept together with the id.
+A topic that is deleted and made again under the same name is another topic: its offsets start at 0 again.
+Only the id that the broker gave it (KIP-516) tells the two apart, so offsets are stored together with the id.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REQUEST_MS = 10_000
 
 
 class TopicMissing(LookupError):
-    """Kafka has no topic of that name at present."""
+    """Kafka has no topic of that name now."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Topic:
 
 
 class Topics:
-    """Administration of topics over one connection; may be shared between threads."""
+    """Administers topics over one connection; may be shared between threads."""
 
     def __init__(self, settings: Settings) -> None:
         self._kafka = settings.kafka
@@ -42,8 +42,9 @@ class Topics:
     def create(self, name: str, *, partitions: int | None = None) -> Topic:
         """Make the topic unless it exists, and describe it.
 
-        Arrival is the broker's clock (LogAppendTime), because retention counts from arrival; a line of up to
-        16 MiB passes whole, or one long line would block Flume's sink for ever.
+        A line's arrival is stamped by the broker's clock (LogAppendTime), because retention counts from
+        arrival. A line of up to 16 MiB is accepted, because otherwise one long line would block Flume's sink
+        for ever.
         """
         configs = {
             "message.timestamp.type": "LogAppendTime",
@@ -64,7 +65,10 @@ class Topics:
         return self.describe(name)
 
     def describe(self, name: str) -> Topic:
-        """The topic's id and partitions now. Raises TopicMissing, or KafkaError where no broker answers."""
+        """The topic's present id and partitions.
+
+        Raises TopicMissing, or KafkaError if no broker answers.
+        """
         with self._lock:
             found = self._admin().describe_topics([name])
         for topic in found:
@@ -76,17 +80,17 @@ class Topics:
                 return Topic(name, str(topic["topic_id"]), tuple(numbers))
         raise TopicMissing(
             f"topic {name!r} does not exist in Kafka at {self._kafka.bootstrap}: create it, or start the "
-            "collection, which does"
+            "collection, which creates it"
         )
 
     def members(self, group: str) -> frozenset[str]:
-        """The ids of a consumer group's members. Raises KafkaError where no broker answers."""
+        """The ids of a consumer group's members. Raises KafkaError if no broker answers."""
         with self._lock:
             found = self._admin().describe_groups([group])[group]
         return frozenset(member["member_id"] for member in found["members"])
 
     def bounds(self, name: str, partition: int) -> tuple[int, int]:
-        """The first offset that the partition's log still has, and the one after its last."""
+        """The first offset that the partition's log still has, and the offset after its last one."""
         at = TopicPartition(name, partition)
         with self._lock:
             start = self._admin().list_partition_offsets({at: OffsetSpec.EARLIEST})[at].offset

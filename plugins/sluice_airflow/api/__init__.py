@@ -1,1 +1,1 @@
-"""The REST API: tasks, value lists and topics as JSON, for users who are logged in to Airflow."""
+"""The REST API: tasks, value lists and topics as JSON, for users logged in to Airflow."""

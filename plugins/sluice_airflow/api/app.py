@@ -23,14 +23,14 @@ PREFIX = "/api/v1"
 def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> FastAPI:
     """A new application; its OpenAPI document is for logged-in users too.
 
-    own: the address under which people know the server.
+    own: returns the address under which people know the server.
     """
     load_team()
     app = FastAPI(
         title="Sluice",
         version=version("sluice"),
         description="What is counted: tasks, value lists and topics.",
-        openapi_url=None,  # asks for no login
+        openapi_url=None,  # FastAPI's own would ask for no login
         servers=[{"url": "/sluice"}],
         responses={422: {"model": Problems, "description": "The body is refused, with every problem found."}},
     )
@@ -49,7 +49,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with the schemas of what is taken apart by hand."""
+    """The OpenAPI document, with the schemas of the bodies that are parsed by hand."""
     made = app.openapi()
     _, schemas = models_json_schema(
         [(TaskSpec, "validation"), (TopicSpec, "validation")], ref_template="#/components/schemas/{model}"

@@ -1,4 +1,4 @@
-"""Errors as answers: a body that is refused with a JSON pointer to each problem, the rest with a sentence."""
+"""Errors as answers: JSON pointers to the problems of a refused body, else a sentence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AWAY: dict[type[Exception], str] = {
 
 
 def install(app: FastAPI) -> None:
-    """Let the app answer with these."""
+    """Let the app answer errors in this way."""
     app.add_exception_handler(TasksRefused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     for kind in _STATUS:
@@ -48,7 +48,7 @@ def problems(found: Iterable[Problem]) -> JSONResponse:
 
 
 def below(refused: TasksRefused, prefix: str) -> TasksRefused:
-    """The same problems with pointers into what stood at `prefix`: a list of one task, say, at /0."""
+    """The same problems with pointers into what is at `prefix`, such as /0 in a list of one."""
     return TasksRefused(Problem(p.pointer.removeprefix(prefix), p.message) for p in refused.problems)
 
 
@@ -58,7 +58,7 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
-    """FastAPI's findings; of those in the body, the place in it."""
+    """Answer with FastAPI's findings; those in the body get a pointer to their place."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 - what it is installed for
     found = []
     for each in error.errors():

@@ -1,4 +1,4 @@
-"""What is refused before anybody looks at it: other sites' pages, bodies too large or no JSON, NULs."""
+"""Refuses requests early: other sites' pages, bodies too large or not JSON, NULs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Guard:
-    """ASGI middleware. A browser names the page that asks in `Origin`: only this site's own may change
-    anything, for the browser sends the login's cookie with every page's requests. Programs send no `Origin`.
+    """ASGI middleware that refuses requests before the application sees them.
 
-    own: the address that people use, where a proxy stands before the server.
+    A browser names the page's site in `Origin`. Only this site's own pages may change anything, because the
+    browser sends the login's cookie with every page's requests. Programs send no `Origin`.
+
+    own: returns the address that people use if there is a proxy in front of the server.
     """
 
     def __init__(self, app: Any, own: Callable[[], str]) -> None:
@@ -75,7 +77,7 @@ def _place(url: str) -> tuple[str, str, int] | None:
 
 
 async def _whole(receive: Any) -> bytes | None:
-    """The request's body, or None if it is too large (a chunked one does not say its length before)."""
+    """The request's body; None if it is too large (a chunked one names no length in advance)."""
     pieces, size = [], 0
     while True:
         message = await receive()

@@ -28,7 +28,7 @@ def get_list(name: str, user: Reader, lists: Lists) -> ListOut:
 
 @router.put("/lists/{name}", responses={status.HTTP_201_CREATED: {"model": ListChangeOut}})
 def put_list(name: str, user: Writer, lists: Lists, wanted: ListIn, response: Response) -> ListChangeOut:
-    """Create the list, or give it and every task that uses it a new version if its values changed."""
+    """Create the list; if its values changed, give it and every task with it a new version."""
     try:
         change = lists.apply(name, wanted.values, user.get_name())
     except TasksRefused as refused:
@@ -39,5 +39,5 @@ def put_list(name: str, user: Writer, lists: Lists, wanted: ListIn, response: Re
 
 @router.delete("/lists/{name}")
 def delete_list(name: str, user: Writer, lists: Lists) -> ListOut:
-    """Take a list away that no task uses. The answer is the list as it was."""
+    """Delete a list that no task uses. The answer is the list as it was."""
     return ListOut.model_validate(asdict(lists.delete(name)))

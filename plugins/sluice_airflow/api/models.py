@@ -1,4 +1,4 @@
-"""The JSON that the API answers with; what it takes is `sluice.tasks.TaskSpec` and its like."""
+"""The API's JSON; the tasks and topics that it takes are the specs of `sluice.tasks`."""
 
 from __future__ import annotations
 

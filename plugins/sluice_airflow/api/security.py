@@ -1,8 +1,8 @@
 """Who may do what: Airflow says who asks, and the rights are those on its DAGs.
 
-Reading needs the right to read DAGs, writing the right to edit them: in Airflow's simple auth manager the
-roles viewer and up, and user and up. The lines of the live topic hold personal data, so a trial on them needs
-the right to write.
+Reading needs the right to read DAGs, and writing needs the right to edit them. In Airflow's simple auth
+manager these are the roles from viewer up and from user up. The lines of the live topic hold personal data,
+so a trial on them needs the right to write.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def topic_store(database: Database) -> TopicStore:
 
 
 def progress() -> Path:
-    """The file in which the running speed layer says how it does."""
+    """The progress file of the running speed layer."""
     return progress_path(get_settings())
 
 

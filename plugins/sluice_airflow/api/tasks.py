@@ -39,7 +39,7 @@ def list_tasks(user: Reader, tasks: Tasks, topic: str | None = None) -> list[Tas
 
 @router.post("/tasks")
 def apply_tasks(user: Writer, tasks: Tasks, documents: Documents) -> list[ChangeOut]:
-    """Create what is new, give a new version to what changed, all or nothing; tasks not named stay."""
+    """Create new tasks and give changed ones a new version, all or nothing; other tasks stay."""
     changes = tasks.apply(_specs(documents), user.get_name())
     return [ChangeOut.model_validate(asdict(change)) for change in changes]
 
@@ -52,7 +52,7 @@ def diff_tasks(user: Reader, tasks: Tasks, documents: Documents) -> list[DiffOut
 
 @router.post("/test")
 def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
-    """Try a task that is not applied on lines: what each part of it took, and why a line is not counted."""
+    """Try a task on lines without applying it: what each part took, why a line is not counted."""
     try:
         (spec,) = parse_documents([wanted.task])
     except TasksRefused as refused:
@@ -65,7 +65,7 @@ def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
 
 @router.post("/tasks/{name}:pause")
 def pause_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
-    """Count the task no more, from the next batch on."""
+    """Stop counting the task, from the next batch on."""
     return TaskOut.of(tasks.pause(name, user.get_name()))
 
 
@@ -83,7 +83,7 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
 
 @router.get("/tasks/{name}/grouping")
 def task_grouping(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> GroupingReport:
-    """How the task's lines are dealt out to workers, why, and how even that is."""
+    """How the task's lines are dealt out to workers, why, and how evenly."""
     return _report(name, tasks, progress)
 
 
@@ -150,7 +150,7 @@ def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) ->
 
 
 def _report(name: str, tasks: TaskStore, progress: Path) -> GroupingReport:
-    task = tasks.get(name)  # a name that there never was is told from one that is not counted yet
+    task = tasks.get(name)  # an unknown name gets another error than a task that is not counted yet
     found = [report for report in reports(progress, name) if report.label == task.label]
     if not found:
         raise NothingCounted(name)

@@ -1,4 +1,4 @@
-"""A task filled backwards on the running stack: whole periods, each line once, whatever dies and when."""
+"""Backfills on the running stack: periods are whole and lines count once, whatever dies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SIZE = {"delimiter": " ", "index": 9}
 
 
 class Layers(TwoLayers):
-    """Two layers of which the online one keeps its state in blocks, as the speed layer does."""
+    """Two layers; the online one keeps its state in blocks, as the speed layer does."""
 
     def __init__(self, settings: Settings, topic: str, spark: SparkSession) -> None:
         super().__init__(settings, topic)
@@ -68,7 +68,7 @@ class Layers(TwoLayers):
         self._file = 0
 
     def task(self, name: str, period: str = "31d") -> TaskSpec:
-        """A task by path, the same but for its name: two of them count the same lines alike."""
+        """A task by path; two such tasks differ only in their names and count alike."""
         return TaskSpec.model_validate(
             {
                 "topic": self.topic,
@@ -93,7 +93,7 @@ class Layers(TwoLayers):
         return made
 
     def count(self, records: pa.RecordBatch) -> None:
-        """One micro-batch: to blocks, committed, projected."""
+        """Count one micro-batch: merge it into blocks, commit it, project it."""
         found, ends = identify(records, self.topic)
         fresh = self._ledger.claim(*(found.column(name) for name in IDENTITY), ends)
         unique = found.filter(pa.array(fresh))
@@ -138,7 +138,7 @@ class Layers(TwoLayers):
         self._state.prune()
 
     def restart(self) -> None:
-        """As after a new start of the speed layer: with what was committed, and nothing in memory."""
+        """Restart the speed layer: it has what was committed, and nothing in memory."""
         head = self.log.head()
         self._seq = head.seq if head else 0
         self._state, self._ledger = State(self.log, self.hbase), ByteLedger()
@@ -159,7 +159,7 @@ class Layers(TwoLayers):
             timeout=SECONDS,
             check=False,
         )
-        sys.stderr.write(done.stderr[-4000:])  # pytest shows it where the test fails
+        sys.stderr.write(done.stderr[-4000:])  # pytest shows it if the test fails
         return done.returncode
 
     def fill(self, name: str, first: date = DAY, last: date = DAY) -> Backfill:
@@ -181,7 +181,7 @@ class Layers(TwoLayers):
         return found
 
     def agree(self, name: str) -> None:
-        """The task shows what its twin shows, which was there from the first line on."""
+        """The task shows the same as its twin, which was there from the first line on."""
         assert self.online(name) == self.online("twin") != {}
 
 
@@ -209,7 +209,7 @@ def test_the_period_in_which_a_task_was_born_is_whole_and_late_lines_stay_right(
     layers.agree("new")
     layers.both(layers.lines(50, start=150))  # the next micro-batches add to both parts
     layers.agree("new")
-    layers.both(layers.lines(50, DAY + timedelta(days=1)))  # and so in a day that was not filled
+    layers.both(layers.lines(50, DAY + timedelta(days=1)))  # and also in a day that was not filled
     layers.agree("new")
     assert layers.book.filled(layers.topic)[0].lines == 300
 
@@ -219,13 +219,13 @@ def test_lines_that_come_twice_are_counted_once_on_either_side(layers: Layers) -
     layers.both(first)
     layers.both(first[50:150])  # read again before the task began
     layers.apply(layers.task("twin"), layers.task("new"))
-    layers.both(first[100:])  # and after: the ledger knows them
+    layers.both(first[100:])  # and again after it began: the ledger knows them
     layers.both(layers.lines(10, start=200))
     layers.fill("new")
     layers.agree("new")
 
 
-def test_filled_again_it_is_the_same_and_other_days_add_up(layers: Layers) -> None:
+def test_filling_again_changes_nothing_and_other_days_add_up(layers: Layers) -> None:
     second = DAY + timedelta(days=1)
     layers.both(layers.lines(100, second))
     born_late(layers)
@@ -247,13 +247,13 @@ def _pointers(layers: Layers) -> list[sa.Row[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("fault", ["backfill_blocks", "backfill_replaced"])
-def test_killed_at_the_worst_moment_it_is_finished_by_the_next_try(layers: Layers, fault: str) -> None:
+def test_a_backfill_killed_at_the_worst_moment_is_finished_by_the_next(layers: Layers, fault: str) -> None:
     born_late(layers)
     asked = layers.ask("new")
     assert layers.run(asked.id, fault) == KILLED
     assert layers.book.get(asked.id).state == "running"
     assert bool(_pointers(layers)) == (fault == "backfill_replaced")
-    layers.nightly()  # whatever it computes now is computed again
+    layers.nightly()  # what it computes now will be computed again
     if fault == "backfill_replaced":
         assert layers.days.marked() == [DAY]
     layers.both(layers.lines(20, start=500))
@@ -262,11 +262,11 @@ def test_killed_at_the_worst_moment_it_is_finished_by_the_next_try(layers: Layer
     columns = [
         name for _, cells in layers.hbase.scan(STATE, prefix=f"b{asked.label}/".encode()) for name in cells
     ]
-    assert len(columns) == len(_pointers(layers))  # what was written for nothing is gone
+    assert len(columns) == len(_pointers(layers))  # the blocks of the killed try are gone
 
 
 def test_both_layers_agree_on_a_filled_day(layers: Layers) -> None:
-    """A task whose dimension is too long on an old line takes the line from no other task."""
+    """A new task with too long a dimension on an old line takes the line from no other task."""
     old = layers.lines(100)
     for agent in ("x" * 2000, "curl"):
         name, offset, last = old[-1]
@@ -311,7 +311,7 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
     layers.fill("new", DAY, second)
     for day in (DAY, second):
         layers.nightly(day)
-    # Everything is old but the newest commit, which has a line of the second day.
+    # Everything is old except the newest commit, which has a line of the second day.
     with layers.database.begin() as connection:
         t = schema.commits
         old = sa.update(t).where(t.c.topic == layers.topic, t.c.seq < 3)
@@ -325,7 +325,7 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
     for name in ("twin", "new"):
         starts = {start for _, _, start in layers.online(name)}
         assert {datetime.fromtimestamp(start / 1000, UTC).date() for start in starts} == {second}
-    assert layers.online("long")  # a period of 31 days has lines of the day that is kept
+    assert layers.online("long")  # its period of 31 days has lines of the day that is kept
     with Hive(layers.settings) as hive:
         rows = "SELECT count(*) FROM {} WHERE topic = %(topic)s AND day = %(day)s"
         where = {"topic": layers.topic, "day": DAY.isoformat()}
@@ -337,9 +337,9 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
 
 
 def _count_a_line_of_the_dropped_day(layers: Layers) -> None:
-    """The speed layer still has the old blocks of the day in memory: they must not come back.
+    """The speed layer still has the day's old blocks in memory: they must not come back.
 
-    After a new start it counts from nothing; the day's lines are proved, no results compared.
+    After a restart it counts from nothing; the day's lines are proved, but no results are compared.
     """
     late = layers.records(layers.lines(1, start=99))
     layers.archive(late)

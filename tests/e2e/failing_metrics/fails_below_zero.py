@@ -1,4 +1,4 @@
-"""A team's metric with a fault: it raises at a measure below zero, else it is the largest measure."""
+"""A team's metric with a fault: the largest measure, but it raises at one below zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A batch through one stage or two, without Spark: each source a slice, each worker what was sent to it."""
+"""A batch through one stage or two without Spark; each slice is a source."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from sluice.speed.routed.worker import WorkerPass
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 
-#: Those that send tuples.
+#: The strategies that send tuples.
 ROUTED = [name for name in STRATEGIES if name != "combine"]
 
 
 def kafka(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:
-    """Records as Spark hands them over, without headers: each is its own identity."""
+    """Records as Spark hands them over, without headers, so each has an identity of its own."""
     size = len(lines)
     return pa.RecordBatch.from_arrays(
         [
@@ -46,14 +46,14 @@ def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Gathered:
 
 
 def sent(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
-    """What the sources send; slices are partitions 0, 1, 2 ..."""
+    """What the sources send; the slices are the partitions 0, 1, 2 ..."""
     shipped = pickle.loads(pickle.dumps(routes))  # noqa: S301 - as Spark does
     work = PartitionPass(plan, "logs", ByteLedger().to_table(), shipped)
     return [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
 
 
 def received(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
-    """The rows of each worker, one a batch."""
+    """The rows of each worker, each row a batch of its own."""
     found: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in batches:
         for row, worker in enumerate(batch.column("worker").to_pylist()):
@@ -72,7 +72,7 @@ def by_version(tasks: Sequence[ActiveTask]) -> dict[Version, ActiveTask]:
 
 
 def routes_of(tasks: Mapping[Version, ActiveTask], grouping: str, *, workers: int, sources: int) -> Routes:
-    """All tasks grouped by one strategy, for the first time."""
+    """The first routes of all tasks, grouped by one strategy."""
     default = GroupingSpec.model_validate(grouping)
     found = TopicRouting(workers).routes(tasks, default, range(sources))
     assert found is not None

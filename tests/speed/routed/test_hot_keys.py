@@ -39,7 +39,7 @@ def test_a_share_is_too_low_by_at_most_its_error_and_never_too_high(
         assert [e.share for e in shown] == pytest.approx([count / total for _, count in expected[:5]])
 
 
-def test_a_key_that_is_not_hot_any_more_fades() -> None:
+def test_a_key_that_is_no_longer_hot_fades() -> None:
     hot = HotKeys()
     hot.add(pa.array(["old", "other"]), np.array([1_000, 10]))
     for _ in range(int(4 * HALF_LIFE)):

@@ -1,4 +1,4 @@
-"""Routers on their way: to where tuples are routed, and back."""
+"""Routers on their way to where tuples are routed, and back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BATCHES = [
 
 
 @pytest.mark.parametrize("name", ROUTED)
-def test_a_router_that_was_carried_goes_on_as_if_it_had_stayed(name: str) -> None:
+def test_a_router_that_was_shipped_goes_on_as_if_it_had_stayed(name: str) -> None:
     made = strategy(name)
     stayed = {source: made.router(CLUSTER, source=source, seed=7) for source in range(2)}
     kept = {source: made.router(CLUSTER, source=source, seed=7) for source in range(2)}

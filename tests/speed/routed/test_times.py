@@ -21,15 +21,15 @@ def test_a_worker_that_is_slow_gets_less() -> None:
     assert times.cluster.shares[0] == pytest.approx(0.75, abs=0.01)
 
 
-def test_however_slow_a_worker_is_not_left_out() -> None:
+def test_a_worker_is_not_left_out_however_slow_it_is() -> None:
     times = WorkerTimes(2)
     times.add(np.array([1_000_000, 10]), np.array([1.0, 1.0]))
     assert times.cluster.times[1] == pytest.approx(RANGE * 2 / 1_000_010)
 
 
-def test_little_work_says_little() -> None:
+def test_a_little_work_changes_times_little() -> None:
     times = WorkerTimes(2)
-    times.add(np.array([1_000_000, 10]), np.array([1.0, 20e-6]))  # twice the time, of ten tuples
+    times.add(np.array([1_000_000, 10]), np.array([1.0, 20e-6]))  # ten tuples took twice the time per tuple
     ordinary, unlucky = times.cluster.times
     assert unlucky == pytest.approx(ordinary, rel=0.02)
     times = WorkerTimes(2)
@@ -37,11 +37,11 @@ def test_little_work_says_little() -> None:
     assert times.cluster.times[0] / times.cluster.times[1] < 1 + 1 / 8
 
 
-def test_what_was_measured_counts_half_after_the_half_life() -> None:
+def test_a_measurement_counts_half_after_the_half_life() -> None:
     times = WorkerTimes(2)
     times.add(np.array([1_000_000, 1_000_000]), np.array([10.0, 30.0]))
-    for _ in range(int(HALF_LIFE) - 1):  # the last batch is one more
+    for _ in range(int(HALF_LIFE) - 1):  # the batch below is the last one
         times.add(np.zeros(2, np.int64), np.zeros(2))
     times.add(np.array([500_000, 500_000]), np.array([5.0, 5.0]))
     fast, slow = times.cluster.times
-    assert slow / fast == pytest.approx(2, rel=0.02)  # 15 s and 5 s of twice 500,000
+    assert slow / fast == pytest.approx(2, rel=0.02)  # 10 s / 2 + 5 s against 30 s / 2 + 5 s

@@ -1,4 +1,4 @@
-"""The driver's memory: what it learns from a batch, and how the next one is routed by it."""
+"""The driver's memory: what it learns from a batch, and how that routes the next one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tasks(grouping: Any = None, **fields: Any) -> dict[Version, ActiveTask]:
 
 
 def batch(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> tuple[Gathered, Routes | None]:
-    """Count the lines as these tasks are grouped now."""
+    """Count the lines with the current grouping of these tasks."""
     routes = groupings.routes(there, sources=range(len(SLICES)))
     plan = EnginePlan.of(there.values(), Limits())
     found = one_stage(plan, SLICES) if routes is None else two_stages(plan, routes, SLICES)
@@ -91,7 +91,7 @@ def test_another_grouping_takes_effect_with_the_next_batch_and_counts_go_on() ->
         assert found.partials.sort_by("key").equals(whole.sort_by("key"))
         names.append(report(groupings, there).strategy)
     assert names == ["key", "planned", "combine", "shuffle", "combine"]
-    assert report(groupings, tasks()).hot[0].error == 0  # what is known of keys survives
+    assert report(groupings, tasks()).hot[0].error == 0  # what is known about keys survives
 
 
 def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
@@ -108,7 +108,7 @@ def test_hot_keys_are_named_with_their_workers_and_shares() -> None:
     assert report(groupings, tasks("combine")).hot[0].workers == ()
 
 
-def test_the_plan_that_is_shown_is_the_next_batch_s() -> None:
+def test_the_plan_that_is_shown_is_that_of_the_next_batch() -> None:
     groupings, there = TopicRouting(3), tasks({"strategy": "planned", "buckets": 64})
     assert report_of(tasks("key"), None).plan is None
     batch(groupings, there)
@@ -149,7 +149,7 @@ def spent(*rows: tuple[int, int, int, float, int]) -> pa.Table:
 
 
 def gathered(lines: dict[str, int], spent_: pa.Table) -> Gathered:
-    """A batch that counted these lines by key."""
+    """A batch that counted these lines, by key."""
     rows = [
         {"task_id": 1, "version": 1, "period_start": 0, "key": key, "lines": count}
         for key, count in lines.items()
@@ -182,7 +182,7 @@ def test_the_hour_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (balance.hour, balance.worst) == (0.0, 0.0)
 
 
-def test_what_a_batch_measured_is_read_from_what_it_counted() -> None:
+def test_figures_are_read_from_what_a_batch_counted() -> None:
     there = tasks(measure=BYTES, metrics=["count", "unique"])
     plan = EnginePlan.of(there.values(), Limits())
     combined = by_task(one_stage(plan, SLICES))[ONE]
@@ -207,7 +207,7 @@ def routes_by_key(there: Mapping[Version, ActiveTask]) -> Routes:
 
 
 def heavy(sources: tuple[int, int] = (0, 1)) -> Gathered:
-    """A batch of 100,000 expensive tuples, nearly all in one source, half of them of one key."""
+    """A batch of 100,000 expensive tuples: nearly all in one source, half of them of one key."""
     lines = {"hot": 50_000, **{f"c{n}": 50 for n in range(1_000)}}
     rows = spent((AT_SOURCE, sources[0], 90_000, 4.5, 1_001), (AT_SOURCE, sources[1], 10_000, 0.5, 1_001))
     return gathered(lines, rows)
@@ -227,7 +227,7 @@ def test_auto_goes_over_to_planned_and_begins_with_a_plan() -> None:
     assert routes is not None
     router = routes.tasks[ONE].router(1)
     assert isinstance(router, PlannedRouter)
-    assert hash_keys(pa.array(["hot"]))[0] in router.plan.keys  # it is known to be hot before it comes
+    assert hash_keys(pa.array(["hot"]))[0] in router.plan.keys  # the plan knows it before it comes
     assert router.plan.expected == 100_000
     assert router.state.expected == 50_000
 
@@ -244,7 +244,7 @@ def test_auto_spares_a_small_batch_the_second_stage_and_keeps_its_plan() -> None
     assert routes is not None
     router = routes.tasks[ONE].router(0)
     assert isinstance(router, PlannedRouter)
-    assert router.plan.expected == 100_000  # five lines say nothing of the next batch
+    assert router.plan.expected == 100_000  # five lines say nothing about the next batch
     named = tasks("planned")
     assert groupings.routes(named, None, range(2), lines=1) is not None
 
@@ -264,7 +264,7 @@ def test_a_slow_worker_gets_a_smaller_share_of_the_next_plan() -> None:
 
 
 def test_a_key_that_turns_hot_inside_a_batch_is_split_in_that_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has seen it before: no plan knows it, and by its hash alone half of all lines had one worker."""
+    """No plan knows the new key; by its hash alone, one worker would get half of all lines."""
     monkeypatch.setattr(task_module.WorkerTimes, "add", lambda *_: None)  # all alike: loads are tuples
     groupings, there = TopicRouting(8), tasks("planned")
     calm = [line(client=f"c{n % 1_000}") for n in range(20_000)]
@@ -294,7 +294,7 @@ def test_what_a_source_learnt_comes_back_and_goes_on() -> None:
     assert (before, after) == (0, len(SLICES[0]))
 
 
-def test_a_version_that_is_not_counted_any_more_is_forgotten() -> None:
+def test_a_version_that_is_no_longer_counted_is_forgotten() -> None:
     groupings, there = TopicRouting(2), tasks("key")
     batch(groupings, there)
     groupings.routes({}, None, [0])
@@ -303,7 +303,7 @@ def test_a_version_that_is_not_counted_any_more_is_forgotten() -> None:
     assert report(groupings, there).hot == ()
 
 
-def test_a_parameter_that_so_many_workers_do_not_allow_is_shown_and_the_task_combined() -> None:
+def test_a_parameter_that_does_not_fit_the_workers_is_shown_and_the_task_combined() -> None:
     there = tasks({"strategy": "w-choices", "half_life": 100})
     groupings = TopicRouting(64)
     assert groupings.routes(there, None, [0]) is None
@@ -317,7 +317,7 @@ class Forgetful(RuntimeError):
     pass
 
 
-def test_whatever_goes_wrong_in_learning_the_batch_stays_counted(
+def test_a_batch_stays_counted_if_learning_from_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(self: object, batch: TaskBatch) -> None:
@@ -330,11 +330,11 @@ def test_whatever_goes_wrong_in_learning_the_batch_stays_counted(
         groupings.counted(found)
     assert "task 1v1: what was known for its grouping is forgotten" in caplog.text
     assert groupings.shown("logs", there) == {}
-    assert groupings.routes(there, None, [0, 1]) is not None  # and begins again
+    assert groupings.routes(there, None, [0, 1]) is not None  # it begins again
 
 
 @pytest.mark.parametrize("step", ["route", "shown"])
-def test_whatever_goes_wrong_before_or_after_a_batch_the_task_is_combined(
+def test_a_task_is_combined_if_routing_or_showing_it_fails(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(self: object, *_: object) -> None:
@@ -365,7 +365,7 @@ def test_a_key_of_several_periods_and_sources_is_one_key() -> None:
         assert own.top == max(counts.values()) / 90
 
 
-def test_who_holds_a_key_is_known_of_routed_tasks_alone() -> None:
+def test_holders_of_keys_are_known_only_for_routed_tasks() -> None:
     there = tasks()
     plan = EnginePlan.of(there.values(), Limits())
     assert one_stage(plan, SLICES).holders.equals(HOLDERS.empty_table())

@@ -74,7 +74,7 @@ def geometric_means(found: Gathered) -> Any:
 
 
 def answers(found: Gathered) -> dict[str, list[Any]]:
-    """What sketches answer, whose bytes depend on the order of their lines."""
+    """The answers of sketches; their bytes depend on the order of the lines."""
     columns = columns_of(found)
     return {
         "p50": metric("p50").results(columns).values.tolist(),
@@ -84,7 +84,7 @@ def answers(found: Gathered) -> dict[str, list[Any]]:
 
 
 def same(one: Gathered, other: Gathered) -> None:
-    """Bit for bit, but for the last digits of sums of fractions and the layout of sketches."""
+    """Equal bit for bit, except for last digits of sums of fractions and layouts of sketches."""
     assert one.failed == other.failed
     assert one.counts == other.counts
     assert sorted(map(str, one.days.to_pylist())) == sorted(map(str, other.days.to_pylist()))
@@ -113,7 +113,7 @@ def test_any_strategy_counts_the_same(strategy: str, slices: list[list[bytes]], 
 
 @examples(10)
 @given(st.lists(made, min_size=2, max_size=2), st.lists(st.sampled_from([*ROUTED, "combine"]), min_size=4))
-def test_tasks_of_one_batch_may_be_grouped_each_in_its_own_way(
+def test_each_task_of_a_batch_may_have_a_grouping_of_its_own(
     slices: list[list[bytes]], names: list[str]
 ) -> None:
     tasks = [
@@ -132,8 +132,8 @@ LINES = [line(client=f"c{n % 7}", size=str(n), path=f"/{n % 11}") for n in range
 
 
 @pytest.mark.parametrize("strategy", ROUTED)
-def test_from_batch_to_batch_routers_go_on_and_the_results_stay(strategy: str) -> None:
-    """Three batches with what was learnt between them: plans, summaries, times."""
+def test_routers_go_on_from_batch_to_batch_and_results_stay_the_same(strategy: str) -> None:
+    """Three batches, with plans, summaries and times learnt between them."""
     groupings, default = TopicRouting(4), GroupingSpec(strategy=strategy)
     slices = [LINES[:250], LINES[250:]]
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A task that fails at a worker is set aside as one that fails at a source."""
+"""A task that fails at a worker is set aside like one that fails at a source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAN = EnginePlan.of(TASKS, Limits())
 WHY = {(1, 1): "Broken: no devils\\x00here"}
 
 
-def test_what_other_workers_made_of_it_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_partial_aggregates_from_other_workers_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     RaisingMetric(monkeypatch, adding=True)
     slices = [[line(size="666", path="/a"), line(path="/b")], [line(path="/c"), line(path="/d")]]
     routes = routes_of(by_version(TASKS), "shuffle", workers=3, sources=2)
@@ -31,7 +31,7 @@ def test_what_other_workers_made_of_it_is_dropped(monkeypatch: pytest.MonkeyPatc
     assert found.counts["counted"] == 4
 
 
-def test_one_that_failed_takes_no_more_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_failed_takes_no_more_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     RaisingMetric(monkeypatch, adding=True)
     monkeypatch.setattr(module, "AGGREGATED_TUPLES", 1)
     slices = [[line(size="666"), line()], [line()], [line()]]
@@ -70,7 +70,7 @@ def test_a_router_that_raises_fails_no_task(
     assert sorted(map(str, found.partials.to_pylist())) == sorted(
         map(str, one_stage(PLAN, slices).partials.to_pylist())
     )
-    assert found.routers.num_rows == 0  # nothing that went wrong is learnt from
+    assert found.routers.num_rows == 0  # nothing is learnt from a failure
     assert "1v1: its lines go to workers by the hash" in caplog.text
 
 
@@ -87,7 +87,7 @@ def test_tuples_that_cannot_be_sent_fail_their_task_alone(monkeypatch: pytest.Mo
     assert [(row["task_id"], row["lines"]) for row in found.partials.to_pylist()] == [(2, 2)]
 
 
-def test_what_is_no_tuple_passes_a_worker_unchanged() -> None:
+def test_rows_that_are_no_tuples_pass_a_worker_unchanged() -> None:
     slices = [[line(), b"no log line"]]
     batches = sent(PLAN, routes_of(by_version(TASKS), "key", workers=2, sources=1), slices)
     other = [
@@ -108,7 +108,7 @@ def test_what_is_no_tuple_passes_a_worker_unchanged() -> None:
     assert kinds == {"routed"}
 
 
-def test_a_worker_to_whom_nothing_was_sent_says_nothing() -> None:
+def test_a_worker_that_was_sent_nothing_returns_nothing() -> None:
     nothing = pa.RecordBatch.from_pylist([], SENT_ARROW)
     assert sum(len(batch) for batch in WorkerPass(PLAN)([nothing])) == 0
     assert Gathered.of(SENT_ARROW.empty_table()).partials.num_rows == 0

@@ -1,4 +1,4 @@
-"""PostgreSQL below a directory that only root may enter, as a checkout made by `mktemp -d` is."""
+"""PostgreSQL below a directory that only root may enter, like one made by `mktemp -d`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def private(tmp_path: Path) -> dict[str, str]:
-    """The environment of an instance whose checkout and binaries lie below a directory of mode 0700."""
+    """The environment of an instance with checkout and binaries below a mode 0700 directory."""
     tmp_path.chmod(0o700)
     (tmp_path / "include").mkdir()
     shutil.copy(SETTINGS_FILE, tmp_path / "include")

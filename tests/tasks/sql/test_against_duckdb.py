@@ -18,7 +18,7 @@ from sluice.tasks.sql import compile_sql
 from tests.engine.samples import active, line, plan, records
 
 START = datetime(2015, 5, 17, tzinfo=UTC)
-#: The values of the dimensions and the day; the metric; its value.
+#: The dimensions' values and the day; the metric; its value.
 Found = tuple[tuple[str, ...], str, float]
 
 DAY = "GROUP BY {}period('1d')"
@@ -39,7 +39,7 @@ def log() -> list[bytes]:
 
 
 LOG = log()
-#: DuckDB knows lines; the names of the format's fields are columns of a view, as a person would make one.
+#: DuckDB knows only lines; the format's fields are columns of a view such as a person would write.
 VIEW = r"""
     CREATE VIEW logs AS SELECT line,
         split_part(line, ' ', 1) AS client,

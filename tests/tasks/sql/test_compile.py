@@ -182,7 +182,7 @@ def test_the_time_zone_beside_the_select() -> None:
         compile_sql("t", both, "UTC")
 
 
-def test_how_a_select_is_laid_out_is_no_part_of_what_it_counts() -> None:
+def test_the_layout_of_a_select_does_not_change_what_it_counts() -> None:
     plain = compile_sql("t", "SELECT status, count(*) FROM logs GROUP BY status, period('1m')")
     noted = compile_sql("t", "-- ann's\nselect status, count(*)\nFROM logs GROUP BY period('1m'), status")
     written = plain.model_copy(update={"sql": None})
@@ -203,7 +203,7 @@ def test_fields_are_checked_against_the_topic_when_it_is_known() -> None:
     with pytest.raises(SqlRefused, match=r"^colour \(line 1, column 33\): .* has no field 'colour': use"):
         compile_sql("t", text, topic=TopicSpec())
     assert compile_sql("t", text.replace("logs", "shop"), topic=SHOP).where
-    assert compile_sql("t", text, topic=SHOP).where  # of another topic: says nothing of this one
+    assert compile_sql("t", text, topic=SHOP).where  # it says nothing about another topic
 
 
 def test_in_a_file() -> None:
@@ -237,7 +237,7 @@ def test_in_a_file() -> None:
         ({"sql": "x" * 16_385}, "/0/sql: .*at most 16384 characters"),
     ],
 )
-def test_in_a_file_what_is_wrong_is_told_with_its_place(more: dict[str, Any], says: str) -> None:
+def test_in_a_file_an_error_is_told_with_its_place(more: dict[str, Any], says: str) -> None:
     document = {"name": "t", "sql": "SELECT count(*) " + BY_MINUTE} | more
     with pytest.raises(TasksRefused, match=says):
         parse_documents([document])

@@ -89,14 +89,14 @@ NESTED = [
 
 
 @pytest.mark.parametrize("text", NESTED, ids=range(len(NESTED)))
-def test_what_is_nested_deep_is_refused_at_once(text: str) -> None:
+def test_deep_nesting_is_refused_at_once(text: str) -> None:
     start = time.thread_time()
     with pytest.raises(SqlRefused):
         compile_sql("t", text)
     assert time.thread_time() - start < 5
 
 
-def test_what_is_long_is_refused_unread() -> None:
+def test_a_long_text_is_refused_unread() -> None:
     with pytest.raises(SqlRefused, match="16384 are allowed: keep long lists as a set"):
         compile_sql("t", "SELECT " * 100_000)
 
@@ -112,7 +112,7 @@ WORDS = PIECES.split("|")
 
 
 def compiled(text: str, topic: TopicSpec | None = None) -> tuple[SqlRefused | None, TaskSpec | None]:
-    """What becomes of the text: refused, or a spec."""
+    """The outcome of compiling the text: a refusal or a spec."""
     try:
         return None, compile_sql("t", text, topic=topic)
     except SqlRefused as refused:

@@ -1,4 +1,4 @@
-"""What does not compile is refused with the word, its place and the reason."""
+"""A SELECT that does not compile is refused with the word, its place and the reason."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def refused(text: str) -> SqlRefused:
     return error.value
 
 
-#: The statement, in which «» surrounds the word that is refused, and a part of the reason.
+#: The statement, with «» around the word that is refused, and a part of the reason.
 REFUSED = [
     (ONE + BY + " «HAVING» count(*) > 1", "none can be left out"),
     (ONE + BY + " «LIMIT» 10", r"ask topk\(x, 10\)"),
@@ -176,7 +176,7 @@ def test_nothing_is_no_task(text: str) -> None:
 
 @pytest.mark.parametrize("number", [9, 17])
 def test_a_spec_too_large_is_refused(number: int) -> None:
-    """What the task's own rules refuse is refused here too."""
+    """A spec that the task's own rules refuse is refused here too."""
     names = [f"d{n}" for n in range(number)]
     conditions = " AND ".join(f"{name} = 'x'" for name in names)
     some = ", ".join(names)

@@ -1,30 +1,32 @@
-"""Filling a task backwards: the lines of some days that came before the task version's first commit.
+"""Fills a task backwards: counts lines from before the task version's first commit.
 
-The version's *boundary* is where its first commit began, offsets by partition. The backfill owns the lines
-below it, the speed layer those from there on, and no line has both owners. A double has one too: the copy
-that came first is the one that counts, here (`day_job.unique`) as in the speed layer (its ledger).
-What lies below the boundary never changes, so a day filled twice is filled with the same. For each day
+The version's *boundary* is where its first commit began: an offset for each partition. The backfill owns the
+lines below the boundary, the speed layer owns those from there on, and no line has both owners. A double has
+one owner too, because the copy that came first is the one that counts, both here (`day_job.unique`) and in
+the speed layer (its ledger). What lies below the boundary never changes, so filling a day twice gives the
+same. For each day
 
-1. the archive's records of that day below the boundary are counted by the engine, with this version alone,
-   into blocks of the day;
-2. the blocks are written to HBase's `state`, in rows and a column of their own, that nobody reads yet;
+1. the engine counts the archive's records of that day below the boundary, for this version alone, into blocks
+   of the day;
+2. the blocks are written to HBase's `state`, in rows and a column of their own that nobody reads yet;
 3. in one PostgreSQL transaction they replace the day's blocks, if there were any (`Filling.replace`). The
-   speed layer adds them to whatever it projects from then on;
+   speed layer adds them to all that it projects from then on;
 4. the results of the day's series are projected from both states;
-5. in another transaction the day is noted as projected. From now on the batch layer counts it as well, and
-   if it had computed the day before, the day is marked;
-6. columns of the day that nothing points to are deleted, also those that a death between 2 and 3 left.
+5. in another transaction the day is noted as projected. From then on the batch layer counts it too, and if it
+   had computed the day before, the day is marked;
+6. columns of the day that nothing points to are deleted, including those that a crash between 2 and 3 left.
 
-Why a result is never wrong for good, with two processes that write it: say the pointers are replaced at T.
-The speed layer asks for them after each commit. A commit that it made after T is projected with them. One
-made before T may have been projected without; but then 4, which reads the newest commit after T, finds this
-one in the state. It writes a millisecond later than that commit (commits are two apart), so its cells lie
-above those of every commit that it has in it, and below those of every later commit.
+Two processes write a result, but it is never wrong for good. Say the pointers are replaced at T. The speed
+layer asks for them after each commit, so a commit that it made after T is projected with them. A commit made
+before T may have been projected without them. But step 4 reads the newest commit after T, so it finds the
+earlier commit in the state. It writes with a timestamp a millisecond later than that newest commit (commits
+are two apart). So its cells lie above those of every commit that they include, and below those of every later
+commit.
 
-Death before 3 changes nothing; after it the day lags, marked as not projected, and is not compared. A run
-that is repeated goes on with the days that its backfill has not finished: it projects what lags, and fills
-the rest.
-Two backfills of a version wait for each other, and one that lost its lock can replace nothing (`Filling`).
+A crash before step 3 changes nothing. After it the day lags: it is marked as not projected, and is not
+compared. A repeated run goes on with the days that its backfill has not finished: it projects those that lag,
+and fills the rest. Two backfills of a version wait for each other, and one that lost its lock can replace
+nothing (`Filling`).
 """
 
 from __future__ import annotations
@@ -74,12 +76,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-# A version that was just applied has its first commit with the next batch, or within seconds without one; an
-# archiver that is behind catches up.
+# Time for a version that was just applied to get its first commit (with the next batch, or within seconds
+# without one), and for an archiver that is behind to catch up.
 WAIT_SECONDS = 600.0
 POLL_SECONDS = 1.0
-# Periods of a day are dealt out to so many Python workers, one after the other on one machine: each holds the
-# series of its periods.
+# A day's periods are dealt out to so many Python workers, which run one after the other on one machine. Each
+# holds the series of its periods.
 PARTS = 16
 # What Spark says of an error in a Python worker; the traceback's last line has the class and the message.
 TRACEBACK = "Traceback (most recent call last)"
@@ -92,7 +94,7 @@ class NotYet(RuntimeError):
 
 
 def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
-    """Carry a backfill out, or what is left of it; as the book has it then.
+    """Carry out a backfill, or what is left of it; returns it as the book has it then.
 
     Raises UnknownBackfill, NotYet, DaysDropped, what the task raises on the lines, and what the stores raise
     while a daemon is away.
@@ -116,7 +118,7 @@ def run(spark: SparkSession, settings: Settings, number: int) -> Backfill:
 def explained(error: Exception) -> str:
     """What to tell the person who asked for the backfill."""
     text = str(error)
-    _, _, trace = text.partition(TRACEBACK)  # of a Python worker, with Java's own behind it
+    _, _, trace = text.partition(TRACEBACK)  # that of a Python worker; Java's own follows it
     raised = list(RAISED.finditer(JAVA.split(trace)[0]))
     if raised:
         return f"{raised[-1]['kind']}: {raised[-1]['said']}"[:1000]
@@ -212,7 +214,7 @@ class _Run:
         )
 
     def _write(self, day: date) -> tuple[list[BackfillPointer], int]:
-        """Count the day and write its blocks; what would point to them, and how many lines are in them."""
+        """Count the day and write its blocks; returns their pointers, and how many lines there are."""
         name = column(self.backfill.id, secrets.token_hex(8))
         pointers: list[BackfillPointer] = []
         cells: list[tuple[bytes, dict[bytes, bytes]]] = []
@@ -249,7 +251,7 @@ class _Run:
 
 
 class _Block:
-    """A row of BLOCKS, as Spark's Row has its fields."""
+    """A row of BLOCKS: the fields that Spark's Row has."""
 
     period_start: int
     layout: int
@@ -274,12 +276,12 @@ def point(block: BlockId, day: date, name: bytes, size: int) -> BackfillPointer:
 
 
 def day_prefix(label: str, day: date) -> str:
-    """What the rows in `state` of a version's filled day begin with; no row of the speed layer does."""
+    """How a version's filled day's rows in `state` begin; no row of the speed layer does so."""
     return f"b{label}/{day}/"
 
 
 def prune(hbase: HBase, label: str, day: date, pointers: Sequence[BackfillPointer]) -> int:
-    """Delete the day's columns that nothing points to; how many rows had some."""
+    """Delete the day's columns that nothing points to; returns how many rows had some."""
     kept = {(pointer.row.encode(), pointer.column.encode()) for pointer in pointers}
     found = hbase.scan(STATE, prefix=day_prefix(label, day).encode(), row_filter="KeyOnlyFilter()")
     stale = [(row, [name for name in cells if (row, name) not in kept]) for row, cells in found]
@@ -292,7 +294,7 @@ def archived_to(positions: dict[int, int], boundary: dict[int, int]) -> bool:
 
 
 def wait_for(look: Callable[[], T | None], otherwise: str, seconds: float = WAIT_SECONDS) -> T:
-    """What `look` finds, once it finds something. Raises NotYet."""
+    """Wait until `look` finds something, and return it. Raises NotYet."""
     deadline = time.monotonic() + seconds
     while (found := look()) is None:
         if time.monotonic() > deadline:

@@ -1,4 +1,7 @@
-"""Counting lines for versions that were filled backwards: they came after these lines, and judge none."""
+"""Counts lines for versions that were filled backwards.
+
+These versions came after the lines, so they do not decide which lines are dead letters.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from sluice.engine.set_aside import Failures
 
 
 def count_apart(batch: pa.RecordBatch | pa.Table, plan: EnginePlan) -> tuple[pa.Table, Failures]:
-    """The PARTIALS of living lines, no version's rules touching another's, and why versions failed.
+    """Count living lines, each version by its own rules: PARTIALS, and why versions failed.
 
-    In the speed layer a dimension's value over the limit makes the line a dead letter, for every task. These
-    lines lived through that, without the versions of this plan: such a value keeps a line from its own
-    version only. So where one is found, which is rare, each version counts alone.
+    In the speed layer a dimension's value over the limit makes the line a dead letter for every task. These
+    lines passed that check without the versions of this plan. So here such a value keeps a line only from the
+    version whose value it is. Where one is found, which is rare, each version counts alone.
     """
     counted = count(batch, plan)
     if counted.reason.null_count == len(counted.reason) or len(plan.tasks) == 1:

@@ -1,4 +1,7 @@
-"""What backfilled versions count of a day's lines, and its blocks; runs inside Spark's Python workers."""
+"""What backfilled versions count of a day's lines, and the blocks of it.
+
+This runs inside Spark's Python workers.
+"""
 
 from __future__ import annotations
 
@@ -22,29 +25,30 @@ BLOCKS = pa.schema(
         ("period_start", pa.int64()),
         ("layout", pa.int32()),
         ("bucket", pa.int32()),
-        ("lines", pa.int64()),  # that its series count
+        ("lines", pa.int64()),  # how many its series count
         ("data", pa.binary()),
     ]
 )
-#: Up to 256 KiB each: a batch of rows stays below 16 MiB.
+#: A block has up to 256 KiB: a batch of rows stays below 16 MiB.
 BLOCKS_A_BATCH = 32
 
 
 def to_partials(
     batches: Iterator[pa.RecordBatch], living: EnginePlan, own: EnginePlan
 ) -> Iterator[pa.RecordBatch]:
-    """Unique DAY_LINES to the PARTIALS of `own`'s versions, merged as far as they are here together.
+    """Unique DAY_LINES to PARTIALS of `own`'s versions, merged over these batches.
 
-    A line that was a dead letter when it came stays one: `living` are the versions that counted the topic
+    A line that was a dead letter when it came stays one: `living` has the versions that counted the topic
     then, over their ranges. Raises TasksFailed.
     """
     yield from merge_all(_partials(batches, living, own)).to_batches()
 
 
 def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
-    """PARTIALS of one version, all of a period together, to BLOCKS, the same for the same lines.
+    """PARTIALS of one version to BLOCKS, which are the same for the same lines.
 
-    Raises TasksFailed where a period has more than so many series.
+    All rows of a period must be here together. Raises TasksFailed where a period has more than so many
+    series.
     """
     merged = merge_all(pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches)
     blocks = list(merge_into_blocks(merged, {}, lambda _: {}, series).blocks.items())

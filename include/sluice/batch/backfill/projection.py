@@ -1,4 +1,4 @@
-"""The results of a filled day's series, projected from the speed layer's state and the backfills' both."""
+"""Projects a filled day's series from the state of the speed layer and of the backfills."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice.storage.commits import CommitLog
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.tasks.spec import ActiveTask
 
-# The speed layer deletes a block once it has replaced it: reading it again, in its new place, takes a moment.
+# The speed layer deletes a block once it has replaced it. Finding the block in its new place takes a moment.
 ATTEMPTS = 20
 
 
@@ -33,13 +33,13 @@ class Projection:
         self._backfilled = Backfilled(book, hbase, topic)
 
     def project(self, pointers: Sequence[BackfillPointer]) -> int:
-        """Project all series of these blocks, of one day; how many results."""
+        """Project all series of these blocks of one day; returns how many results were written."""
         blocks = {
             BlockId.of(pointer.period, pointer.layout, pointer.bucket): data
             for pointer, data in read_blocks(self._hbase, pointers).items()
         }
         keys = keys_of(unpack(blocks))
-        # The head first: the state that is read then has at least its commits.
+        # The head is read first: the state that is read after it includes at least the head's commits.
         head = self._log.head()
         stamp = round(head.committed_at.timestamp() * 1000) + 1 if head else 1
         whole, failures = self._backfilled.added(onto(keys, self._speed(keys)))
@@ -51,7 +51,7 @@ class Projection:
     def _speed(self, keys: pa.Table) -> pa.Table:
         """The speed layer's blocks that have these series, as of its newest commit or a later one."""
         for attempt in range(ATTEMPTS):
-            state = State(self._log, self._hbase)  # a fresh one: it keeps pointers
+            state = State(self._log, self._hbase)  # a new one each time, because it keeps pointers
             layouts = state.layouts(periods(keys)[0])
             if not layouts:
                 break

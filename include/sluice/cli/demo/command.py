@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from filelock import FileLock, Timeout
 
-from sluice.cli.demo.counting import groupings, wait_counted, whole_audit
+from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC, DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks, clear, deploy, replay_log, start
@@ -114,7 +114,7 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         hops=hops,
         tasks=tasks,
         failures=failures,
-        grouping=groupings(settings),
+        grouping=grouping_reports(settings),
         seconds=phases.seconds,
         peak_memory_bytes=memory.peak_bytes,
         urls=urls(settings),

@@ -62,7 +62,7 @@ def whole_audit(settings: Settings) -> Hops:
     return hops
 
 
-def groupings(settings: Settings) -> list[GroupingReport]:
+def grouping_reports(settings: Settings) -> list[GroupingReport]:
     """What the speed layer says of its grouping, of each task; nothing if it was restarted since."""
     from sluice.speed.progress import progress_path
     from sluice.speed.routed.report import NothingCounted, reports

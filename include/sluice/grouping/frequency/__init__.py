@@ -15,7 +15,7 @@ Each is a NamedTuple of arrays with the same functions around it:
 | `space_saving` | too high | total / counters | fixed |
 | `lossy_counting` | too low | epsilon * total | 1/epsilon * log(epsilon * total) |
 
-All forget by the same rule, `decay`, in which totals and estimates are weighted counts.
+All forget by the same rule (`decay`). With it, totals and estimates are weighted counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sluice.runtime.arrays import Hashes, Ints
 
 
 class Frequent(NamedTuple):
-    """Keys in descending order of estimate; the true count is in lower .. upper. Shapes (keys,)."""
+    """Keys in descending order of estimate; true counts are in lower .. upper. Shapes (keys,)."""
 
     keys: Hashes
     estimates: Ints

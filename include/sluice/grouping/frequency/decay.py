@@ -1,12 +1,12 @@
-"""Forgetting: once the total is twice the half-life, it and all counts are halved.
+"""Forgetting: once the total is twice the half-life, the total and all counts are halved.
 
-From then on that is once in `half_life` tuples, and a tuple weighs 1/2 for each such time that has passed
-since: yesterday's hot key does not stay hot. Halving at intervals instead of weighting each tuple keeps
-counts whole numbers (as Einziger, Friedman and Manes 2017, "TinyLFU"). An upper bound is halved
-up and a lower one down, so they stay bounds of the weighted count; rounding costs at most a tuple in all.
+From then on this happens once in `half_life` tuples. Each halving after a tuple came halves its weight, so
+yesterday's hot key does not stay hot. Halving at intervals instead of weighting each tuple keeps counts whole
+numbers (as in Einziger, Friedman and Manes 2017, "TinyLFU"). Halving rounds an upper bound up and a lower
+bound down, so they stay bounds of the weighted count; rounding costs at most one tuple in all.
 
-`FOREVER` forgets after 2**40 tuples, which is as the papers have it for all practical purposes and keeps
-every count in 64 bits.
+`FOREVER` is a half-life of 2**40 tuples. In practice nothing is forgotten, as in the papers, and every count
+fits into 64 bits.
 """
 
 from __future__ import annotations

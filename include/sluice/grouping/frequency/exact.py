@@ -1,7 +1,7 @@
-"""Exact counting: an entry for each distinct key, for a reference and for streams with few keys.
+"""Exact counting, with an entry for each distinct key.
 
-One tuple: O(1). Memory: 20 bytes a distinct key, and 24 to 48 in the hash table. A kernel cannot make room,
-so `with_room` does before a batch.
+It is for reference and for streams with few keys. One tuple: O(1). Memory: 20 bytes a distinct key, and 24 to
+48 in the hash table. A kernel cannot make room, so `with_room` does it before a batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from sluice.runtime.arrays import Hashes, Ints
 
 
 class Exact(NamedTuple):
-    """By entry, `size[0]` of them in order of first occurrence: its key, count, slot; shape (room,)."""
+    """The counts, by entry: its key, count and slot in the table; shape (room,).
+
+    The first `size[0]` entries are taken, in order of first occurrence.
+    """
 
     table: Table
     keys: Hashes
@@ -30,7 +33,7 @@ class Exact(NamedTuple):
 
 
 def exact(room: int, half_life: int = FOREVER) -> Exact:
-    """Counts of no key yet, with room for `room` distinct ones. half_life: in tuples (`decay`)."""
+    """Empty counts with room for `room` distinct keys. half_life: in tuples (`decay`)."""
     if not 1 <= half_life <= FOREVER:
         raise ValueError(f"half_life: {half_life}; it must be 1 to {FOREVER:,} tuples")
     return Exact(
@@ -45,7 +48,10 @@ def exact(room: int, half_life: int = FOREVER) -> Exact:
 
 
 def with_room(state: Exact, more: int) -> Exact:
-    """The same counts with room for `more` keys that are new: itself, or one at least twice as large."""
+    """The same counts with room for `more` new keys.
+
+    This is `state` itself, or a copy at least twice as large.
+    """
     needed = int(state.size[0]) + more
     if needed <= len(state.keys):
         return state
@@ -71,7 +77,7 @@ def _enter(state: Exact, slot: int, key: np.uint64, count: int) -> None:
 
 @step
 def observe(state: Exact, key: np.uint64) -> int:
-    """Count a key; its count. There must be room (`with_room`)."""
+    """Count a key and return its count. There must be room (`with_room`)."""
     if due(state.total[0], state.half_life):
         _halve(state)
     state.total[0] += 1
@@ -93,18 +99,21 @@ def observe_all(state: Exact, keys: Hashes) -> None:
 
 @step
 def estimate(state: Exact, key: np.uint64) -> int:
-    """A key's count without counting it."""
+    """A key's count, without counting the key."""
     entry = state.table.entries[find(state.table, key)]
     return state.counts[entry] if entry != NOWHERE else 0
 
 
 def error_bound(state: Exact) -> int:
-    """Halving rounds a count down, by less than one tuple in all; before that it is exact."""
+    """By how much a count may be too low: halving rounds it down, by less than one in all."""
     return 0 if state.half_life == FOREVER else 1
 
 
 def frequent(state: Exact, share: float) -> Frequent:
-    """The keys whose count is at least `share` of the total, the most frequent first. 0 <= share <= 1."""
+    """The keys whose count is at least `share` of the total, the most frequent first.
+
+    0 <= share <= 1.
+    """
     counts = state.counts[: state.size[0]]
     order = np.flatnonzero(counts >= share * state.total[0])
     order = order[np.argsort(-counts[order], kind="stable")]
@@ -113,7 +122,7 @@ def frequent(state: Exact, share: float) -> Frequent:
 
 @step
 def _halve(state: Exact) -> None:
-    """Forget half (`decay`), and the keys that are left with nothing."""
+    """Halve all counts (`decay`), and drop keys that are left with none."""
     size, state.size[0] = state.size[0], 0
     state.table.entries[:] = NOWHERE
     for entry in range(size):

@@ -1,14 +1,14 @@
-"""Lossy Counting (Manku and Motwani 2002): drops what is rare as the stream goes by.
+"""Lossy Counting (Manku and Motwani 2002): drops rare keys as the stream goes by.
 
-The stream is cut into buckets of ceil(1/epsilon) tuples. A key without an entry gets one with count 1 and
-delta = buckets that are full, as often as it may have been counted and dropped before. At the end of bucket b
-every entry with count + delta <= b goes. An estimate is never too high, and too low by at most its delta,
-which is less than epsilon * total. With count >= (s - epsilon) * total for the keys of share s, none of them
-is missing and no key below s - epsilon is among them.
+The stream is cut into buckets of ceil(1/epsilon) tuples. A key without an entry gets one with count 1. Its
+delta is the number of full buckets, which is how often the key may have been counted and dropped before. At
+the end of bucket b every entry with count + delta <= b is dropped. An estimate is never too high. It is too
+low by at most its delta, which is less than epsilon * total. Selecting by count >= (s - epsilon) * total
+misses no key of share s, and finds no key below s - epsilon.
 
-One tuple: O(1), the sweep at each bucket's end included. Memory: room for the paper's bound of
-1/epsilon * log(epsilon * total) entries at the largest total before a halving (`decay`), and one bucket; 28
-bytes an entry, and 24 to 48 in the hash table. Pages that are never touched cost none.
+One tuple: O(1), including the sweep at each bucket's end. Memory: room for the paper's bound of
+1/epsilon * log(epsilon * total) entries at the largest total before a halving (`decay`), and for one bucket;
+28 bytes an entry, and 24 to 48 in the hash table. Pages that are never touched cost no memory.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ LEAST_EPSILON = 1e-6
 
 
 class LossyCounting(NamedTuple):
-    """By entry, `size[0]` of them in no order: its key, count, delta, slot in the table; shape (room,).
+    """The summary, by entry: its key, count, delta and slot in the table; shape (room,).
 
-    bucket: the current bucket's number, from 1. width: tuples a bucket. half_life: in tuples, whole buckets.
+    The first `size[0]` entries are taken, in no order. bucket: the current bucket's number, from 1. width:
+    tuples a bucket. half_life: in tuples, whole buckets.
     """
 
     table: Table
@@ -46,7 +47,10 @@ class LossyCounting(NamedTuple):
 
 
 def lossy_counting(epsilon: float, half_life: int = FOREVER) -> LossyCounting:
-    """An empty summary, error at most `epsilon` of the total. half_life: in tuples, rounded up to buckets."""
+    """An empty summary with error at most `epsilon` of the total.
+
+    half_life: in tuples, rounded up to whole buckets.
+    """
     if not LEAST_EPSILON <= epsilon <= 1:
         raise ValueError(f"epsilon: {epsilon}; it must be {LEAST_EPSILON} to 1")
     if not 1 <= half_life <= FOREVER:
@@ -78,7 +82,7 @@ def clear(state: LossyCounting) -> None:
 
 @step
 def observe(state: LossyCounting, key: np.uint64) -> int:
-    """Count a key; its estimate, at most its true count."""
+    """Count a key and return its estimate, which is at most its true count."""
     slot = find(state.table, key)
     entry = int(state.table.entries[slot])
     if entry != NOWHERE:
@@ -86,8 +90,8 @@ def observe(state: LossyCounting, key: np.uint64) -> int:
     else:
         entry = state.size[0]
         if entry == len(state.keys):
-            # Halving rounds, so the bound on entries is the paper's but for a few: what finds no room is
-            # dropped at once, as it would be at the bucket's end.
+            # Halving rounds, so there may be a few entries more than the paper's bound. A key that finds no
+            # room is dropped at once, as it would be at the bucket's end.
             _end_of_tuple(state)
             return 0
         put(state.table, slot, key, entry, state.slots)
@@ -107,7 +111,7 @@ def observe_all(state: LossyCounting, keys: Hashes) -> None:
 
 @step
 def estimate(state: LossyCounting, key: np.uint64) -> int:
-    """A key's estimate without counting it; 0: it has no entry."""
+    """A key's estimate, without counting the key; 0 if it has no entry."""
     entry = state.table.entries[find(state.table, key)]
     return state.counts[entry] if entry != NOWHERE else 0
 
@@ -118,9 +122,9 @@ def error_bound(state: LossyCounting) -> int:
 
 
 def frequent(state: LossyCounting, share: float) -> Frequent:
-    """The keys whose estimate is at least `share` of the total, the most frequent first. 0 <= share <= 1.
+    """The keys whose estimate is at least `share` of the total, the most frequent first.
 
-    For all keys that are truly that frequent ask for share - epsilon.
+    0 <= share <= 1. To get all keys that truly are that frequent, ask for share - epsilon.
     """
     counts = state.counts[: state.size[0]]
     order = np.flatnonzero(counts >= share * state.total[0])
@@ -142,7 +146,7 @@ def _end_of_tuple(state: LossyCounting) -> None:
 
 @step
 def _prune(state: LossyCounting) -> None:
-    """Drop the entries that may be no more frequent than one tuple a bucket."""
+    """Drop the entries whose count + delta is at most one tuple a bucket."""
     entry = 0
     while entry < state.size[0]:
         if state.counts[entry] + state.deltas[entry] > state.bucket[0]:
@@ -159,7 +163,10 @@ def _prune(state: LossyCounting) -> None:
 
 @step
 def _halve(state: LossyCounting) -> None:
-    """Forget half (`decay`), buckets too: estimates, which are lower bounds, down; count + delta up."""
+    """Halve all counts, and the number of buckets (`decay`).
+
+    An estimate is a lower bound and is rounded down; count + delta is an upper bound and is rounded up.
+    """
     for entry in range(state.size[0]):
         most = halved_up(state.counts[entry] + state.deltas[entry])
         state.counts[entry] = halved_down(state.counts[entry])

@@ -1,13 +1,14 @@
-"""Space-Saving: a fixed number of counters; a key without one takes over the least (Metwally et al. 2005).
+"""Space-Saving (Metwally et al. 2005): a key without a counter takes over the least one.
 
-An estimate is never too low and too high by at most the least count, which is at most total / counters. Every
-key more frequent than that has a counter. The total of all counts is that of all tuples.
+The number of counters is fixed. An estimate is never too low. It is too high by at most the least count,
+which is at most total / counters. Every key that is more frequent than that has a counter. All counts add up
+to the number of tuples.
 
-The counters are in ascending order of count, and counters of equal count form a *block*. A count grows by one
-when its counter trades places with the last of its block, which leaves the array in order: O(1), as with the
-lists of the paper, but without pointers, and the frequent keys lie side by side at the end.
-Of several least counters the first in this order is taken over. One tuple: O(1). Memory: 40 bytes a counter,
-and 24 to 48 in its hash table.
+The counters are in ascending order of count, and counters of equal count form a *block*. Before a count grows
+by one, its counter trades places with the last one of its block, so the array stays in order. This is O(1),
+as with the lists of the paper, but needs no pointers, and the frequent keys are adjacent at the end. Of
+several least counters the first in this order is taken over. One tuple: O(1). Memory: 40 bytes a counter, and
+24 to 48 in its hash table.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ MOST_COUNTERS = 1 << 26
 
 
 class SpaceSaving(NamedTuple):
-    """By counter, ascending in count, shape (counters,): its key, count, error, slot in the table, block.
+    """The summary, by counter: its key, count, error, slot in the table and block.
 
-    errors: what the count may be too high by. lasts: by block, its last counter. spare: the `spares[0]`
-    numbers of blocks that are not in use. A counter that never had a key has count 0 and no slot.
+    Counters are in ascending order of count; shape (counters,). A counter that never had a key has count 0
+    and no slot. errors: by how much the count may be too high. lasts: by block, its last counter. spare: the
+    `spares[0]` numbers of blocks that are not in use.
     """
 
     table: Table
@@ -46,7 +48,10 @@ class SpaceSaving(NamedTuple):
 
 
 def space_saving(counters: int, half_life: int = FOREVER) -> SpaceSaving:
-    """An empty summary with error at most 1/counters of the total. half_life: in tuples (`decay`)."""
+    """An empty summary with error at most 1/counters of the total.
+
+    half_life: in tuples (`decay`).
+    """
     if not 1 <= counters <= MOST_COUNTERS:
         raise ValueError(f"counters: {counters}; there must be 1 to {MOST_COUNTERS:,}")
     if not 1 <= half_life <= FOREVER:
@@ -81,7 +86,7 @@ def clear(state: SpaceSaving) -> None:
 
 @step
 def observe(state: SpaceSaving, key: np.uint64) -> int:
-    """Count a key; its estimate, at least its true count."""
+    """Count a key and return its estimate, which is at least its true count."""
     if due(state.total[0], state.half_life):
         _halve(state)
     state.total[0] += 1
@@ -102,7 +107,7 @@ def observe_all(state: SpaceSaving, keys: Hashes) -> None:
 
 @step
 def estimate(state: SpaceSaving, key: np.uint64) -> int:
-    """A key's estimate without counting it; 0: it has no counter."""
+    """A key's estimate, without counting the key; 0 if it has no counter."""
     counter = state.table.entries[find(state.table, key)]
     return state.counts[counter] if counter != NOWHERE else 0
 
@@ -113,7 +118,10 @@ def error_bound(state: SpaceSaving) -> int:
 
 
 def frequent(state: SpaceSaving, share: float) -> Frequent:
-    """The keys whose estimate is at least `share` of the total, the most frequent first. 0 <= share <= 1."""
+    """The keys whose estimate is at least `share` of the total, the most frequent first.
+
+    0 <= share <= 1.
+    """
     first = int(np.searchsorted(state.counts, max(1, share * state.total[0])))
     counts, errors = state.counts[first:][::-1].copy(), state.errors[first:][::-1]
     return Frequent(state.keys[first:][::-1].copy(), counts, counts - errors, counts)
@@ -121,17 +129,17 @@ def frequent(state: SpaceSaving, share: float) -> Frequent:
 
 @step
 def _take_over_least(state: SpaceSaving, slot: int, key: np.uint64) -> None:
-    """Give the first counter to a key. `slot`: where the key is to be found from now on."""
+    """Give the first counter to a key. slot: the key's slot in the table."""
     if state.slots[0] != NOWHERE:
         remove(state.table, 0, state.slots)
-        slot = find(state.table, key)  # that may have moved
+        slot = find(state.table, key)  # the removal may have moved it
     put(state.table, slot, key, 0, state.slots)
     state.keys[0], state.errors[0] = key, state.counts[0]
 
 
 @step
 def _grow(state: SpaceSaving, counter: int) -> int:
-    """Add one to a count; where its counter is now."""
+    """Add one to a count and return where its counter is now."""
     block = state.blocks[counter]
     last = int(state.lasts[block])
     if counter != last:
@@ -167,7 +175,10 @@ def _swap(state: SpaceSaving, one: int, other: int) -> None:
 
 @step
 def _halve(state: SpaceSaving) -> None:
-    """Forget half (`decay`): estimates, which are upper bounds, up; what is certain of them, down."""
+    """Halve all counts (`decay`).
+
+    An estimate is an upper bound and is rounded up; what is certain of it is rounded down.
+    """
     for i in range(len(state.counts)):
         certain = halved_down(state.counts[i] - state.errors[i])
         state.counts[i] = halved_up(state.counts[i])
@@ -178,7 +189,7 @@ def _halve(state: SpaceSaving) -> None:
 
 @step
 def _form_blocks(state: SpaceSaving) -> None:
-    """Number the blocks of equal counts; the order of the counters is right."""
+    """Number the blocks of equal counts; the counters are already in order."""
     block = 0
     for i in range(len(state.counts)):
         if i and state.counts[i] != state.counts[i - 1]:

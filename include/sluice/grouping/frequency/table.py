@@ -1,7 +1,8 @@
-"""A hash table of keys to the numbers of their entries: linear probing, deletion without tombstones.
+"""A hash table from keys to the numbers of their entries.
 
-The entries themselves are arrays of the estimator. It keeps `places`, the slot of each entry, which a
-deletion updates when it moves others (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
+It probes linearly and deletes without tombstones. The entries themselves are arrays of the estimator. The
+estimator also keeps `places`, the slot of each entry; a deletion updates it for other keys that it moves
+(Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
 """
 
 from __future__ import annotations
@@ -9,27 +10,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.grouping.compiled import step
 from sluice.grouping.hashing import mix
-from sluice.runtime.arrays import Hashes
+from sluice.runtime.arrays import Hashes, Int32s
 
 #: Numbers of entries and slots.
-Places = npt.NDArray[np.int32]
+Places = Int32s
 
 NOWHERE = -1
 
 
 class Table(NamedTuple):
-    """keys: by slot, where there is one; entries: its entry, or NOWHERE. Shape (slots,), a power of two."""
+    """The table, by slot; shape (slots,), a power of two.
+
+    keys: the slot's key, if it has one. entries: the number of the key's entry, or NOWHERE.
+    """
 
     keys: Hashes
     entries: Places
 
 
 def table(room: int) -> Table:
-    """An empty table for up to `room` entries, of which it fills at most half."""
+    """An empty table for up to `room` entries, which fill at most half of it."""
     slots = 1 << (2 * room - 1).bit_length()
     return Table(np.zeros(slots, np.uint64), np.full(slots, NOWHERE, np.int32))
 
@@ -51,14 +54,14 @@ def find(table: Table, key: np.uint64) -> int:
 
 @step
 def put(table: Table, slot: int, key: np.uint64, entry: int, places: Places) -> None:
-    """Give an empty slot that `find` returned to a key."""
+    """Put a key into the empty slot that `find` returned for it."""
     table.keys[slot], table.entries[slot] = key, entry
     places[entry] = slot
 
 
 @step
 def remove(table: Table, entry: int, places: Places) -> None:
-    """Empty an entry's slot, moving back those behind it that would no longer be found."""
+    """Empty an entry's slot, and move back later keys that would no longer be found."""
     mask = len(table.keys) - 1
     hole = slot = int(places[entry])
     places[entry] = NOWHERE

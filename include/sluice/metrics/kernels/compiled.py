@@ -12,6 +12,9 @@ Answer = TypeVar("Answer")
 
 
 def compiled(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """Compile on first use, keep the code on disk, let other threads run meanwhile. Python's types stay."""
+    """Compile on first use, and keep the code on disk.
+
+    Other threads can run while the kernel does. Type checkers still see the types of the Python function.
+    """
     kernel = numba.njit(cache=True, nogil=True)(function)
     return cast("Callable[Parameters, Answer]", kernel)

@@ -1,12 +1,14 @@
-"""The exact sum of floats of each series: the same bytes come out in whatever order and batches they came in.
+"""The exact sum of floats of each series: the same bytes for any order and any batches.
 
-A sum of floats depends on the order of the additions, and what is left where large ones cancel may be nothing
-but rounding. Here every float is cut into digits of 32 bits on one scale that reaches from the least float to
-2^384, digits are added as integers, and nothing is rounded before the result is asked for. (The long
-accumulator of U. Kulisch, Computer Arithmetic and Validity, 2008, chapter 8, of the digits in use only.)
+A plain sum of floats depends on the order of the additions, and where large floats cancel, what is left may
+be nothing but rounding. Here every float is cut into digits of 32 bits on one scale that reaches from the
+least float to 2^384. Digits are added as integers, and nothing is rounded before the result is asked for.
+(This is the long accumulator of U. Kulisch, Computer Arithmetic and Validity, 2008, chapter 8, with only the
+digits in use.)
 
-A row's words (int64): the place of its lowest digit, then its digits from there on up, each in [-2^31, 2^31),
-the first and the last not 0. A sum of 0 is the place 0 alone. Digit `p` counts for 2^(32 p - `_BIAS`).
+A row's words (int64): the place of its lowest digit, then its digits from there upwards, each in
+[-2^31, 2^31); the first and the last are not 0. A sum of 0 is the place 0 alone. Digit `p` counts for
+2^(32 p - `_BIAS`).
 """
 
 from __future__ import annotations
@@ -23,10 +25,10 @@ _MASK = (1 << _BITS) - 1
 _HALF = 1 << (_BITS - 1)
 #: Every float is a whole multiple of 2^-1074.
 _BIAS = 34 * _BITS
-#: Of a float's 64 bits: the mantissa's, and what its exponent is stored with.
+#: Of a float's 64 bits: how many the mantissa has, and what is added to its exponent.
 _MANTISSA = 52
 _EXPONENT = 1075
-#: Digits of a row: floats reach 2^384, their sum and its carries two digits further.
+#: Digits of a row: floats reach 2^384; their sum and its carries need two digits more.
 _PLACES = 50
 
 
@@ -34,9 +36,10 @@ _PLACES = 50
 def add_up(
     values: Floats, owners: Ints, data: Ints, bounds: Ints, groups: Ints, size: int
 ) -> tuple[Ints, Ints, bool]:
-    """The sums of floats below 2^384 (`owners`: the group of each) and of rows (`groups`), as rows by group.
+    """Add up floats below 2^384 and rows, by group; the sums are rows again.
 
-    `data` and `bounds`: words of the rows given. Returns words and their bounds; False: a row is damaged.
+    `owners`: the group of each float. `groups`: the group of each row. `data` and `bounds`: the words of the
+    given rows. Returns words and their bounds; False: a row is damaged.
     """
     low, high = _PLACES, 0
     bits = values.view(np.int64)
@@ -70,9 +73,9 @@ def add_up(
 
 @compiled
 def as_floats(data: Ints, bounds: Ints, integers: Ints) -> tuple[Floats, bool]:
-    """Each row's sum and its integer as one float, at most a unit in the last place from the exact sum.
+    """Each row's sum plus its integer, as one float. False: a row is damaged.
 
-    False: a row is damaged.
+    The float is at most one unit in the last place away from the exact sum.
     """
     found = np.empty(len(integers), np.float64)
     digits = np.empty(_PLACES + 2, np.int64)
@@ -97,13 +100,13 @@ def as_floats(data: Ints, bounds: Ints, integers: Ints) -> tuple[Floats, bool]:
 
 @compiled
 def _sound(data: Ints, begin: int, end: int) -> bool:
-    """Whether the digits of a row lie on the scale: nothing here looks whether a place is in its array."""
+    """Whether the digits of a row lie on the scale; no other code here checks indexes."""
     return end - begin <= 1 or (data[begin] >= 0 and data[begin] + end - begin - 1 <= _PLACES)
 
 
 @compiled
 def _exponent(bits: int) -> int:
-    """Where a float's last bit stands above 2^-`_BIAS`; `bits`: the float as an integer."""
+    """The place of a float's last bit above 2^-`_BIAS`; `bits`: the float as an integer."""
     return max((bits >> _MANTISSA) & 0x7FF, 1) - _EXPONENT + _BIAS
 
 
@@ -126,7 +129,10 @@ def _add(digits: Ints, low: int, bits: int) -> None:
 
 @compiled
 def _carry(digits: Ints) -> None:
-    """Bring every digit into [-2^31, 2^31), what is over into the next: there is one way to write a sum."""
+    """Bring every digit into [-2^31, 2^31), and carry the rest into the next digit.
+
+    So there is only one way to write a sum.
+    """
     over = np.int64(0)
     for at in range(len(digits)):
         value = digits[at] + over
@@ -136,7 +142,7 @@ def _carry(digits: Ints) -> None:
 
 @compiled
 def _packed(digits: Ints, there: Bools, low: int) -> tuple[Ints, Ints]:
-    """Digits by group to words and their bounds; nothing for a group that is not there."""
+    """Digits by group as words and their bounds; a group that is not `there` gets no words."""
     size, width = digits.shape
     firsts, ends = np.zeros(size, np.int64), np.zeros(size + 1, np.int64)
     lengths = np.zeros(size, np.int64)

@@ -1,4 +1,4 @@
-"""XXH64 of every string of an Arrow array: 64 bits that are the same on every machine, for ever.
+"""XXH64 of every string of an Arrow array: the same 64 bits on every machine, for ever.
 
 Source: the algorithm's description, github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md. Seed 0.
 """

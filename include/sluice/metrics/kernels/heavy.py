@@ -1,13 +1,13 @@
-"""The most frequent texts of all series at once: Misra-Gries, with the texts' 64-bit hashes as their names.
+"""The most frequent texts of all series at once, by Misra-Gries.
 
-A row's bytes: the number of texts and `error`, 8 bytes each; for each text its hash, its count and its
-length, 8 bytes each; then the texts, in that order.
+A text is identified by its 64-bit hash. A row's bytes: the number of texts and `error`, 8 bytes each; for
+each text its hash, its count and its length, 8 bytes each; then the texts, in that order.
 
-All texts are kept while they are at most `CAPACITY` and at most `TEXT_BYTES` long together. Beyond it the
-count of the most frequent text that finds no room is taken from all, those that are left with nothing go, and
-`error` grows by it: every count is too low by at most `error`, a text that is missing has at most that many.
-Without the limit on bytes, `error` is at most the number of lines / (CAPACITY + 1), in whatever order states
-are merged. Source: Agarwal et al., Mergeable summaries, 2012.
+All texts are kept while there are at most `CAPACITY` of them, at most `TEXT_BYTES` long together. Beyond
+that, the count of the most frequent text that finds no room is subtracted from all counts, texts that are
+left with nothing go, and `error` grows by the same number. So every count is too low by at most `error`, and
+a missing text has at most that many. Without the limit on bytes, `error` is at most the number of lines /
+(CAPACITY + 1), in any order in which states are merged. Source: Agarwal et al., Mergeable summaries, 2012.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Hashes, Ints
 
-#: Several times what top-k shows, for its error to be small. With `TEXT_BYTES` at most 36 KiB a series.
+#: Several times what top-k shows, so that its error is small. With `TEXT_BYTES`, at most 36 KiB a series.
 CAPACITY = 512
 TEXT_BYTES = 24 << 10
 _HEAD, _ENTRY = 16, 24
@@ -44,7 +44,7 @@ def _write(data: Bytes, at: int, word: np.uint64) -> None:
 
 @compiled
 def _cut(counts: Ints, lengths: Ints) -> np.int64:
-    """What is to be taken from all counts for the rest to find room; 0: nothing."""
+    """What to subtract from all counts so that the rest finds room; 0: nothing."""
     least = np.int64(0)
     if len(counts) > CAPACITY:
         least = np.partition(counts, len(counts) - CAPACITY - 1)[len(counts) - CAPACITY - 1]
@@ -73,7 +73,7 @@ def _cut(counts: Ints, lengths: Ints) -> np.int64:
 def add(data: Bytes, texts: Ints, hashes: Hashes, pairs: tuple[Ints, Ints, Ints]) -> tuple[Bytes, Ints]:
     """Texts counted by group (`rows.pairs`) to states: their bytes and bounds.
 
-    `data`, `texts`: the bytes of the distinct texts and their bounds; `hashes`: of each.
+    `data`, `texts`: the bytes of the distinct texts and their bounds; `hashes`: the hash of each.
     """
     codes, counts, bounds = pairs
     size = len(bounds) - 1
@@ -119,7 +119,7 @@ def add(data: Bytes, texts: Ints, hashes: Hashes, pairs: tuple[Ints, Ints, Ints]
 
 @compiled
 def sound(data: Bytes, start: int, end: int) -> bool:
-    """Whether a row is one that this module wrote; an empty one is."""
+    """Whether a row has the form that this module writes; an empty row has."""
     if end == start:
         return True
     if end - start < _HEAD:
@@ -138,7 +138,10 @@ def sound(data: Bytes, start: int, end: int) -> bool:
 
 @compiled
 def merge(data: Bytes, bounds: Ints, order: Ints, groups: Ints) -> tuple[Bytes, Ints, bool]:
-    """Rows of states merged: `order` and `groups` (bounds) as of `rows.by_group`. False: a row is damaged."""
+    """Merge rows of states by group. False: a row is damaged.
+
+    `order` and `groups` (bounds) are those of `rows.by_group`.
+    """
     size = len(groups) - 1
     most, largest = np.zeros(size + 1, np.int64), 0
     for group in range(size):
@@ -192,7 +195,7 @@ def merge(data: Bytes, bounds: Ints, order: Ints, groups: Ints) -> tuple[Bytes, 
 def _write_merged(
     out: Bytes, at: int, data: Bytes, entries: tuple[Hashes, Ints, Ints, Ints], by_hash: Ints, error: int
 ) -> int:
-    """One group's entries, in the order of their hashes, as a state; its end."""
+    """Write one group's entries, `by_hash` in order, as a state; returns its end."""
     hashes, counts, lengths, places = entries
     number = 0
     which, summed = np.empty(len(by_hash), np.int64), np.empty(len(by_hash), np.int64)
@@ -226,10 +229,10 @@ def _write_merged(
 
 @compiled
 def top(data: Bytes, bounds: Ints, k: int) -> tuple[Ints, Ints, Ints, Ints, Ints, bool]:
-    """The `k` most frequent texts of each row, the most frequent first, of equal ones the least text.
+    """The `k` most frequent texts of each row, the most frequent first, ties by text.
 
-    Where each row's begin in what follows (rows + 1); where each text begins and ends in `data`; its count;
-    each row's error, -1 where there is no state. False: a row is damaged.
+    Returns where each row's texts begin in the next three arrays (rows + 1); where each text begins and ends
+    in `data`; its count; and each row's error, -1 if there is no state. False: a row is damaged.
     """
     rows = len(bounds) - 1
     ends, errors = np.zeros(rows + 1, np.int64), np.full(rows, -1)

@@ -1,8 +1,8 @@
-"""The set of hashes of each series: the hashes themselves while they are few, then HyperLogLog's registers.
+"""The set of hashes of each series: the hashes while they are few, then HyperLogLog.
 
 A row's bytes: at most `EXACT` hashes, 8 bytes each, in ascending order; or `REGISTERS` bytes. One more byte,
-0, follows the registers, so that the length tells the two apart. Which of the two a row is depends on its set
-alone, and so do the registers: the same bytes come out whatever the batches were.
+0, follows the registers, so that the length tells the two apart. Which of the two a row is depends only on
+its set, and so do the registers: any split into batches gives the same bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def _write(data: Bytes, at: int, hashed: np.uint64) -> None:
 
 @compiled
 def add(hashes: Hashes, codes: Ints, bounds: Ints) -> tuple[Bytes, Ints]:
-    """Distinct codes by group (`rows.pairs`), `hashes` by code, to states: their bytes and bounds."""
+    """Distinct codes by group (`rows.pairs`) to states: their bytes and bounds.
+
+    `hashes`: the hash of each code.
+    """
     size = len(bounds) - 1
     ends = np.zeros(size + 1, np.int64)
     for group in range(size):
@@ -72,7 +75,10 @@ def add(hashes: Hashes, codes: Ints, bounds: Ints) -> tuple[Bytes, Ints]:
 
 @compiled
 def merge(data: Bytes, bounds: Ints, order: Ints, groups: Ints) -> tuple[Bytes, Ints, bool]:
-    """Rows of states merged: `order` and `groups` (bounds) as of `rows.by_group`. False: a row is damaged."""
+    """Merge rows of states by group. False: a row is damaged.
+
+    `order` and `groups` (bounds) are those of `rows.by_group`.
+    """
     size = len(groups) - 1
     most = np.zeros(size + 1, np.int64)  # the room that each group may need
     for group in range(size):
@@ -117,7 +123,7 @@ def merge(data: Bytes, bounds: Ints, order: Ints, groups: Ints) -> tuple[Bytes, 
 
 @compiled
 def _into(registers: Bytes, data: Bytes, start: int, end: int) -> None:
-    """One row's set into registers."""
+    """Add one row's set to the registers."""
     if end - start == DENSE:
         for i in range(REGISTERS):
             registers[i] = max(registers[i], data[start + i])
@@ -128,7 +134,10 @@ def _into(registers: Bytes, data: Bytes, start: int, end: int) -> None:
 
 @compiled
 def _union(one: Hashes, count: int, data: Bytes, start: int, end: int, out: Hashes) -> int:
-    """The union of one[:count] and a row's hashes, both ascending, in `out`; -1 if it is over `EXACT`."""
+    """Write the union of one[:count] and a row's hashes, both ascending, to `out`.
+
+    Returns its size; -1 if that is over `EXACT`.
+    """
     i, at, found = 0, start, 0
     while i < count or at < end:
         if found == EXACT:
@@ -160,9 +169,10 @@ def histograms(data: Bytes, starts: Ints) -> Ints:
 
 
 def estimate(ranks: Ints) -> Floats:
-    """The number of distinct hashes from `histograms`, by Ertl's estimator (no bias at any size).
+    """The number of distinct hashes, from `histograms`, by Ertl's estimator.
 
-    Source: O. Ertl, New cardinality estimation algorithms for HyperLogLog sketches, 2017, algorithm 6.
+    It has no bias at any size. Source: O. Ertl, New cardinality estimation algorithms for HyperLogLog
+    sketches, 2017, algorithm 6.
     """
     counts = ranks.astype(np.float64)
     z = REGISTERS * _tau(1.0 - counts[:, -1] / REGISTERS)

@@ -1,46 +1,45 @@
-"""Quantile sketches of all series at once: all values while they are few, then KLL's levels of samples.
+"""Quantile sketches of all series at once: all values while they are few, then KLL.
 
-A row's words, 8 bytes each: the number of levels, then for one level the values in ascending order; for more
-the errors `BIAS`, `WORST` and `SPREAD`, the least and the greatest value, the size of each level, and the
-values of each level, where one of level i stands for 2^i.
+A row's words, 8 bytes each, begin with the number of levels. With one level, its values follow in ascending
+order. With more, these follow: the errors `BIAS`, `WORST` and `SPREAD`, the least and the greatest value, the
+size of each level, and the values of each level. A value of level i stands for 2^i values.
 
 - A batch of more than `EXACT` values is sorted and cut into runs of 2^i; the middle of each stands for it.
   Any rank is then wrong by at most half a run: `BIAS`, which adds up over the batches.
-- Merging puts levels together. One that is over its capacity is sorted, and every second value of it moves up
-  a level, the odd or the even ones by a coin. Any rank is then wrong by 2^i or, half of the time, not at all:
-  2^i is added to `WORST` and 4^i to `SPREAD` (the sum of the variances).
+- Merging puts levels together. A level that is over its capacity is sorted, and every second value of it
+  moves up a level; a coin decides whether these are the odd or the even ones. Any rank is then wrong by 2^i
+  or, half of the time, not at all: 2^i is added to `WORST` and 4^i to `SPREAD` (the sum of the variances).
 
-So the error is known for each sketch, not just for the worst of all (`read` says how they combine). The coin
-is drawn from the number of values, the level and the values: the same batches in the same order give the same
-sketch. Source: Karnin, Lang, Liberty, Optimal quantile approximation in streams, 2016.
+So the error is known for each sketch, not just for the worst of all (`_estimate` combines the three). The
+coin is computed from the number of values, the level and the values: the same batches in the same order give
+the same sketch. Source: Karnin, Lang, Liberty, Optimal quantile approximation in streams, 2016.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Floats, Ints
 
-Levels = npt.NDArray[np.float64]  # level, position
+Levels = Floats  # level, position
 
-#: Values that a series keeps all of: 8 KiB.
+#: A series keeps all of its values up to this many: 8 KiB.
 EXACT = 1024
-#: The capacity of the highest level; those below have 2/3 of the next, at least `_LEAST`. In all 10 KiB.
+#: The capacity of the top level; each level below has 2/3 of the next, at least `_LEAST`. In all 10 KiB.
 K = 400
 _LEAST = 8
-#: A batch becomes at most so many runs: half a run is then at most 1/800 of the batch's values.
+#: A batch becomes at most this many runs: half a run is then at most 1/800 of the batch's values.
 _RUNS = 2 * K
 _LEVELS = 60
 _TALLEST = 50  # levels of 2^58 values
 _FEW = 32  # values that are put in order by insertion
-_ROOM = 4 * EXACT  # a level of a merge at work: its own, a row's, and what moves up from below
+_ROOM = 4 * EXACT  # a level during a merge: its own values, a row's, and what moves up from below
 _ERRORS = 5  # words between the number of levels and their sizes
 
 _BIAS, _WORST, _SPREAD, _LOW, _HIGH = range(_ERRORS)
-#: How many standard deviations an error may have: less than 1 in 1,000 for the worst values, and 1 in a
-#: million for others, of which half the merges at a level do not change the rank.
+#: How many standard deviations an error may have. For the worst values, less than 1 in 1,000 is larger; for
+#: others 1 in a million, because half of the merges at a level do not change their rank.
 _DEVIATIONS = 3.5
 
 
@@ -73,7 +72,10 @@ def add(values: Floats, bounds: Ints) -> tuple[Ints, Ints]:
 
 @compiled
 def _sample(own: Floats, words: Ints, floats: Floats, at: int) -> int:
-    """The sorted values of a large group as runs of equal length, and the rest in smaller ones; its end."""
+    """Write the sorted values of a large group as a state; returns its end.
+
+    They are cut into runs of equal length, and the rest into smaller runs.
+    """
     top = 0
     while len(own) >> top > _RUNS:
         top += 1
@@ -86,7 +88,7 @@ def _sample(own: Floats, words: Ints, floats: Floats, at: int) -> int:
     floats[at + 1 + _LOW], floats[at + 1 + _HIGH] = own[0], own[-1]
     sizes = at + 1 + _ERRORS
     end = sizes + top + 1
-    position = runs * run  # the rest is what is greatest: the tail is kept finer
+    position = runs * run  # the rest has the greatest values: the tail is kept finer
     for level in range(top):
         words[sizes + level] = (rest >> level) & 1
     for level in range(top):
@@ -103,7 +105,10 @@ def _sample(own: Floats, words: Ints, floats: Floats, at: int) -> int:
 
 @compiled
 def merge(words: Ints, bounds: Ints, order: Ints, groups: Ints) -> tuple[Ints, Ints, bool]:
-    """Rows of states merged: `order` and `groups` (bounds) as of `rows.by_group`. False: a row is damaged."""
+    """Merge rows of states by group. False: a row is damaged.
+
+    `order` and `groups` (bounds) are those of `rows.by_group`.
+    """
     size = len(groups) - 1
     floats = words.view(np.float64)
     most = np.zeros(size + 1, np.int64)
@@ -142,7 +147,7 @@ def merge(words: Ints, bounds: Ints, order: Ints, groups: Ints) -> tuple[Ints, I
 
 @compiled
 def _sound(words: Ints, floats: Floats, start: int, end: int) -> bool:
-    """Whether a row is one that this module wrote; an empty one is."""
+    """Whether a row has the form that this module writes; an empty row has."""
     if end == start or words[start] == 1:
         return end - start <= EXACT + 1
     height = words[start]
@@ -161,7 +166,7 @@ def _sound(words: Ints, floats: Floats, start: int, end: int) -> bool:
 def _merge_exact(
     words: Ints, floats: Floats, bounds: Ints, rows: Ints, merged: Ints, merged_floats: Floats, at: int
 ) -> int:
-    """All values of a group that keeps all, or its only row; the end of what was written."""
+    """Write all values of a group that keeps all, or its only row; returns the end."""
     count, single = 0, True
     for row in rows:
         start, end = bounds[row], bounds[row + 1]
@@ -182,7 +187,7 @@ def _merge_exact(
 
 @compiled
 def _sort(values: Floats) -> None:
-    """In place; most series are small."""
+    """Sort in place; most series are small."""
     if len(values) > _FEW:
         values.sort()
         return
@@ -198,7 +203,7 @@ def _sort(values: Floats) -> None:
 def _merge_levels(
     words: Ints, floats: Floats, bounds: Ints, rows: Ints, levels: Levels, sizes: Ints, errors: Floats
 ) -> int:
-    """The rows put together in `levels`, `sizes` and `errors`; the number of levels."""
+    """Put the rows together in `levels`, `sizes` and `errors`; returns the number of levels."""
     height, total = 1, 0  # the number of values that the levels stand for
     sizes[:] = 0
     errors[:] = 0.0
@@ -235,7 +240,7 @@ def _merge_levels(
 
 @compiled
 def _compress(levels: Levels, sizes: Ints, height: int, total: int, errors: Floats) -> int:
-    """Move values up until all levels together are within their capacity; the number of levels."""
+    """Move values up until all levels together have room; returns the number of levels."""
     while sizes[:height].sum() > _capacity(height):
         level, room = 0, _level_capacity(0, height)
         while sizes[level] <= room:
@@ -252,7 +257,7 @@ def _compress(levels: Levels, sizes: Ints, height: int, total: int, errors: Floa
             levels[level + 1, above] = own[i]
             above += 1
         sizes[level + 1] = above
-        if kept:  # the greatest stays: the tail is kept finer
+        if kept:  # the greatest value stays: the tail is kept finer
             own[0] = own[moved]
         sizes[level] = kept
         errors[_WORST] += 2.0**level
@@ -294,7 +299,7 @@ def _coin(total: int, level: int, own: Floats) -> int:
 def _store(
     merged: Ints, merged_floats: Floats, at: int, levels: Levels, sizes: Ints, height: int, errors: Floats
 ) -> int:
-    """Write a merged state; its end."""
+    """Write a merged state; returns its end."""
     merged[at] = height
     if height > 1:
         merged_floats[at + 1 : at + 1 + _ERRORS] = errors
@@ -312,10 +317,11 @@ def _store(
 
 @compiled
 def read(words: Ints, bounds: Ints, part: int, whole: int) -> tuple[Floats, Floats, bool]:
-    """The quantile part/whole of each row (NaN: it has no value), and its error; False: a row is damaged.
+    """The quantile part/whole of each row (NaN: no values) and its error.
 
     The quantile is the least value such that at least that part of all values is no greater. The error is how
-    far from it the true one may be, in the unit of the values: 0 while all values are kept.
+    far the true quantile may be from it, in the unit of the values: 0 while all values are kept. False: a row
+    is damaged.
     """
     floats = words.view(np.float64)
     rows = len(bounds) - 1

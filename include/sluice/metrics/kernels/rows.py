@@ -7,7 +7,7 @@ import numpy as np
 from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Floats, Ints
 
-#: Below this many cells a line, a table of all (group, text) is faster than a hash table.
+#: Up to this many cells a line, a table of all (group, text) is faster than a hash table.
 _CELLS = 8
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -30,9 +30,9 @@ def by_group(groups: Ints, size: int) -> tuple[Ints, Ints]:
 
 @compiled
 def values_by_group(values: Floats, rows: Ints, groups: Ints, size: int) -> tuple[Floats, Ints]:
-    """The values of `rows`, in that order within each group, and where each group's begin (size + 1).
+    """The values of `rows` by group, and where each group's begin (size + 1).
 
-    `groups`: the group of each value, -1 if it is in none.
+    Within a group they keep the order of `rows`. `groups`: the group of each value, -1 if it is in none.
     """
     bounds = np.zeros(size + 1, np.int64)
     for row in rows:
@@ -52,9 +52,10 @@ def values_by_group(values: Floats, rows: Ints, groups: Ints, size: int) -> tupl
 
 @compiled
 def pairs(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
-    """The distinct codes of each group, by group: code, number of rows; and each group's bounds (size + 1).
+    """The distinct codes of each group with their numbers of rows, and the groups' bounds.
 
-    Rows whose code is `distinct` have none.
+    Codes and numbers are in the order of the groups; there are size + 1 bounds. Rows whose code is `distinct`
+    have none.
     """
     if size * distinct <= _CELLS * len(codes) + 65_536:
         return _pairs_by_table(codes, groups, size, distinct)
@@ -116,7 +117,7 @@ def _pairs_by_hash(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple
 
 @compiled
 def gather(data: Bytes, froms: Ints, tos: Ints) -> tuple[Bytes, Ints]:
-    """The stretches data[from:to] one after the other, and their bounds."""
+    """The stretches data[from:to], one after the other, and their bounds."""
     bounds = np.zeros(len(froms) + 1, np.int64)
     for i in range(len(froms)):
         bounds[i + 1] = bounds[i] + tos[i] - froms[i]

@@ -1,8 +1,7 @@
-"""What a committed batch tells of each task's keys, workers and costs: nothing is measured for it a second
-time.
+"""What a committed batch tells of each task's keys, workers and costs.
 
-It is read on the driver after every batch, so it must cost next to nothing: as a rule a batch has one period
-of a task, its rows have a key each, and nothing has to be grouped.
+Nothing is measured a second time for it. The driver reads it after every batch, so it must cost next to
+nothing: as a rule a batch has one period of a task and one row for each key, so nothing has to be grouped.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from sluice.metrics import accumulator_columns
 from sluice.runtime.arrays import Floats, Ints
 from sluice.speed.partition_pass import HOLDERS, Gathered
 
-#: Of a state that is no bytes: a number.
+#: The bytes of a state that is a number.
 _NUMBER_BYTES = 8
 
 
@@ -33,7 +32,7 @@ _NUMBER_BYTES = 8
 class TaskBatch:
     """One task's part of a batch.
 
-    partials: its merged partial aggregates, of each only its period, key, lines and bytes. spent: its rows of
+    partials: its merged partial aggregates, but only their period, key, lines and bytes. spent: its rows of
     SPENT. routers: those that came back, by source. held: keys and the workers that held them
     (`partition_pass.HOLDERS`).
     """
@@ -63,12 +62,12 @@ class TaskBatch:
 
     @property
     def groups(self) -> int:
-        """Series by period."""
+        """The number of series, each counted once a period."""
         return int(self.partials.num_rows)
 
     @property
     def state(self) -> float:
-        """Bytes of a series' partial aggregate."""
+        """The mean bytes of a series' partial aggregate."""
         return float(_column(self.partials, "bytes").mean())
 
     @property
@@ -78,12 +77,12 @@ class TaskBatch:
 
     @property
     def rows(self) -> int:
-        """Partial aggregates before they were merged."""
+        """The number of partial aggregates before they were merged."""
         return int(_column(self.spent, "rows").sum())
 
     @property
     def cost(self) -> float:
-        """Seconds a tuple took to be aggregated."""
+        """The seconds that it took to aggregate a tuple."""
         done = _column(self.spent, "rows") > 0
         seconds, tuples = _column(self.spent, "seconds")[done], _column(self.spent, "tuples")[done]
         return float(seconds.sum() / max(1, tuples.sum()))
@@ -107,7 +106,7 @@ class TaskBatch:
 
 
 def by_task(found: Gathered) -> dict[Version, TaskBatch]:
-    """The tasks that counted a line in the batch."""
+    """Each task's part of the batch, for the tasks that counted a line in it."""
     read = found.partials.select(["task_id", "version", "period_start", "key", "lines"])
     read = read.append_column("bytes", pa.array(_state_bytes(found.partials)))
     spent, routers, held = (_by_version(each) for each in (found.spent, found.routers, found.holders))

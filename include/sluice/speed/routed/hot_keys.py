@@ -1,8 +1,8 @@
 """Which keys of a task are hot, over its last batches.
 
-The batches' exact counts by key are added up with a half-life. Beyond `ROOM` keys the least are dropped, as
-in a merge of summaries (Agarwal et al. 2012, "Mergeable summaries"), and each key that is kept has its own
-bound of what it may have lost: 0 for one that was among the most frequent all the time.
+The batches' exact counts by key are added up with a half-life. Beyond `ROOM` keys the least frequent are
+dropped, as in a merge of summaries (Agarwal et al. 2012, "Mergeable summaries"). Each key that is kept has
+its own bound on the count that it may have lost: 0 for a key that was always among the most frequent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from sluice.engine.groups import code
 from sluice.runtime.arrays import Floats, Ints
 
-#: Keys that are remembered of a task.
+#: How many keys of a task are remembered.
 ROOM = 1_024
 #: In batches.
 HALF_LIFE = 8.0
@@ -23,7 +23,7 @@ HALF_LIFE = 8.0
 
 @dataclass(frozen=True)
 class HotKey:
-    """share: of the task's tuples. error: what the share may be too low by."""
+    """A key's share of its task's tuples; `error` is by how much the share may be too low."""
 
     key: str
     share: float
@@ -31,12 +31,12 @@ class HotKey:
 
 
 class HotKeys:
-    """Of one task."""
+    """The hot keys of one task."""
 
     def __init__(self) -> None:
         self._keys = pa.array([], pa.string())
         self._counts, self._lost = np.zeros(0), np.zeros(0)
-        self._dropped = 0.0  # what a key that is not here may have had
+        self._dropped = 0.0  # the most that a key that is not here may have had
         self._total = 0.0
 
     def add(self, keys: pa.Array, counts: Ints) -> None:
@@ -49,7 +49,7 @@ class HotKeys:
             top, unnamed = _largest(counts.astype(np.float64))
             keys, counts = keys.take(pa.array(top)), counts[top]
         self._merge(keys, counts, unnamed)
-        if len(self._keys) <= ROOM:  # nothing is dropped but what the batch itself leaves out
+        if len(self._keys) <= ROOM:  # only what the batch itself leaves out is dropped
             self._dropped += unnamed
             return
         most, _ = _largest(self._counts)
@@ -73,7 +73,7 @@ class HotKeys:
         self._keys, self._counts, self._lost = distinct, merged, lost
 
     def top(self, number: int) -> list[HotKey]:
-        """The most frequent keys; of those equal, as many as there is room for, by name."""
+        """The most frequent keys, at most `number`; equally frequent ones are sorted by name."""
         if not self._total:
             return []
         where = np.argsort(-self._counts, kind="stable")[:number]
@@ -84,6 +84,6 @@ class HotKeys:
 
 
 def _largest(counts: Floats) -> tuple[Ints, float]:
-    """Where the ROOM largest of more counts are, and the largest of the others."""
+    """Where the ROOM largest of more than ROOM counts are, and the largest of the others."""
     order = np.argpartition(counts, len(counts) - ROOM)
     return order[-ROOM:], float(counts[order[:-ROOM]].max())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-#: In seconds. A minute's batches are kept together: a batch a second for an hour would be read with each.
+#: In seconds. A minute's batches are kept as one entry: otherwise each new batch would have an hour's batches
+#: read, and there may be one a second.
 MINUTE, HOUR = 60.0, 3600.0
 
 

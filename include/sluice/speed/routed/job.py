@@ -22,8 +22,8 @@ def slots(lines: DataFrame) -> int:
 def two_stages(lines: DataFrame, sources: PartitionPass, workers: int) -> pa.Table:
     """The rows of SENT that the second stage yields, in which worker i is partition i.
 
-    `repartitionById` sends a row to exactly the partition that is named; a repartition by columns would hash
-    the number and let workers meet by chance.
+    `repartitionById` sends a row to exactly the partition that is named. A repartition by columns would hash
+    the worker's number, and several workers could land in one partition by chance.
     """
     sent = lines.mapInArrow(with_metrics(sources), SENT).repartitionById(workers, "worker")
     return sent.mapInArrow(with_metrics(WorkerPass(sources.plan)), SENT).toArrow()

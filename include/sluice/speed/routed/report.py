@@ -1,6 +1,7 @@
-"""What the speed layer shows of its grouping: a part of its progress file, for the command line and the API.
+"""What the speed layer shows of its grouping: a part of its progress file.
 
-It is of one running speed layer: after a restart it begins again, and is complete after a few batches.
+The command line and the API read it. It describes one running speed layer: after a restart it begins again,
+and it is complete after a few batches.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-#: Hot keys and workers that are shown of a task, and the characters of a key's value.
+#: How many hot keys and workers are shown of a task, and how many characters of a key's value.
 HOT, LOADS, CHARACTERS = 10, 64, 200
 
 
@@ -21,7 +22,7 @@ class HotKeyReport(BaseModel):
 
     key: tuple[str, ...] = Field(description="The values of the task's dimensions.")
     share: float = Field(description="Of the task's tuples, over the last batches; each counts half after 8.")
-    error: float = Field(description="What the share may be too low by.")
+    error: float = Field(description="By how much the share may be too low.")
     workers: tuple[int, ...] = Field(
         description="Candidates: the workers that the strategy gave it to in the last batch; none where it "
         "is combined."
@@ -51,7 +52,7 @@ class PlanReport(BaseModel):
     expected: float = Field(description="Tuples that it is made for; 0: no batch was seen yet.")
     listed: int = Field(description="Keys that are placed one by one.")
     split: int = Field(description="Of these, keys that several workers share.")
-    buckets: int = Field(description="Into which all other keys fall by their hash; a worker has each.")
+    buckets: int = Field(description="All other keys fall into these by hash; each has one worker.")
 
 
 class FiguresReport(BaseModel):
@@ -87,16 +88,16 @@ class GroupingReport(BaseModel):
     asked: str | dict[str, Any] = Field(description="What the task, or else its topic, asks for.")
     strategy: str = Field(description="What its lines are grouped by.")
     error: str | None = Field(description="Why it is not what was asked for.")
-    decision: DecisionReport | None = Field(description="Of auto.")
+    decision: DecisionReport | None = Field(description="What auto decided; None without it.")
     plan: PlanReport | None = Field(description="None where the strategy makes none.")
-    imbalance: ImbalanceReport | None = Field(description="None where it is combined.")
+    imbalance: ImbalanceReport | None = Field(description="None where the task is combined.")
     load: tuple[LoadReport, ...] = Field(description=f"By worker; of more than {LOADS}, the busiest.")
     hot: tuple[HotKeyReport, ...]
-    batch_at: datetime | None = Field(description="When a batch last had lines of it.")
+    batch_at: datetime | None = Field(description="When a batch last had lines of the task.")
 
 
 class NothingCounted(LookupError):
-    """The speed layer says nothing of a task."""
+    """No running speed layer has counted the task yet."""
 
     def __init__(self, task: str | None) -> None:
         of = "any task" if task is None else f"task {task!r}"
@@ -104,7 +105,10 @@ class NothingCounted(LookupError):
 
 
 def reports(path: Path, task: str | None = None) -> list[GroupingReport]:
-    """Of that task, or of all by name; `path` is the progress file. Raises NothingCounted."""
+    """The reports of that task, or of all tasks by name. Raises NothingCounted.
+
+    path: the progress file.
+    """
     try:
         topics = json.loads(path.read_text())["topics"]
     except FileNotFoundError:

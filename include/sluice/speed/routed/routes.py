@@ -1,4 +1,7 @@
-"""By which router each source sends which task's tuples: made by the driver for one batch, and shipped."""
+"""The routers by which each source sends each task's tuples.
+
+The driver makes them for one batch and ships them to the executors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from sluice.engine.tuples import Tuples, payloads
 from sluice.engine.wire import SENT_ARROW, TUPLES
 from sluice.runtime.arrays import Hashes, Int32s
 
-if TYPE_CHECKING:  # numba comes with it, for which an executor need not wait while nothing is routed
+if TYPE_CHECKING:  # it brings numba, and an executor need not wait for that while nothing is routed
     from sluice.grouping.base import Cluster, Router, Strategy
 
 log = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ ROUTERS = pa.schema(
     ]
 )
 
-#: A batch of payloads for Spark has about so much, and at most one payload more.
+#: A batch of payloads for Spark has about so many bytes, and at most one payload more.
 BATCH_BYTES = 32 << 20
 
 
@@ -39,7 +42,8 @@ BATCH_BYTES = 32 << 20
 class Route:
     """One task's strategy, and the routers of its sources as the last batch left them.
 
-    routers: pickled (`pickled`), so that who routes a batch twice begins twice with the same.
+    routers: pickled (see `pickled`), so that a source that routes a batch twice begins with the same router
+    both times.
     """
 
     strategy: Strategy
@@ -48,7 +52,7 @@ class Route:
     routers: bytes
 
     def router(self, source: int) -> Router:
-        """The router of a source; a new one for a source that the driver did not know of."""
+        """The router of a source; a new one for a source that the driver did not know."""
         made = self.strategy.router(self.cluster, source=source, seed=self.seed)
         # Only the driver and its own executors exchange these, as they do functions.
         carried = pickle.loads(self.routers).get(source)  # noqa: S301
@@ -58,25 +62,25 @@ class Route:
 
 
 def pickled(routers: Mapping[int, Router]) -> bytes:
-    """Routers by source. What they share, such as a plan, is there once."""
+    """The routers by source, pickled. What they share, such as a plan, is stored once."""
     return pickle.dumps({source: router.carried() for source, router in routers.items()}, protocol=5)
 
 
 def resume(router: Router, state: bytes) -> None:
-    """Let a router go on from its state in ROUTERS."""
+    """Let a router continue from its state in ROUTERS."""
     router.resume(pickle.loads(state))  # noqa: S301 - see `Route.router`
 
 
 @dataclass(frozen=True)
 class Routes:
-    """All tasks of a batch that are routed, by version, to so many workers."""
+    """The routes of a batch's routed tasks, by version, and the number of workers."""
 
     workers: int
     tasks: Mapping[Version, Route]
 
 
 class Sender:
-    """One source's end of the routes, for one batch."""
+    """Sends one source's tuples along the routes of one batch."""
 
     def __init__(self, routes: Routes, source: int) -> None:
         self._routes, self._source = routes, source
@@ -101,7 +105,10 @@ class Sender:
         return list(payloads(tuples, self._targets(tuples.version, tuples.hashes), self._routes.workers))
 
     def _targets(self, version: Version, hashes: Hashes) -> Int32s:
-        """Each tuple's worker; if the strategy raises, that of its key's hash: results depend on neither."""
+        """Each tuple's worker; if the strategy raises, the worker of its key's hash.
+
+        Results do not depend on which worker it is.
+        """
         try:
             if version not in self._routers:
                 self._routers[version] = self._routes.tasks[version].router(self._source)
@@ -127,7 +134,7 @@ class Sender:
 
 
 def _batches(messages: list[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """Rows of SENT_ARROW, so many at a time as are not too large."""
+    """Rows of SENT_ARROW, about BATCH_BYTES at a time."""
     sizes = np.cumsum([len(payload) for _, payload in messages], dtype=np.int64)
     for number in range(int(sizes[-1]) // BATCH_BYTES + 1 if messages else 0):
         own = [m for m, size in zip(messages, sizes.tolist(), strict=True) if size // BATCH_BYTES == number]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class TaskRouting:
     """A task version's strategy, its sources' routers, and what was measured.
 
-    All of it is soft: without it a batch is grouped worse, and counted the same.
+    All of it may be lost: without it a batch is grouped worse, but counted the same.
     """
 
     def __init__(self, seed: int, workers: int) -> None:
@@ -57,10 +57,10 @@ class TaskRouting:
             self._use(COMBINE if wanted.strategy == AUTO else wanted.strategy)
 
     def route(self, sources: Collection[int], lines: int) -> Route | None:
-        """How these sources send the tuples of the next batch, of so many lines; None where they aggregate.
+        """How these sources send the next batch's tuples; None if they aggregate them themselves.
 
-        A second stage takes a tenth of a second with next to nothing in it. Who asks for a strategy by name
-        gets it, but `auto` spares a batch that is too small to judge by.
+        A second stage takes a tenth of a second even when next to nothing is in it. A task that asks for a
+        strategy by name gets it anyway, but `auto` spares a batch that has too few `lines` to judge by.
         """
         self._sources = sorted(sources)
         spared = self._asked.strategy == AUTO and lines < LEAST_TUPLES
@@ -86,7 +86,7 @@ class TaskRouting:
             if after != before:
                 self._use(after)
                 if self._made_routers():
-                    self._boundary(batch)  # it begins with a plan
+                    self._boundary(batch)  # so that the new strategy begins with a plan
 
     def shown(self, task: ActiveTask, topic: str) -> dict[str, Any]:
         """The task's `GroupingReport`, as JSON takes it."""
@@ -112,7 +112,7 @@ class TaskRouting:
         self._strategy = None if made is None or made.combines else made
 
     def _made_routers(self) -> bool:
-        """Give each source a router; False without a strategy, or if it cannot do with so many workers."""
+        """Give each source a router; False if no strategy works with this number of workers."""
         if self._strategy is None:
             return False
         cluster = self._times.cluster
@@ -146,7 +146,7 @@ class TaskRouting:
 
     def _figures(self, batch: TaskBatch) -> Figures:
         combined = not self._routed
-        # What a worker takes for a tuple has the finding of its series in it, which the model counts apart.
+        # A worker's time for a tuple includes finding its series, which the model counts separately.
         cost = batch.cost if combined else max(0.0, batch.cost - self._auto.costs.take)
         return Figures(
             tuples=batch.tuples,
@@ -160,7 +160,7 @@ class TaskRouting:
         )
 
     def _plan(self) -> dict[str, float] | None:
-        """All sources have the same."""
+        """The strategy's plan, which is the same for all sources; None without one."""
         router = next(iter(self._routers.values()), None)
         return None if router is None else router.planned()
 

@@ -1,10 +1,10 @@
 """The driver's memory of how a topic's tasks are grouped, from batch to batch.
 
-Before a batch it says how each task is routed; after the batch was committed it takes what was counted, which
-costs no measuring of its own: counts by key are in the merged partial aggregates, times in the rows of SPENT.
-Planners forget with the half-lives of their strategies, times and hot keys with their own (`times`,
-`hot_keys`). None of it is stored. A restart begins with key grouping's buckets or with `combine`, has a plan
-again after one batch, and counts the same all along.
+Before a batch it says how each task is routed. After the commit it learns from what was counted, without
+measuring anything of its own: the counts by key are in the merged partial aggregates, the times in the rows
+of SPENT. Planners forget with the half-lives of their strategies, times and hot keys with their own (`times`,
+`hot_keys`). None of it is stored. After a restart a task begins with key grouping's buckets or with
+`combine`, and has a plan again after one batch; its counts are the same throughout.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicRouting:
-    """Of one topic, for one writer."""
+    """How one topic's tasks are routed, for one writer."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -39,10 +39,10 @@ class TopicRouting:
         sources: Collection[int] = (),
         lines: int = LEAST_TUPLES,
     ) -> Routes | None:
-        """How the next batch is routed; None where nothing is. Versions that are not counted are forgotten.
+        """How the next batch is routed; None where no task is.
 
-        default: the topic's, of tasks that name no strategy. sources: partitions of the topic. lines: of the
-        batch, at most.
+        Versions that are no longer counted are forgotten. default: the topic's grouping, for tasks that name
+        no strategy. sources: the topic's partitions. lines: how many lines the batch has at most.
         """
         self._tasks = {version: self._of(version) for version in tasks}
         found = {}
@@ -58,7 +58,10 @@ class TopicRouting:
         return Routes(self._workers, found) if found else None
 
     def counted(self, found: Gathered) -> None:
-        """A batch was committed. If this fails, its lines still count: the task then begins again."""
+        """Learn from a batch that was committed.
+
+        If this fails, the batch's lines still count, and the task's routing begins again.
+        """
         try:
             batches = by_task(found)
         except Exception:
@@ -83,7 +86,7 @@ class TopicRouting:
         return found
 
     def _forget(self, version: Version) -> None:
-        """Grouping raised; the task's lines are counted whatever it does."""
+        """Forget the task's routing after it raised; the task's lines are counted all the same."""
         log.exception("task %dv%d: what was known for its grouping is forgotten", *version)
         del self._tasks[version]
 

@@ -1,4 +1,7 @@
-"""The second stage: one worker's tuples to partial aggregates, by the accumulators of the first."""
+"""The second stage: workers turn tuples into partial aggregates.
+
+They use the same accumulators as the first stage.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TUPLES, rows_o
 from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.settings import Limits
 
-# The engine's fixed cost is spread over so many tuples, unless their bytes come first.
+# The engine's fixed cost is spread over this many tuples, or over fewer that have AGGREGATED_BYTES.
 AGGREGATED_TUPLES = 131_072
 AGGREGATED_BYTES = 64 << 20
 
@@ -34,7 +37,7 @@ AGGREGATED_BYTES = 64 << 20
 class WorkerPass:
     """The function of the second stage's `mapInArrow`; picklable.
 
-    It aggregates the tuples that sources sent to this worker, and lets their other rows pass.
+    It aggregates the tuples that sources sent to this worker, and passes the sources' other rows on.
     """
 
     plan: EnginePlan
@@ -82,7 +85,7 @@ class Worker:
         self._failed: Failures = {}
 
     def take(self, version: Version, table: pa.Table) -> None:
-        """Tuples of a task; they are aggregated once they are many."""
+        """Take tuples of a task; they are aggregated once there are enough of them."""
         if version in self._failed:
             return
         waiting = self._waiting[version]
@@ -132,7 +135,7 @@ class Worker:
 
 
 def aggregated(task: TaskPlan, table: pa.Table, limits: Limits) -> pa.Table:
-    """One task's TUPLES to PARTIALS. Raises what its accumulators raise, and TooManySeries."""
+    """One task's TUPLES as PARTIALS. Raises what its accumulators raise, and TooManySeries."""
     period, key, measure = (table.column(name).combine_chunks() for name in tuples.TUPLES.names)
     (periods, starts), (keys, words) = code(period), code(key)
     groups = group([periods, keys], table.num_rows)

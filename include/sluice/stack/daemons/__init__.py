@@ -1,1 +1,1 @@
-"""The daemons, one module a service."""
+"""The daemons, one module for each service."""

@@ -1,4 +1,7 @@
-"""Airflow's four components, each a daemon of its own: ``airflow standalone`` would leave children behind."""
+"""Airflow's four components, each as its own daemon.
+
+``airflow standalone`` would leave children behind.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,11 @@ def prepare_home(settings: Settings) -> None:
 
 
 def migrate(settings: Settings) -> None:
-    """Bring Airflow's database to the installed version. All four components come here at once: the first
-    does it, the others wait for its lock and find the version in the database's comment."""
+    """Bring Airflow's database to the installed version.
+
+    All four components call this at once. The first one migrates; the others wait for its lock and then find
+    the version in the database's comment.
+    """
     databases.create(settings, "airflow")
     wanted = f"apache-airflow {version('apache-airflow')}"
     with databases.locked(settings, "airflow") as cursor:
@@ -55,8 +61,9 @@ def _daemon(
 
 
 API = _daemon("airflow-api", ["api-server"], "metadatabase", ("airflow",))
-# The API server finds the logs on disk: no log servers, which would listen on every interface.
-# A task that starts while the API does not answer is killed and tried again a minute later.
+# The log servers are skipped because they would listen on every interface; the API server finds the logs on
+# disk. The scheduler needs the API: a task that starts while the API does not answer is killed, and tried
+# again a minute later.
 SCHEDULER = _daemon(
     "airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", needs=("airflow-api",)
 )

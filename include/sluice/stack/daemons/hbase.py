@@ -1,4 +1,4 @@
-"""HBase: ZooKeeper, the master and a region server in one JVM over HDFS, and the Thrift gateway."""
+"""HBase over HDFS: ZooKeeper, master and region server in one JVM, and the Thrift gateway."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.stack.jars import require
 
 def configure(settings: Settings) -> None:
     conf = hadoop_conf(settings, settings.home / "conf" / "hbase")
-    # HBase resolves its own address backwards, and 127.0.0.1 is localhost there.
+    # HBase looks its own address up in reverse, and 127.0.0.1 resolves to localhost.
     host = settings.host("hbase")
     hostname = "localhost" if host == "127.0.0.1" else host
     templating.write(settings, "hbase-site.xml", conf / "hbase-site.xml", hostname=hostname)

@@ -22,7 +22,7 @@ def configure(settings: Settings) -> None:
 
 
 def hadoop_conf(settings: Settings, conf: Path) -> Path:
-    """What every client and server of HDFS reads."""
+    """Write the configuration that all clients and servers of HDFS read; returns `conf`."""
     for name in ("core-site.xml", "hdfs-site.xml", "log4j.properties"):
         templating.write(settings, name, conf / name)
     return conf
@@ -66,7 +66,7 @@ NAMENODE = Daemon(
     health=health.namenode,
     data=("data/namenode",),
 )
-# It waits for no other: the namenode leaves safe mode only once it has reported its blocks.
+# It does not wait for the namenode, which leaves safe mode only once the datanode has reported its blocks.
 DATANODE = Daemon(
     name="datanode",
     service="hdfs",

@@ -22,7 +22,10 @@ def configure_metastore(settings: Settings) -> None:
 
 
 def create_schema(settings: Settings) -> None:
-    """The schema that came with the metastore, in one transaction: a start that was cut short leaves none."""
+    """Create the schema that comes with the metastore, unless it is there.
+
+    It is created in one transaction, so a start that is cut short leaves nothing of it.
+    """
     databases.create(settings, "metastore")
     with databases.locked(settings, "metastore") as cursor:
         cursor.execute("SELECT to_regclass('public.\"VERSION\"')")
@@ -47,7 +50,7 @@ def metastore(settings: Settings) -> Command:
 
 
 def configure_spark(settings: Settings) -> None:
-    """Spark's configuration directory: of the SQL endpoint, of the jobs and of sessions in any process."""
+    """Write Spark's configuration, for the SQL endpoint, the jobs and sessions in any process."""
     conf = spark_conf(settings)
     for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml"):
         templating.write(settings, name, conf / name)
@@ -64,7 +67,8 @@ def sql(settings: Settings) -> Command:
         [
             str(spark_home() / "bin" / "spark-submit"),
             *("--properties-file", str(spark_defaults(settings))),
-            # The endpoint answers questions; the jobs have the cluster to themselves.
+            # The endpoint only answers queries: on one machine two threads are enough, however many the
+            # jobs have.
             *("--master", "local[2]" if settings.spark.master.startswith("local") else settings.spark.master),
             *("--driver-memory", settings.spark.sql_memory),
             *("--name", "sluice-sql"),

@@ -1,4 +1,4 @@
-"""Kafka: one process is broker and controller (KRaft)."""
+"""Kafka: one process that is both broker and controller (KRaft)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def configure(settings: Settings) -> None:
 
 
 def format_log(settings: Settings) -> None:
-    """Kafka refuses a directory without a cluster id, so the first start makes one."""
+    """Format the data directory at the first start: Kafka refuses one without a cluster id."""
     if (settings.home / "data" / "kafka" / "meta.properties").exists():
         return
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)

@@ -1,4 +1,7 @@
-"""PostgreSQL, its binaries out of a jar. It refuses to run as root: there it runs as an unprivileged user."""
+"""PostgreSQL, with its binaries from a jar.
+
+It refuses to run as root, so a root process runs it as an unprivileged user.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from sluice.stack.jars import require
 
 
 def initialise(settings: Settings) -> None:
-    """The cluster with its one role and that role's password."""
+    """Create the cluster with its one role and that role's password, unless it exists."""
     data = _data(settings)
     if (data / "PG_VERSION").exists():
         return
@@ -45,7 +48,10 @@ def configure(settings: Settings) -> None:
 
 
 def forget_dead(settings: Settings) -> None:
-    """After a reboot the pid in the lock file may be another process's, and PostgreSQL would not start."""
+    """Delete the lock file if its pid is not a PostgreSQL's.
+
+    After a reboot that pid may belong to another process, and PostgreSQL would not start.
+    """
     lock = _data(settings) / "postmaster.pid"
     if not lock.exists():
         return
@@ -71,7 +77,7 @@ def _binary(name: str) -> str:
 
 
 def _user() -> pwd.struct_passwd:
-    """``postgres`` where the machine has it, else ``nobody``: initdb insists on a user with a name."""
+    """The user ``postgres`` if the machine has it, else ``nobody``: initdb needs a named user."""
     try:
         return pwd.getpwnam("postgres")
     except KeyError:
@@ -79,10 +85,10 @@ def _user() -> pwd.struct_passwd:
 
 
 def _unprivileged(data: Path, argv: list[str]) -> list[str]:
-    """The command as it is run: given up root, where this process has it.
+    """The command, wrapped so that it drops root if this process is root.
 
-    The checkout may lie below a directory that only root may enter (``mktemp -d``). There the process keeps
-    the one capability to enter and read, in its ambient set, and still owns nothing but its data.
+    The checkout may lie below a directory that only root may enter (``mktemp -d``). Then the process keeps
+    one capability in its ambient set, to enter and read directories, and still owns nothing but its data.
     """
     if os.geteuid() != 0:
         return argv
@@ -96,7 +102,7 @@ def _unprivileged(data: Path, argv: list[str]) -> list[str]:
     ]
     if not all(_enterable(path) for path in (data, Path(argv[0]))):
         drop += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-        # Without it access(), by which initdb looks for postgres, takes no account of capabilities.
+        # initdb looks for postgres with access(), which ignores capabilities without this securebit.
         drop += ["--securebits=+no_setuid_fixup"]
     return [*drop, "--", *argv]
 
@@ -114,5 +120,5 @@ POSTGRES = Daemon(
     command=command,
     health=health.postgres,
     data=("data/postgres",),
-    stop_signal="INT",  # "fast": roll back and stop; TERM would wait for every client to leave
+    stop_signal="INT",  # a "fast" shutdown rolls back and stops; TERM would wait for every client to leave
 )

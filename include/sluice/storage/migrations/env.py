@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: through the caller's connection, else the instance's own."""
+"""Connects Alembic to the database by the caller's connection, else by the instance's own."""
 
 from __future__ import annotations
 

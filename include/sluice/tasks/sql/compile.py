@@ -5,8 +5,8 @@
     WHERE method = 'GET' AND path NOT LIKE '/static/%'
     GROUP BY status, period('60s', 'Europe/Berlin')
 
-What SELECT names beside metrics are the dimensions, in that order; GROUP BY names them again, and the period.
-The grammar is a table in docs/tasks.md.
+Everything that SELECT names besides metrics and the period is a dimension, in that order. GROUP BY names the
+dimensions again, and the period. The grammar is a table in docs/tasks.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PERIOD = "period"
 
 
 def _suggested(field: str) -> str:
-    """A dimension's name for a field's: user_agent for userAgent."""
+    """A dimension's name made from a field's: user_agent for userAgent."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field).lower()
     plain = re.sub(r"[^a-z0-9]+", "_", words).strip("_")
     return (plain if plain[:1].isalpha() else f"field_{plain}")[:64].rstrip("_")
@@ -39,10 +39,11 @@ def _suggested(field: str) -> str:
 def compile_sql(
     name: str, text: str, timezone: str | None = None, topic: TopicSpec | None = None
 ) -> TaskSpec:
-    """The task `name` that the SELECT describes; `SqlRefused` says which word does not compile, and why.
+    """The task `name` that the SELECT describes.
 
     `timezone`: the task's own, if it names one. With `topic`, fields that its format does not name are
-    refused here; without, by `check_task` later.
+    refused here; without it, `check_task` refuses them later. `SqlRefused` says which word does not compile,
+    and why.
     """
     try:
         return _Compiler(Statement(text), timezone, topic).task(name)
@@ -138,12 +139,12 @@ class _Compiler:
             raise self._statement.refused(written, f"a dimension needs a name: {written}(...) AS name", node)
         name = alias or (node.expression.name if isinstance(node, exp.Dot) else node.name)
         if not alias and not re.fullmatch(NAME, name):
-            reason = f"a dimension's name has a-z, 0-9, _ and -, {name!r} is none: add AS {_suggested(name)}"
+            reason = f"a dimension's name has a-z, 0-9, _ and - only, not {name!r}: add AS {_suggested(name)}"
             raise self._statement.refused(self._statement.written(node), reason, node)
         return self._statement.make(Dimension, node, name=name, extract=extract)
 
     def _grouped(self, dimensions: list[Dimension], periods: list[exp.Expression]) -> tuple[str, str]:
-        """Check GROUP BY against the dimensions; the period and its time zone."""
+        """Check GROUP BY against the dimensions; returns the period and its time zone."""
         group, statement = self._select.args.get("group"), self._statement
         if group is None:
             raise statement.refused(
@@ -159,7 +160,7 @@ class _Compiler:
                 continue
             if isinstance(node, exp.Literal):
                 raise statement.refused(
-                    statement.written(node), "a place in SELECT: name the dimension instead", node
+                    statement.written(node), "this is a place in SELECT: name the dimension", node
                 )
             named.add(self._match(node, dimensions))
         for dimension in dimensions:
@@ -178,7 +179,7 @@ class _Compiler:
         return self._period(cut[0])
 
     def _match(self, node: exp.Expression, dimensions: list[Dimension]) -> str:
-        """The name of the dimension that an item of GROUP BY is."""
+        """The name of the dimension that an item of GROUP BY stands for."""
         alias = node.name if isinstance(node, exp.Column) and not node.table else None
         for dimension in dimensions:
             if dimension.name == alias:
@@ -212,7 +213,7 @@ class _Compiler:
         return isinstance(node, exp.Anonymous) and node.name.lower() == name
 
     def _refused_spec(self, error: ValidationError) -> SqlRefused:
-        """What the task's own rules refuse: the value it is about, where the text has it."""
+        """The refusal of the task's own rules, at the refused value if the text has it."""
         problem: Problem = explain(error)[0]
         value = error.errors(include_url=False)[0].get("input")
         if isinstance(value, str) and value in self._statement.text:

@@ -47,7 +47,7 @@ class Conditions:
         return [self._statement.make(Condition, node, extract=extract, filter=filter_)]
 
     def _either(self, node: exp.Expression, negated: bool) -> Condition:
-        """a OR b (or NOT (a AND b)): one white list, if both name values of the same column."""
+        """The white list for a OR b, or NOT (a AND b), if both name values of the same column."""
         word = "OR" if isinstance(node, exp.Or) else "AND"
         joined = [self.of(node.this, negated), self.of(node.expression, negated)]
         sides = [side for conditions in joined for side in conditions]
@@ -153,7 +153,7 @@ class Conditions:
 
 
 def _like(pattern: str, ignore_case: bool) -> dict[str, object]:
-    """LIKE as a filter: % is anything, _ one character, all else itself."""
+    """LIKE as a filter: % is anything, _ is one character, all else stands for itself."""
     if not ignore_case and "%" not in pattern and "_" not in pattern:
         return {"values": (pattern,)}
     wild = {"%": ".*", "_": "."}

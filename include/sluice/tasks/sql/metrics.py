@@ -1,4 +1,4 @@
-"""The metrics that a SELECT asks for, and the one measure that they are of."""
+"""The metrics that a SELECT asks for, and the one measure that they are computed of."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Metrics:
         self._statement, self._values = statement, values
 
     def of(self, node: exp.Expression) -> Asked | None:
-        """The metric that a selected expression is; None if it is no metric."""
+        """The metric that a selected expression asks for; None if it is not a metric."""
         statement = self._statement
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):  # p99.9(x)
             call, name = node.expression, f"{node.this.name}.{node.expression.name}"
@@ -78,7 +78,7 @@ class Metrics:
         raise self._statement.refused(self._statement.written(node), _COUNT, node)
 
     def _parametric(self, name: str, node: exp.Expression, arguments: list[exp.Expression]) -> Asked:
-        """percentile(x, 0.95) and topk(x, 10) by their names p95 and top10."""
+        """percentile(x, 0.95) and topk(x, 10) as the metrics p95 and top10."""
         if len(arguments) != 2:  # noqa: PLR2004
             example = "percentile(bytes, 0.95)" if name == "percentile" else "topk(path, 10)"
             raise self._statement.refused(name, f"it takes a column and a number: {example}", node)
@@ -96,7 +96,7 @@ class Metrics:
         return Asked(asked, arguments[0], node)
 
     def measure(self, metrics: list[Asked]) -> Measure | None:
-        """The one measure that all metrics are of."""
+        """The one measure of all metrics; None if they need none."""
         found: Extract | None = None
         kinds = {}
         for asked in metrics:
@@ -109,6 +109,6 @@ class Metrics:
             found, kinds[asked.name] = extract, metric(asked.name).measure
         if found is None:
             return None
-        # `missing` alone counts what is no number; unique and top-k make the measure a text.
+        # `missing` alone counts lines without a number; unique and top-k make the measure a text.
         text = "number" not in kinds.values() and set(kinds) != {"missing"}
         return Measure(**found.model_dump(), type="text" if text else "number")

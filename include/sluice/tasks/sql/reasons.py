@@ -6,7 +6,7 @@ _FROM_ONE = "a task reads one topic, each line by itself"
 _MERGES = "results are kept for every series and merged from batch to batch"
 _AS_IS = "a value is taken as it stands in the line"
 
-#: By sqlglot's name for the part: the word, and the reason with its remedy.
+#: By sqlglot's name for the part: the word in SQL, and the reason with a remedy.
 REASONS: dict[str, tuple[str, str]] = {
     "having": ("HAVING", f"{_MERGES}, so none can be left out: filter what you read"),
     "limit": ("LIMIT", f"{_MERGES}, so none can be left out: ask topk(x, 10) for the most frequent values"),

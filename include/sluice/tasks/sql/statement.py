@@ -1,7 +1,7 @@
-"""One SELECT as sqlglot parses it, and refusals that show where in its text.
+"""One SELECT as sqlglot parses it, and refusals that show the place in its text.
 
-Only shapes that the compiler names are taken; every other word of SQL is refused by `unsupported`, whatever
-sqlglot makes of it. So what is not understood can never be silently left out.
+Only the forms that the compiler names are accepted. Every other word of SQL is refused (`only`,
+`unsupported`), no matter how sqlglot parses it, so nothing that is not understood is silently left out.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sluice.tasks.storable import HALF
 
 Made = TypeVar("Made", bound=BaseModel)
 
-#: `IN SET('name')` and `unique(x)` are functions here, not the beginning of a statement or a constraint.
+#: SET in `IN SET('name')` and `unique(x)` are functions here, not the start of a statement or a constraint.
 _KEYWORDS = {w: kind for w, kind in tokens.Tokenizer.KEYWORDS.items() if w not in ("SET", "UNIQUE")}
 
 
-_NO_CHARACTER = "no text here holds this character: remove it"
+_NO_CHARACTER = "this character cannot be stored: remove it"
 TOO_DEEP = "it is nested too deep: a few brackets are enough, and x IN ('a', 'b') stands for many OR"
 
 
 class SqlRefused(ValueError):
-    """A text that is no task: the word it fails at, where that stands, and why."""
+    """A text that is not a task: the word that it fails at, its place, and why."""
 
     def __init__(self, word: str, position: int, text: str, reason: str) -> None:
         self.word, self.position, self.reason = word, position, reason
@@ -39,7 +39,7 @@ class SqlRefused(ValueError):
 
 
 class _Dialect(Dialect):
-    """Standard SQL in which every function is just a name: `compile` knows what it may be."""
+    """Standard SQL in which every function is just a name; `compile` knows which ones exist."""
 
     class Tokenizer(tokens.Tokenizer):
         KEYWORDS = _KEYWORDS
@@ -51,7 +51,7 @@ class _Dialect(Dialect):
 
 
 class Statement:
-    """The text of one SELECT, its tokens and its tree; `SqlRefused` if it is none."""
+    """The text of one SELECT, its tokens and its tree. Raises `SqlRefused` for other texts."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -73,13 +73,13 @@ class Statement:
         self.select = self._parse(dialect)
 
     def refused(self, word: str, reason: str, node: exp.Expression | None = None) -> SqlRefused:
-        """`word` fails, at or before `node`; without a node, where the word first stands."""
+        """A refusal of `word` at or before `node`; without a node, where the word first stands."""
         if node is not None and word.upper() not in self.text.upper():  # FROM a, b is a JOIN
             word = self.written(node)
         return SqlRefused(word, self._find(word, node), self.text, reason)
 
     def unsupported(self, node: exp.Expression) -> SqlRefused:
-        """The node is of a kind that does not compile where it stands."""
+        """A refusal of a node whose kind does not compile where it stands."""
         word, reason = REASONS.get(node.key, (self.written(node), "this does not compile to a task here"))
         return self.refused(word, reason, node)
 
@@ -95,7 +95,7 @@ class Statement:
             raise self.refused(word, reason, at)
 
     def make(self, kind: type[Made], node: exp.Expression, **fields: Any) -> Made:
-        """A part of the spec; what its own rules refuse is refused at `node`."""
+        """Make a part of the spec; if the part's own rules refuse it, refuse `node`."""
         try:
             return kind(**fields)
         except ValidationError as error:
@@ -110,7 +110,7 @@ class Statement:
     def _find(self, word: str, node: exp.Expression | None) -> int:
         places = [t.start for t in self.tokens if self.text[t.start : t.end + 1].upper() == word.upper()]
         start = None if node is None else self._start(node)
-        if not places:  # it is more, or less, than a token
+        if not places:  # the word is more, or less, than a token
             found = self.text.upper().find(word.upper())
             return found if found >= 0 else start or 0
         if start is None:
@@ -161,7 +161,7 @@ class Statement:
         except RecursionError:
             raise SqlRefused("the text", 0, self.text, TOO_DEEP) from None
         except Exception as error:
-            # Users' text reaches the parser: where it fails, their text is refused and nothing crashes.
+            # Users' text reaches the parser. If the parser fails, the text is refused and nothing crashes.
             reason = f"this is no SQL that is understood here ({type(error).__name__})"
             raise SqlRefused("the text", 0, self.text, reason) from None
         if not isinstance(parsed, exp.Select):

@@ -1,4 +1,4 @@
-"""Column expressions: what a dimension, a condition or a metric is of, as an extraction."""
+"""Column expressions of dimensions, conditions and metrics, compiled to extractions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.tasks.sql.statement import Statement
 from sluice.tasks.topic import LINE, TopicSpec
 
 WHOLE_LINE = {"regex": "(?s)^.*$", "group": 0}
-#: What is taken for a number: `Decimal` computes with so many digits exactly.
+#: What counts as a number: `Decimal` computes exactly with this many digits.
 _DECIMAL = re.compile(r"(?=.{1,21}$)([0-9]+\.?[0-9]*|\.[0-9]+)")
 FORMS = "a field, split_part(line, ' ', 9) or regexp_extract(x, 'pattern', 1)"
 
@@ -39,7 +39,7 @@ class Values:
         return self._parts(unparen(node)) == (LINE,)
 
     def text(self, node: exp.Expression, what: str) -> str:
-        """A text in quotes; `what` says what it is."""
+        """The text in quotes; `what` says in an error what it is for."""
         node = unparen(node)
         if not (isinstance(node, exp.Literal) and node.is_string):
             hint = " (double quotes name a column: use single ones)" if isinstance(node, exp.Column) else ""
@@ -48,7 +48,7 @@ class Values:
         return str(node.this)
 
     def number(self, node: exp.Expression, what: str) -> str:
-        """A decimal number, as it is written."""
+        """The decimal number as it is written; `what` says in an error what it is for."""
         node = unparen(node)
         if not (isinstance(node, exp.Literal) and not node.is_string):
             raise self._statement.refused(self._statement.written(node), f"{what} is a number", node)
@@ -59,7 +59,7 @@ class Values:
         return written
 
     def _parts(self, node: exp.Expression) -> tuple[str, ...]:
-        """The names of a dotted column; nothing for any other expression."""
+        """The names in a dotted column; empty for any other expression."""
         if isinstance(node, exp.Dot):
             left = self._parts(node.this)
             right = node.expression
@@ -127,7 +127,9 @@ class Values:
             fields = self.extract(arguments[0]).model_dump(exclude_none=True)
         if "regex" in fields:
             raise self._statement.refused(
-                node.name, "a pattern of what a pattern extracted: write one pattern for both", node
+                node.name,
+                "a pattern is applied to what a pattern extracted: write one pattern for both",
+                node,
             )
         fields["regex"] = self.text(arguments[1], "the pattern")
         if len(arguments) == 3:  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""The platform's tables"""
+"""The platform's tables."""
 
 from __future__ import annotations
 

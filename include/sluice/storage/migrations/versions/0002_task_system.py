@@ -1,4 +1,4 @@
-"""History of tasks, tasks set aside, value lists, topics"""
+"""A history of tasks, tasks that are set aside, value lists and topics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("task_changes_task", "task_changes", ["task_id", "id"], unique=False)
-    # What is known of the versions that were made before there was a history.
+    # For versions that were made before there was a history, record what is known about them.
     op.execute(
         "INSERT INTO task_changes (task_id, version, action, at, by) "
         "SELECT task_id, version, CASE version WHEN 1 THEN 'created' ELSE 'changed' END, created_at, "

@@ -1,4 +1,4 @@
-"""Filling a task backwards, and retention"""
+"""Filling a task backwards, and retention."""
 
 from __future__ import annotations
 

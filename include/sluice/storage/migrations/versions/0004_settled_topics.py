@@ -1,4 +1,4 @@
-"""What a topic's lines look like is frozen by the layer that reads the first of them"""
+"""The layer that reads a topic's first line freezes the format of its lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-#: Those that either layer has read a line of. A commit that only took up a task ends at offset 0.
+#: The topics with a line that either layer has read. A commit that only took up a task ends at offset 0.
 _READ = """
 INSERT INTO settled_topics (topic)
 SELECT topic FROM archive_files

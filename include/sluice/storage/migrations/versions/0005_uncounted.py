@@ -1,4 +1,4 @@
-"""What the batch layer could not count has a table of its own"""
+"""A table of the task versions that the batch layer could not count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0004"
 branch_labels = None
 depends_on = None
 
-#: Until now the open alerts of the nights said it by their names and messages.
+#: Until now only the open alerts of the nights told this, in their names and messages.
 _TOLD = r"""
 INSERT INTO uncounted (topic, day, task_id, version, reason, since)
 SELECT said[1], CAST(said[2] AS date), CAST(said[3] AS integer), CAST(said[4] AS integer),

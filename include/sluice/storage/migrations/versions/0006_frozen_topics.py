@@ -1,4 +1,4 @@
-"""A topic whose lines a layer has begun to read is called frozen everywhere"""
+"""Calls a topic frozen, everywhere, once a layer has begun to read its lines."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A plan: where each key goes until the next one. All that a source looks up, and no more.
+"""A plan: where each key goes until the next plan. It holds only what a source looks up.
 
-Keys frequent enough to matter one by one are *listed*: each has one worker or several, its *parts*, and the
-share of its tuples that each part gets. All other keys fall into *buckets* by their hash, and a bucket has
-one worker. However many keys there are, there are always as many buckets, and at most W / grain listed keys.
+Keys that are frequent enough to matter one by one are *listed*. A listed key has one or more workers, its
+*parts*, and each part gets a share of its tuples. All other keys fall into *buckets* by their hash, and a
+bucket has one worker. However many keys there are, the number of buckets is fixed, and at most W / grain keys
+are listed.
 """
 
 from __future__ import annotations
@@ -10,16 +11,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sluice.grouping.base import Targets
 from sluice.grouping.compiled import kernel, step
 from sluice.grouping.frequency.table import Places
 from sluice.grouping.hashing import worker_of
 from sluice.grouping.summary import hash_of
-from sluice.runtime.arrays import Floats, Hashes, Ints
+from sluice.runtime.arrays import Bools, Floats, Hashes, Ints
 
-#: Instead of a number of a listed key, or of a worker: there is none; there are several.
+#: Instead of the number of a listed key or of a worker. NONE: there is none. SPLIT: there are several.
 NONE, SPLIT = -1, -2
 #: 2**64 / golden ratio.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -30,16 +30,16 @@ _LAST = _RANGE - 2048  # the greatest double below it
 class RoutingPlan(NamedTuple):
     """Arrays by listed key, by part, by unit and by worker.
 
-    slots, numbers: a hash table, shape (a power of two,): the hashes of listed keys, and which listed key
-    each is, NONE in an empty slot.
+    slots, numbers: a hash table, shape (a power of two,), of the listed keys' hashes and numbers; NONE in an
+    empty slot.
     keys, weights: by listed key, the most frequent first: the key, and the tuples it is expected to have.
     first: the parts of listed key k are first[k] .. first[k + 1] - 1; shape (listed keys + 1,).
-    parts, upto: by part, its worker, and where it ends in 0 .. 2**64 (the last one: just below). Of its key's
-    tuples a part gets what it has of that range.
-    guide: n parts of a key also stand for n equal cells of the range: in which part each cell begins.
-    homes: by *unit*, which is a listed key or, numbered after them, a bucket: its worker, or SPLIT.
+    parts, upto: by part, its worker, and where it ends in 0 .. 2**64 (the last one: just below). A part gets
+    the same share of its key's tuples as it has of that range.
+    guide: a key with n parts also divides the range into n equal cells; by cell, the part in which it begins.
+    homes: by *unit*, its worker, or SPLIT. Units are the listed keys and, numbered after them, the buckets.
     loose: by unit, whether its tuples may go elsewhere once their worker has too much (`planned_loop`).
-    shares: by worker, of all tuples; they add up to 1.
+    shares: by worker, its share of all tuples; they add up to 1.
     expected: tuples of all sources in the batch to come; 0 before the first.
     """
 
@@ -53,7 +53,7 @@ class RoutingPlan(NamedTuple):
     upto: Hashes
     guide: Ints
     homes: Targets
-    loose: npt.NDArray[np.bool_]
+    loose: Bools
     shares: Floats
     expected: float
 
@@ -71,7 +71,10 @@ class RoutingPlan(NamedTuple):
 
 
 def listing(keys: Hashes, seed: int) -> tuple[Hashes, Places]:
-    """The slots and numbers of distinct keys. At most a quarter is taken: other keys meet an empty slot."""
+    """The slots and numbers of distinct keys.
+
+    At most a quarter of the slots is taken, so other keys usually meet an empty one.
+    """
     size = 1 << (4 * len(keys)).bit_length()
     slots, numbers = np.zeros(size, np.uint64), np.full(size, NONE, np.int32)
     _fill(slots, numbers, keys, np.uint64(seed))
@@ -90,7 +93,7 @@ def _fill(slots: Hashes, numbers: Places, keys: Hashes, seed: np.uint64) -> None
 
 
 def ends(first: Ints, sizes: Floats) -> Hashes:
-    """Where each part of a key ends in 0 .. 2**64, in proportion to its size (`RoutingPlan.upto`)."""
+    """Where each part of a key ends in 0 .. 2**64, in proportion to size (`RoutingPlan.upto`)."""
     parts, reached = np.diff(first), np.cumsum(sizes)
     before = np.repeat(reached[first[:-1]] - sizes[first[:-1]], parts)
     whole = np.repeat(reached[first[1:] - 1], parts) - before
@@ -99,7 +102,7 @@ def ends(first: Ints, sizes: Floats) -> Hashes:
 
 @kernel
 def guide(first: Ints, upto: Hashes) -> Ints:
-    """In which part each of a key's cells begins (`RoutingPlan.guide`)."""
+    """The part in which each of a key's cells begins (`RoutingPlan.guide`)."""
     found = np.empty(len(upto), np.int64)
     for number in range(len(first) - 1):
         part, cells = first[number], first[number + 1] - first[number]
@@ -114,10 +117,11 @@ def guide(first: Ints, upto: Hashes) -> Ints:
 
 @step
 def unit_of(plan: RoutingPlan, key: np.uint64) -> int:
-    """The unit of a key. One hash names both its slot, by its low bits, and its bucket, by the high ones.
+    """The unit of a key.
 
-    There is no branch but the loop's, which is nearly always over at once: whether a key is listed no
-    processor can guess, and a wrong guess costs more than the bucket of a key that has no need of it.
+    One hash names both its slot, by the low bits, and its bucket, by the high bits. The loop is the only
+    branch, and it nearly always ends at once. A processor cannot predict whether a key is listed, and a wrong
+    prediction costs more than computing a bucket that is not needed.
     """
     hashed = hash_of(key, plan.seed)
     mask, listed = len(plan.slots) - 1, len(plan.keys)
@@ -131,17 +135,21 @@ def unit_of(plan: RoutingPlan, key: np.uint64) -> int:
 
 @step
 def following(position: np.uint64) -> np.uint64:
-    """Where in 0 .. 2**64 a key's next tuple falls: the multiples of the golden ratio, modulo 1.
+    """Where in 0 .. 2**64 a key's next tuple falls.
 
-    Of any n in a row every interval gets its share to within O(log n) tuples, where random positions would
-    miss it by O(sqrt(n)) (Kuipers and Niederreiter 1974, "Uniform Distribution of Sequences").
+    The positions are the multiples of the golden ratio, modulo 1. Of any n in a row, every interval gets its
+    share to within O(log n) tuples; random positions would miss it by O(sqrt(n)) (Kuipers and Niederreiter
+    1974, "Uniform Distribution of Sequences").
     """
     return position + GOLDEN
 
 
 @step
 def part_at(plan: RoutingPlan, number: int, position: np.uint64) -> int:
-    """The worker whose part of a listed key has this position. O(1) on average (Chen and Asau 1974)."""
+    """The worker whose part of a listed key has this position.
+
+    O(1) on average (Chen and Asau 1974).
+    """
     first, after = plan.first[number], plan.first[number + 1]
     part = plan.guide[first + worker_of(position, after - first)]
     while part < after - 1 and position >= plan.upto[part]:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from sluice.collection.deploy_plan import Change, deployed, describe, plan
 from sluice.collection.inventory import InventoryError
-from sluice.collection.plan import Change, deployed, describe, plan
 from sluice.collection.render import folder
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY, Write
@@ -51,7 +51,7 @@ def test_only_the_agent_that_differs_changes(settings: Settings, inventory_text:
     assert "+agent.channels.buffer.type = file" in text
 
 
-def test_who_left_the_inventory_is_removed(settings: Settings, inventory_text: Write) -> None:
+def test_an_agent_that_left_the_inventory_is_removed(settings: Settings, inventory_text: Write) -> None:
     put(settings, plan(settings))
     inventory_text(
         INVENTORY.replace("  - name: collector2\n", "")
@@ -67,7 +67,7 @@ def test_who_left_the_inventory_is_removed(settings: Settings, inventory_text: W
 
 
 def test_a_changed_limit_is_a_change(settings: Settings, inventory_text: Write) -> None:
-    """What stands on the command line alone must not stay as it was."""
+    """A limit that is only on the command line must change too."""
     put(settings, plan(settings))
     bigger = settings.model_copy(
         update={"kafka": settings.kafka.model_copy(update={"max_message_bytes": 32 << 20})}
