@@ -1,7 +1,7 @@
-"""Take the README's pictures of a running instance: ``.venv/bin/python docs/screenshots.py [instance]``.
+"""Take the README's pictures of a running instance.
 
-Needs a Chromium that Playwright can drive (Debian: apt install chromium); CHROMIUM names another than
-/usr/bin/chromium.
+Run it as ``.venv/bin/python docs/screenshots.py [instance]``. It needs a Chromium that Playwright can drive
+(Debian: apt install chromium); CHROMIUM names another one than /usr/bin/chromium.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def log_in(page: Page, url: str, user: str, password: str) -> None:
 
 
 def take(page: Page, url: str, name: str) -> None:
-    """The page as it is once nothing is loaded any more; Airflow's pages then still draw for a moment."""
+    """Save a picture of a page 3 s after it has loaded: Airflow's pages still draw then."""
     page.goto(url)
     page.wait_for_load_state("networkidle")
     page.wait_for_timeout(3_000)

@@ -1,4 +1,4 @@
-"""The geometric mean of the measures greater than 0: what is typical where values span magnitudes."""
+"""The geometric mean of the measures above 0: what is typical if values span magnitudes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sluice archive ...`: the master dataset on HDFS, checked and indexed again."""
+"""`sluice archive ...`: check the master dataset on HDFS, and rebuild its index."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def verify(
 ) -> None:
     """Check that a topic's archive is whole: each footer, each chain of files, the index.
 
-    Reads the footer of every file, of each incarnation of the topic, and says on standard error how far it
-    is. The files of a partition must form one chain of offsets, without a gap or an overlap, and the index in
-    PostgreSQL must list just these files.
+    It reads the footer of every file of each incarnation of the topic, and reports its progress on standard
+    error. The files of a partition must form one chain of offsets, without a gap or an overlap, and the index
+    in PostgreSQL must list just these files.
 
     Example:
       sluice archive verify logs
@@ -43,10 +43,10 @@ def verify(
 
 @app.command("rebuild-index")
 def rebuild_index(topic: Topic) -> None:
-    """Make a topic's index again from the footers of its files; the files stay as they are.
+    """Rebuild a topic's index from the footers of its files; the files stay as they are.
 
-    The nightly batch and retention find files through the index. It follows from the files, so this loses
-    nothing, and it can run while the archiver does.
+    The nightly batch and retention find files through the index. The index follows from the files, so
+    rebuilding it loses nothing, and this can run while the archiver does.
 
     Example:
       sluice archive rebuild-index logs

@@ -1,4 +1,4 @@
-"""`sluice tasks backfill`: count for a task what came before it."""
+"""`sluice tasks backfill`: count the lines that came before a task."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DAG = "task_backfill"
 POLL_SECONDS = 1.0
-# Airflow's word is asked for now and then only: it tells of a run that died without a word of its own.
+# Airflow is asked only now and then, to notice a run that died without recording its failure.
 AIRFLOW_SECONDS = 15.0
 
 
@@ -50,11 +50,11 @@ def backfill(
     name: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
     first: First,
     last: Last,
-    wait: Annotated[bool, typer.Option(help="Wait for its end, and show how far it is.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until it ends, and show its progress.")] = True,
 ) -> None:
     """Fill a task backwards: count the archived lines that came before its first commit.
 
-    Airflow runs it: Ctrl-C ends the waiting only. Days that are filled already are filled again, with the
+    Airflow runs it, so Ctrl-C only ends the waiting. Days that are filled already are filled again, with the
     same results. Only the task's current version is filled.
 
     Example:
@@ -79,7 +79,10 @@ def backfill(
 
 
 def _ask(settings: Settings, book: Backfills, name: str, first: dt.date, last: dt.date) -> Backfill:
-    """Record the backfill of these days and let Airflow run it. Raises BadDays, DaysDropped, UnknownTask."""
+    """Record the backfill of these days and let Airflow run it.
+
+    Raises BadDays, DaysDropped, UnknownTask.
+    """
     from sluice.stack.airflow_api import Airflow
     from sluice.storage.backfills import DaysDropped, days_between
     from sluice.storage.days import Days
@@ -112,7 +115,7 @@ def backfills(
     name: Annotated[str, typer.Argument(metavar="TASK", help="The task's name.")],
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
-    """List the backfills of a task's current version: their days, how far they are, why they failed.
+    """List the backfills of a task's current version: days, progress, and why one failed.
 
     Example:
       sluice tasks backfills hits_by_status
@@ -142,7 +145,7 @@ def backfills(
 
 
 def check_days(first: dt.date, last: dt.date, today: dt.date) -> None:
-    """Raises BadDays."""
+    """Check the range of days. Raises BadDays."""
     if first > last:
         raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
     if last > today + dt.timedelta(days=1):
@@ -158,7 +161,7 @@ def follow(
 ) -> Backfill:
     """Report the backfill's progress until it ends; return its last state.
 
-    `ended`: what Airflow says of a run that ended, None while it goes on. Raises BackfillFailed.
+    `ended` returns how the run in Airflow ended, None while it goes on. Raises BackfillFailed.
     """
     said, look = "", time.monotonic() + AIRFLOW_SECONDS
     while True:
@@ -171,7 +174,7 @@ def follow(
             said = line
         if now.state == "finished":
             return now
-        # A failed try is followed by another one: it is over when Airflow's run is.
+        # Airflow repeats a failed try: the backfill is over only when Airflow's run is.
         if time.monotonic() >= look or now.state == "failed":
             look = time.monotonic() + AIRFLOW_SECONDS
             over = ended()

@@ -1,4 +1,4 @@
-"""Files of tasks, lists and topics: read, and refused in a line a problem."""
+"""Read files of tasks, lists and topics, or refuse them with a line for each problem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read(file: Path) -> str:
 
 
 def read_bytes(file: Path) -> bytes:
-    """What the file holds; - is standard input. Raises FileRefused."""
+    """The file's bytes; - is standard input. Raises FileRefused."""
     try:
         return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     except OSError as error:
@@ -34,7 +34,7 @@ def read_bytes(file: Path) -> bytes:
 
 @contextlib.contextmanager
 def refusing(file: Path) -> Iterator[None]:
-    """Say of which file the problems are, and that it changed nothing."""
+    """Name the file that has the problems, and say that nothing was changed."""
     try:
         yield
     except TasksRefused as refused:

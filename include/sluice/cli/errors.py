@@ -1,4 +1,4 @@
-"""What an error means to the person at the terminal: one line with the remedy, and an exit code."""
+"""What an error means at the terminal: one line with the remedy, and an exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Explained:
 
 
 def explain(error: BaseException) -> Explained | None:
-    """The line and the exit code for an error that is known; None for one that is a defect of Sluice."""
+    """The line and the exit code for a known error; None for a defect of Sluice."""
     for kind in type(error).__mro__:
         if found := _of_kind(error, kind.__module__, kind.__name__):
             return found

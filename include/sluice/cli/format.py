@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
-#: Above this an integral double may have lost its last digits: it is printed as the double that it is.
+#: Above this an integral double may have lost its last digits, so it is printed as a double.
 EXACT = 2**53
 
 
@@ -48,7 +48,10 @@ def plain(value: Any) -> Any:
 def write(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], style: Format, out: TextIO | None = None
 ) -> None:
-    """Print rows to `out` (standard output): aligned, as CSV with a header, or as a JSON list of objects."""
+    """Print rows to `out`, by default standard output.
+
+    A table is aligned, CSV has a header, and JSON is a list of objects.
+    """
     out = out or sys.stdout
     cleaned = [[plain(v) for v in row] for row in rows]
     if style is Format.CSV:

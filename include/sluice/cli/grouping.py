@@ -1,6 +1,6 @@
-"""`sluice grouping ...` and `sluice hotkeys`: how lines are distributed to workers, and which keys are hot.
+"""`sluice grouping ...`, `sluice hotkeys`: how lines reach workers, and which keys are hot.
 
-Both read what the running speed layer says of itself.
+Both read what the running speed layer reports about itself.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def explain(
 ) -> None:
     """Show what each task is grouped by, and the figures that led to it.
 
-    A task, or its topic, names a strategy with `grouping:`; auto, the default, chooses among combine, key and
-    planned by what the last batches measured. Results never depend on it.
+    A task, or its topic, names a strategy with `grouping:`; auto, the default, chooses combine, key or
+    planned by what the last batches measured. Results never depend on the strategy.
 
     Examples:
       sluice grouping explain
@@ -61,7 +61,7 @@ def explain(
 def strategies(
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
-    """Show every strategy that a task or a topic can name, and its parameters with their defaults.
+    """Show every strategy that a task or a topic can name, with its parameters' defaults.
 
     Example:
       sluice grouping strategies --format csv
@@ -84,11 +84,12 @@ def hotkeys(
     watch: Annotated[bool, typer.Option("--watch", help="Show them again every two seconds.")] = False,
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
-    """Show each task's most frequent keys: share of its lines, error of that, and the workers that have them.
+    """Show each task's most frequent keys: share of its lines, error, and workers.
 
-    Shares are of the last batches, each of which counts half as much after eight more; a share is too low by
-    at most its error. Below the keys stand, of tasks whose lines are routed to workers, the plan if there is
-    one, the workers' loads, and their imbalance, max / mean - 1; other tasks have no workers.
+    Shares are of the lines in the last batches; a batch counts half as much after eight more batches. A share
+    is too low by at most its error. Below the keys follow, for each task whose lines are routed to workers,
+    the plan if there is one, the workers' loads, and the loads' imbalance (max / mean - 1). Other tasks have
+    no workers.
 
     Examples:
       sluice hotkeys

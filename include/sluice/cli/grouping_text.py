@@ -1,4 +1,4 @@
-"""What the speed layer says of its grouping, for people: `sluice grouping`, `sluice hotkeys` and the demo."""
+"""The speed layer's grouping as text, for `sluice grouping`, `sluice hotkeys` and the demo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sluice.cli.format import plain, table
 if TYPE_CHECKING:
     from sluice.speed.routed.report import DecisionReport, GroupingReport
 
-#: Workers whose loads are written out.
+#: How many workers' loads are written out.
 _LOADS = 8
 
 
@@ -36,7 +36,7 @@ def explained(report: GroupingReport) -> Iterator[tuple[str, str]]:
 
 
 def routed(report: GroupingReport) -> Iterator[tuple[str, str]]:
-    """The next batch's plan, and how even the workers' load was; nothing of a task that is combined."""
+    """The next batch's plan, and how even the workers' load was; nothing for a combined task."""
     if report.plan is not None:
         plan = report.plan
         keys = f"{plan.listed} keys one by one, {plan.split} of them split among workers"
@@ -54,7 +54,10 @@ def routed(report: GroupingReport) -> Iterator[tuple[str, str]]:
 
 
 def hot_keys(reports: Sequence[GroupingReport], most: int | None = None) -> str:
-    """Each task's hottest keys (at most so many) as a table, and below it the loads of those with workers."""
+    """Each task's hottest keys, at most `most`, as a table.
+
+    Below the table are the plans and loads of the tasks that have workers.
+    """
     rows = [
         (
             report.task,

@@ -1,5 +1,6 @@
-"""An instance, brought up and down: here the daemons meet the agents and the tasks that they know nothing of.
+"""Bring an instance up and down: its daemons, its agents and its first tasks.
 
+The code that runs the daemons knows neither agents nor tasks; this module brings them together.
 ``python -m sluice.cli.instance`` fills daemons that something else started, such as containers.
 """
 
@@ -17,12 +18,15 @@ TASKS_FILE = "include/tasks.yaml"
 
 
 def up(settings: Settings, say: Say) -> None:
-    """Start the instance and wait until it is healthy and filled; ``say`` gets a line for each step."""
+    """Start the instance and wait until it is healthy and filled.
+
+    ``say`` gets a line for each step.
+    """
     bringup.up(settings, say, ALL_STEPS)
 
 
 def down(settings: Settings, say: Say) -> bool:
-    """Stop everything of the instance; the data stays. Returns whether there was anything to stop."""
+    """Stop all of the instance but keep its data; return whether there was anything to stop."""
     return shutdown.down(settings, say, stop_agents)
 
 
@@ -35,7 +39,7 @@ def fill(settings: Settings, log: entry.Log) -> None:
 
 
 def stop_agents(settings: Settings, say: Say) -> None:
-    """Stop Flume's agents if one lives: edges, drained, then collectors."""
+    """Stop Flume's agents if one is alive: first the edges, drained, then the collectors."""
     from sluice.collection import deploy, lifecycle
 
     if any(lifecycle.alive(settings, agent) for agent in deploy.agents(settings)):
@@ -43,7 +47,7 @@ def stop_agents(settings: Settings, say: Say) -> None:
 
 
 def tasks(settings: Settings) -> None:
-    """Put the tasks of include/tasks.yaml into a store that never had any; later the store is the user's."""
+    """Put the tasks of include/tasks.yaml into a new store; later the store is the user's."""
     from sluice.metrics import load_team
     from sluice.storage.postgres import engine
     from sluice.tasks import parse_tasks
@@ -51,7 +55,7 @@ def tasks(settings: Settings) -> None:
 
     load_team()
     store = TaskStore(engine(settings))
-    if not store.list():
+    if store.is_new():
         store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")
 
 

@@ -1,4 +1,4 @@
-"""`sluice lab ...`: strategies of grouping tried on streams, without a running platform."""
+"""`sluice lab ...`: try strategies of grouping on streams, without a running platform."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Strategies of grouping, tried on streams and measured.", no_args_is_help=True)
 
-#: What of a row is shown; a CSV file has all of it.
+#: The columns of a row that are shown; a CSV file has all columns.
 _SHOWN = (
     "strategy", "stream", "workers", "batch", "relative", "share", "absolute", "makespan", "replicas", "held",
     "sent", "partials", "ns", "boundary_ms", "source_kib", "state_kib",
@@ -54,11 +54,11 @@ Utilisations = Annotated[
     str,
     typer.Option(metavar="U,...", help="Also show latencies in the last batch at these parts of full load."),
 ]
-State = Annotated[int, typer.Option("--state", min=0, metavar="BYTES", help="A key's, at a worker.")]
+State = Annotated[int, typer.Option("--state", min=0, metavar="BYTES", help="A key's state at a worker.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed routes the same tuples alike.")]
 Field = Annotated[str | None, typer.Option(help="file: the key is this field of an access log, e.g. client.")]
-Delimiter = Annotated[str | None, typer.Option(help="file: the key is cut out between two of these ...")]
-Index = Annotated[int, typer.Option(min=0, help="file: ... and is the field of this number.")]
+Delimiter = Annotated[str | None, typer.Option(help="file: the key is a field between two of these ...")]
+Index = Annotated[int, typer.Option(min=0, help="file: ... the field of this number, from 0.")]
 Regex = Annotated[str | None, typer.Option(help="file: the key is the first group of this pattern.")]
 Style = Annotated[Format, typer.Option("--format", help="How to print.")]
 Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write every batch and figure.")]
@@ -92,8 +92,8 @@ def grouping(
     relative, share and absolute are the imbalance: max / mean - 1, (max - mean) / sum, max - mean of the
     workers' loads. makespan: the busiest worker's time over the least possible. replicas: workers that hold a
     key, on average, in this batch; held: in all batches. sent: rows sent a tuple. partials: rows that are
-    merged. ns: routing a tuple; boundary_ms: planning between batches. source_kib, state_kib: memory of the
-    source and of the worker that have most.
+    merged. ns: the time to route a tuple; boundary_ms: the time to plan between batches. source_kib,
+    state_kib: the memory of the source and of the worker that have most.
 
     Examples:
       sluice lab grouping --workers 5,10,20,50
@@ -122,7 +122,7 @@ def grouping(
 def page(
     experiments: Annotated[
         str,
-        typer.Option(metavar="NAME,...", help="Measure these; none: only write. Default: all of them."),
+        typer.Option(metavar="NAME,...", help="Measure these; none: only write the page. Default: all."),
     ] = "",
     scale: Annotated[
         float, typer.Option(min=0.001, max=1.0, help="The part of the tuples and keys to measure with.")
@@ -130,8 +130,8 @@ def page(
 ) -> None:
     """Measure what docs/grouping.md reports, and write the page and its plots.
 
-    What is measured stays in docs/grouping, one JSON file an experiment, and the page is made of that alone.
-    All of it takes some minutes; a tenth of the tuples shows the same, less exactly.
+    The measurements stay in docs/grouping, one JSON file for each experiment; the page is made from these
+    files alone. Measuring everything takes some minutes; a tenth of the tuples shows the same, less exactly.
 
     Examples:
       sluice lab page

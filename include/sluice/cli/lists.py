@@ -26,14 +26,14 @@ def apply(
     file: Annotated[
         Path,
         typer.Option(
-            "--file", "-f", metavar="FILE", help="YAML, a name and its values each; - reads standard input."
+            "--file", "-f", metavar="FILE", help="YAML: each list's name and values; - reads standard input."
         ),
     ],
 ) -> None:
     """Create the file's lists, or give them the file's values; all of them or none.
 
-    Each task that uses a list with other values now gets a new version, so results by the old values and by
-    the new ones are told apart.
+    Each task that uses a list whose values change gets a new version, which tells results by the old values
+    from results by the new ones.
 
     Examples:
       sluice lists apply -f lists.yaml

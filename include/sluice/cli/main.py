@@ -30,7 +30,7 @@ class Lazy:
     module: str
     attribute: str  # a function, or a typer.Typer with sub-commands of its own
     help: str
-    metrics: bool = True  # whether it may use one, so that the team's are loaded first
+    metrics: bool = True  # whether it may use metrics: the team's are loaded first then
 
 
 COMMANDS = {
@@ -59,7 +59,7 @@ COMMANDS = {
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
     ),
     "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
-    "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed of the lines, a team's own too."),
+    "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed from lines, a team's own too."),
     "topics": Lazy("sluice.cli.topics", "app", "What the lines of a topic look like: their format and time."),
     "grouping": Lazy(
         "sluice.cli.grouping",
@@ -132,7 +132,7 @@ def _with_metrics(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def keep_examples(text: str) -> str:
-    """Mark the paragraphs with indented lines (examples), so that help does not wrap them into one line."""
+    """Mark paragraphs with indented lines (examples), so that help keeps their line breaks."""
     paragraphs = re.split(r"\n\s*\n", text.strip("\n"))
     return "\n\n".join(
         f"\b\n{p}" if re.search(r"^ {2,}\S", p, re.MULTILINE) and not p.startswith("\b") else p
@@ -141,7 +141,7 @@ def keep_examples(text: str) -> str:
 
 
 def _choose_instance(name: str | None) -> str | None:
-    """Before any sub-command is imported or any setting read."""
+    """Set the instance before any sub-command is imported or any setting is read."""
     if name:
         os.environ["SLUICE_INSTANCE"] = name
         from sluice.runtime.settings import get_settings
@@ -201,9 +201,9 @@ def sluice(
 
 
 def main() -> None:
-    """The console script: a user's mistake is a line that says what to do, never a stack trace."""
+    """The console script: a user's mistake prints a line with the remedy, never a stack trace."""
     if not os.environ.get("SLUICE_DEBUG"):
-        # Client libraries log what they then raise; the error's one line is enough.
+        # Client libraries log an error before they raise it; its one line is enough.
         logging.getLogger().addHandler(logging.NullHandler())
     try:
         typer.main.get_command(app)(prog_name="sluice")

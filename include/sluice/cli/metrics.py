@@ -14,11 +14,11 @@ _MEASURE = {"none": "nothing", "number": "a number", "any": "a number or a text"
 def metrics(
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
-    """Show every metric that a task can name: what it is, what measure it needs, whether it is estimated.
+    """Show every metric that a task can name, its measure, and whether it is estimated.
 
-    p50 and top10 stand for all quantiles and all lists of the most frequent. A team's own metrics come from
-    the Python files in include/metrics; one that could not be loaded is named with the reason, and the exit
-    code is 1.
+    p50 and top10 stand for all quantiles and all lists of the most frequent values. A team's own metrics come
+    from the Python files in include/metrics; a file that could not be loaded is named with the reason, and
+    the exit code is 1.
 
     Example:
       sluice metrics --format csv

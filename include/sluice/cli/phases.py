@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-#: Off a terminal what goes on is printed this often at most, so that a build log stays readable.
+#: Without a terminal, progress is printed at most this often, so that a build log stays readable.
 QUIET_SECONDS = 10.0
 
 Say = Callable[[str], None]
@@ -25,7 +25,10 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Say]:
-        """One phase; the function it yields says what is going on, and its last words stay on the line."""
+        """Run one phase; yield the function that shows its progress.
+
+        The last text that the function was given stays on the line.
+        """
         begin, last = time.monotonic(), ""
 
         def say(text: str) -> None:

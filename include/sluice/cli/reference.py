@@ -1,4 +1,7 @@
-"""docs/cli.md, made of the commands' own help: ``python -m sluice.cli.reference > docs/cli.md``."""
+"""Make docs/cli.md from the commands' own help.
+
+Run it as ``python -m sluice.cli.reference > docs/cli.md``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def _walk(name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _section(path: str, command: Any, level: int) -> str:
-    # Whether the reader has a wide terminal must not change the page.
+    # The page must not depend on the width of anybody's terminal.
     context = command.make_context(
         path, [], resilient_parsing=True, terminal_width=WIDTH, max_content_width=WIDTH
     )

@@ -1,4 +1,4 @@
-"""`sluice generate` and `sluice replay`: where log lines come from when there is no web server."""
+"""`sluice generate` and `sluice replay`: make log lines when there is no web server."""
 
 from __future__ import annotations
 

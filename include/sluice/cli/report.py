@@ -1,4 +1,4 @@
-"""The demo's report: hop by hop, task by task, whether it all agrees; as a table and as JSON."""
+"""The demo's report as a table and as JSON: whether every hop and every task agrees."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from sluice.runtime.settings import Settings
 from sluice.speed.routed.report import GroupingReport
 
 MIB = 1 << 20
-#: So many differing results are named; the number tells the rest.
+#: At most this many differing results of a task are named; the table has their number.
 SHOWN = 10
-#: Hot keys of a task.
+#: How many hot keys of a task are shown.
 HOT = 5
-#: So much is shown of a value that is a list.
+#: How many characters of a list are shown.
 LONGEST = 120
 
 
 @dataclass(frozen=True)
 class MetricTotal:
-    """One metric of a task over all its series together, in both layers; None for an average and the like."""
+    """One metric of a task over all its series together, in both layers.
+
+    `online` and `offline` are None for a metric that has no total, such as an average.
+    """
 
     metric: str
     results: int
@@ -158,6 +161,6 @@ def compare_task(settings: Settings, name: str, error: str | None = None) -> Tas
 
 
 def short(value: Value | None) -> str:
-    """A value in one line: of a list its beginning."""
+    """A value in one line; of a long list only its beginning."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -22,7 +22,10 @@ class BadMoment(ValueError):
 
 
 def moment(text: str | None) -> int | None:
-    """Milliseconds since the epoch for a day or a time in ISO 8601; UTC unless it says otherwise."""
+    """Milliseconds since the epoch for a day or a time in ISO 8601.
+
+    A time without an offset is in UTC. Raises BadMoment.
+    """
     if text is None:
         return None
     try:
@@ -57,15 +60,16 @@ def results(
         ),
     ] = Layer.MERGED,
     version: Annotated[
-        int | None, typer.Option(metavar="N", help="A version of the task; the current one without this.")
+        int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
     ] = None,
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
 ) -> None:
     """Print what a task counted: a row for each period and combination of dimension values.
 
-    A sketched value (unique, quantiles, top-k) that is not exact is shown with its stated error, ±: of unique
-    relative to it, of a quantile in the measure's unit, of top-k in counts. csv and json have the error in a
-    column of its own, <metric>_error. Periods of a task with a time zone are printed in it.
+    A sketched value (unique, quantiles, top-k) that is not exact is shown with its stated error, ±. The error
+    of unique is relative to the value; that of a quantile is in the measure's unit, that of top-k in counts.
+    csv and json have a column for each error, <metric>_error. If a task has a time zone, its periods are
+    printed in that zone.
 
     Examples:
       sluice results hits_by_status

@@ -31,7 +31,8 @@ def up(
 ) -> None:
     """Start every daemon in order, wait until all are healthy, and fill them.
 
-    Resolves the jars first if a pom changed. Whatever runs already is left alone, so it can be repeated.
+    Resolves the jars first if a pom changed. It leaves alone what already runs, so it can be
+    repeated.
 
     Examples:
       sluice up
@@ -56,7 +57,10 @@ def up(
 
 
 def down() -> None:
-    """Stop the jobs and every daemon, in reverse order. The data stays; `sluice up` goes on where it was."""
+    """Stop the jobs and every daemon, in reverse order.
+
+    The data stays; `sluice up` goes on where it was.
+    """
     from sluice.cli import instance
 
     settings = Settings()
@@ -137,7 +141,10 @@ def logs(
 def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Stop the instance and delete its data, secrets and logs. The jars, which all instances share, stay."""
+    """Stop the instance and delete its data, secrets and logs.
+
+    The jars stay, because all instances share them.
+    """
     from sluice.stack import shutdown
 
     settings = Settings()

@@ -112,7 +112,7 @@ def diff(file: File) -> None:
     with refusing(file):
         found = _store().diff(specs)
     for each in found:
-        # The same SELECT may count otherwise: a team's metric that it names takes another measure now.
+        # The same SELECT may count differently: a team's metric in it may take another measure now.
         silent = f": {', '.join(each.fields)}" if each.fields and not each.text else ""
         typer.echo(f"{each.name}: {each.action}{silent}")
         if each.text:
@@ -147,8 +147,9 @@ def delete(
     task = store.get(name)
     if task.topic != DEFAULT_TOPIC and len(store.list(task.topic)) == 1:
         typer.echo(
-            f"{name} is the last task on topic {task.topic}, which is not archived and computed without one: "
-            "days that no night has computed stay online alone. To have them, pause it, and delete it later.",
+            f"{name} is the last task on topic {task.topic}, which is neither archived nor computed without "
+            "a task: days that no night has computed stay online only. To keep them, pause the task now and "
+            "delete it later.",
             err=True,
         )
     if not yes:
@@ -159,7 +160,7 @@ def delete(
 
 @app.command()
 def history(name: Name, style: Style = Format.TABLE) -> None:
-    """Show who changed what and when, deleted tasks of that name included."""
+    """Show who changed what and when, including deleted tasks of that name."""
     rows = [
         (f"{e.task_id}v{e.version}", e.action, e.at.astimezone(UTC).replace(microsecond=0), e.by, e.detail)
         for e in _store().history(name)
@@ -170,7 +171,7 @@ def history(name: Name, style: Style = Format.TABLE) -> None:
 @app.command("test")
 def try_out(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="A task that is there; or give --file.")
+        str | None, typer.Argument(metavar="[TASK]", help="The name of an existing task; or give --file.")
     ] = None,
     file: Annotated[
         Path | None,
@@ -184,8 +185,10 @@ def try_out(
     ] = SAMPLE,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, for programs.")] = False,
 ) -> None:
-    """Try a task on lines: what each dimension and the measure took, what the filters did, why a line is not
-    counted. Nothing is counted by it. Exits 1 if the task would fail on these lines.
+    """Try a task on lines, and show what it would make of each of them.
+
+    It shows what each dimension and the measure took, what the filters did, and why a line is not counted. It
+    counts nothing. Exits 1 if the task would fail on these lines.
 
     Examples:
       sluice tasks test hits_by_status

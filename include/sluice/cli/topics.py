@@ -23,10 +23,10 @@ def apply(
         typer.Option("--file", "-f", metavar="FILE", help="A YAML list of topics; - reads standard input."),
     ],
 ) -> None:
-    """Describe the file's topics: format, named fields, where a line's time stands; all of them or none.
+    """Describe the file's topics: format, named fields, a line's time; all of them or none.
 
-    A topic that nobody described is Apache's access log. Once a topic has lines its format stays: both layers
-    must read the same lines alike.
+    A topic that nobody described has Apache's access log format. Once a topic has lines its format stays,
+    because both layers must read the same lines alike.
 
     Example:
       sluice topics apply -f shop.yaml      with - {name: shop, format: json, time: {...}}

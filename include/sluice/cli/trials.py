@@ -29,9 +29,10 @@ def print_trials(
     sample: int,
     as_json: bool,
 ) -> None:
-    """`lines`: a file of lines; None for the newest `sample` lines of each task's topic.
+    """Print what each task would make of lines; exit with 1 if one would fail on them.
 
-    Raises FileRefused, TopicMissing, TooManyLines.
+    `lines`: a file of lines; None for the newest `sample` lines of each task's topic. Raises FileRefused,
+    TopicMissing, TooManyLines.
     """
     given, limits = None if lines is None else _split(read_bytes(lines)), get_settings().limits
     found: list[tuple[str, list[LineTrial], str | None]] = []

@@ -1,4 +1,4 @@
-"""Deploys the agents that the inventory asks for.
+"""Deploy the agents that the inventory asks for.
 
 One lock for each instance keeps a deployment and the supervision from changing the same agent.
 """
@@ -46,11 +46,12 @@ def agent(settings: Settings, name: str) -> Agent:
 
 
 def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> list[Change]:
-    """Deploy what changed; returns just that. What did not change is neither stopped nor written.
+    """Deploy what changed, and return just these changes.
 
-    The order loses nothing and never has two agents on one port: edges that change or go are drained and
-    stopped while the old collectors still take their lines; collectors that go are drained; collectors
-    that change are stopped (their channel is on disk); then everything starts, collectors first.
+    An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
+    port: edges that change or go are drained and stopped while the old collectors still take their lines;
+    collectors that go are drained; collectors that change are stopped (their channel is on disk); then
+    everything starts, collectors first.
     """
     todo = [change for change in changes if change.action != "unchanged"]
     _check_directories(settings, todo)
@@ -71,10 +72,10 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 
 
 def ensure(settings: Settings, log: Log = print) -> list[str]:
-    """Start every deployed agent that does not run; the names of those that then work.
+    """Start every deployed agent that does not run; return the names of those that then work.
 
-    An agent that cannot start is named to ``log`` and tried again at the next call. Does nothing while a
-    deployment is at work: it has stopped agents on purpose.
+    An agent that cannot start is named to ``log`` and tried again at the next call. This does nothing while a
+    deployment is at work, because that has stopped agents on purpose.
     """
     try:
         with _locked(settings, wait=False):
@@ -92,7 +93,7 @@ def ensure(settings: Settings, log: Log = print) -> list[str]:
 
 
 def start(settings: Settings, agent: Agent, log: Log = print) -> detached.Record:
-    """Start one agent and wait until it answers; adopts it if it runs."""
+    """Start one agent and wait until it answers; adopt it if it runs already."""
     with _locked(settings, wait=True):
         record = lifecycle.start(settings, agent, log)
         lifecycle.await_ready(settings, [agent])
@@ -100,7 +101,10 @@ def start(settings: Settings, agent: Agent, log: Log = print) -> detached.Record
 
 
 def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> bool:
-    """Stop one agent, an edge drained; whether its channel was seen empty. Nothing is lost either way."""
+    """Stop one agent, an edge drained; return whether its channel was seen empty.
+
+    Nothing is lost either way.
+    """
     with _locked(settings, wait=True):
         return lifecycle.stop(settings, agent, log, drain=agent.tier == "edge", drain_seconds=drain_seconds)
 
@@ -115,7 +119,10 @@ def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log 
 def rewind(
     settings: Settings, agent: Agent, lines: int | None = None, log: Log = print
 ) -> dict[str, tuple[int, int]]:
-    """Have a stopped edge send its last lines again: as many a file as its channel holds, or ``lines``."""
+    """Have a stopped edge send its last lines again.
+
+    ``lines`` of each file; by default as many as its channel and one batch hold.
+    """
     with _locked(settings, wait=True):
         back = agent.capacity + BATCH if lines is None else lines
         return lifecycle.rewind(settings, agent, back, log)
@@ -160,7 +167,10 @@ def _stop_changed(settings: Settings, changes: Sequence[Change], log: Log) -> No
 
 
 def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
-    """Before anything is touched: a log directory outside the instance must be there."""
+    """Check the log directories outside the instance, before anything is touched.
+
+    Raises DeployError if one is missing or cannot be read.
+    """
     for change in changes:
         agent = change.rendered.agent if change.rendered else None
         for pattern in agent.patterns(settings.home) if agent else ():
@@ -174,7 +184,10 @@ def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
 
 
 def _make_topics(settings: Settings, changes: Sequence[Change], log: Log) -> None:
-    """The collectors' topic. Without Kafka the lines wait in the collectors' channels, so this may fail."""
+    """Create the collectors' topic.
+
+    A failure is only logged, because without Kafka the lines wait in the collectors' channels.
+    """
     from kafka.errors import KafkaError
 
     from sluice.transmission.topics import Topics
@@ -191,7 +204,10 @@ def _make_topics(settings: Settings, changes: Sequence[Change], log: Log) -> Non
 
 
 def _write(settings: Settings, change: Change) -> None:
-    """Put the files in place; of an agent that goes, position and channel stay, should it come back."""
+    """Put the agent's files in place, or remove its configuration if it goes.
+
+    The position and the channel of an agent that goes stay, in case it comes back.
+    """
     where = folder(settings, change.agent)
     if change.rendered is None:
         for name in ("agent.json", "agent.properties"):
@@ -207,10 +223,11 @@ def _write(settings: Settings, change: Change) -> None:
 def _start_all(
     settings: Settings, log: Log, *, check: bool = False
 ) -> tuple[list[str], list[lifecycle.AgentError]]:
-    """Start what is deployed and does not run, one tier at a time: which were started, and which failed.
+    """Start what is deployed and does not run, one tier at a time.
 
-    With `check` those that already run must be ready as well: an agent goes on without a component that it
-    could not start.
+    Returns the names of the agents that were started, and the errors of those that failed. With `check`
+    agents that already run must be ready too, because an agent goes on without a component that it could not
+    start.
     """
     started, failed = [], []
     for tier in ("collector", "edge"):
@@ -218,7 +235,7 @@ def _start_all(
         dead = [a for a in those if not lifecycle.alive(settings, a)]
         for each in dead:
             lifecycle.start(settings, each, log)
-        for each in those if check else dead:  # one that cannot start must not keep the others from it
+        for each in those if check else dead:  # one that cannot start must not keep the others from starting
             try:
                 lifecycle.await_ready(settings, [each])
             except lifecycle.AgentError as error:

@@ -1,4 +1,7 @@
-"""What a deployment would change: the rendered configuration against the one on disk. Changes nothing."""
+"""What a deployment would change: the rendered configuration compared with the one on disk.
+
+Planning changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def plan(settings: Settings, path: Path | None = None) -> list[Change]:
 
 
 def describe(changes: Iterable[Change]) -> str:
-    """A line an agent, followed by what differs in its files."""
+    """A line for each agent, followed by what differs in its files."""
     lines = []
     for change in changes:
         lines.append(f"{_SIGNS[change.action]} {change.agent} ({change.tier}): {change.action}")

@@ -4,9 +4,10 @@ Rules, each with the alert's name behind ``<agent>:``
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
-  channel             80 % full or more: what comes behind it is slower than what comes in
-  channel broken      the file channel says so itself, or a checkpoint could not be written (disk full?)
-  sink <name>         sending failed since the last look; or what is in the channel does not move
+  channel             80 % full or more: what takes from it is slower than what puts into it
+  channel broken      the file channel says so itself, or it failed to write since the last look (disk full?)
+  sink <name>         sending failed since the last look
+  sinks               what is in the channel has not moved for 20 s
   source              refused by the channel, or reading failed, since the last look
 """
 
@@ -29,8 +30,8 @@ from sluice.storage import alerts
 SOURCE = "collection"
 FULL = 80.0
 START_SECONDS = lifecycle.READY_SECONDS
-# Kafka's producer gives a batch up after 120 s and counts nothing before: so a channel that does not move
-# says it.
+# Kafka's producer gives a batch up only after 120 s and counts nothing before: a channel that does not move
+# shows it earlier.
 STALL_SECONDS = 20.0
 
 State = Literal["running", "starting", "dead", "stopped"]
@@ -48,7 +49,7 @@ class Health:
     channel_size: int | None = None  # lines
     alerts: dict[str, str] = field(default_factory=dict)
     counters: dict[str, dict[str, float]] = field(default_factory=dict)
-    moved_at: float = 0.0  # when the channel was last seen empty or giving (seconds since the epoch)
+    moved_at: float = 0.0  # when the channel was last seen empty or taken from (seconds since the epoch)
 
     def line(self) -> str:
         """For the log."""
@@ -108,7 +109,7 @@ def judge(agent: Agent, now: Metrics, previous: Health | None, at: float) -> Hea
 
 
 def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
-    """Raise and clear the alerts of these agents; what changed, as lines for the log."""
+    """Raise and clear the alerts of these agents; return what changed, as lines for the log."""
     lines = []
     for health in healths:
         raised, cleared = alerts.sync(engine, SOURCE, health.alerts, prefix=f"{health.agent}: ")
@@ -156,7 +157,10 @@ def _source(now: Metrics, before: Metrics) -> dict[str, str]:
 
 
 def _grown(now: dict[str, float], before: dict[str, float], names: Iterable[str]) -> str:
-    """Which counters grew since the last look, and by how much; after a restart they count from zero."""
+    """Which counters grew since the last look, and by how much.
+
+    After a restart they count from zero.
+    """
     parts = []
     for name in names:
         value, last = now.get(name, 0.0), before.get(name, 0.0)

@@ -1,4 +1,4 @@
-"""The inventory: which front-ends' files are collected, through which agents, into which topic.
+"""The inventory: which front-ends' files go through which agents into which topic.
 
 Everything is checked when it is loaded, before any file is written or any process touched: an error names the
 field, its value and the remedy.
@@ -19,7 +19,7 @@ from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
 
 # Where the kinds of ports begin, counted from the setting `flume`. They lie apart so that one more front-end
-# or collector moves nobody else's port, which would restart every agent.
+# or collector moves no other agent's port: moved ports would restart every agent.
 COLLECTOR_METRICS = 100
 EDGE_METRICS = 200
 MOST_AGENTS = 100  # of a kind, with default ports
@@ -65,7 +65,7 @@ class Collector(BaseModel):
 
 
 class Inventory(BaseModel):
-    """The whole of it, with every default filled in (`load`)."""
+    """The whole inventory; `load` fills in every default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,7 +81,10 @@ def path_of(settings: Settings) -> Path:
 
 
 def load(settings: Settings, path: Path | None = None) -> Inventory:
-    """Read, check and complete the inventory. Raises InventoryError with everything that is wrong."""
+    """Read, check and complete the inventory.
+
+    Raises InventoryError with everything that is wrong.
+    """
     path = path or path_of(settings)
     try:
         data = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
@@ -125,7 +128,7 @@ def _complete(inventory: Inventory, settings: Settings) -> Inventory:
 
 
 def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
-    """What no single field shows."""
+    """The problems that no single field shows."""
     agents: list[tuple[str, str]] = [
         *((f"front_ends.{i}.host", f.host) for i, f in enumerate(inventory.front_ends)),
         *((f"collectors.{i}.name", c.name) for i, c in enumerate(inventory.collectors)),
@@ -184,7 +187,7 @@ def _problem(error: Any) -> str:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML lets a key be given twice and keeps the last: here that is an error."""
+    """A loader that refuses a key given twice; YAML itself would keep the last value."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]

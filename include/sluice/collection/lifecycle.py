@@ -1,8 +1,8 @@
 """One agent's life: start, drain, stop, rewind. None of it loses a line.
 
 An edge is stopped in three steps: its input is held (a file that its interceptor looks for), its channel
-drains, it gets SIGTERM. A memory channel that ended in any other way has lost what it held: its files are
-then read again, as many lines back as the channel can hold. Callers hold the deployment's lock.
+drains, it gets SIGTERM. A memory channel that ended in any other way has lost what it held, so its files
+are then read again from as many lines back as the channel can hold. Callers hold the deployment's lock.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ READY_SECONDS = 120.0  # 3 s on a quiet machine, 25 s on one with ten times more
 DRAIN_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _POLL = 0.3
-# A batch that passed the interceptor before the input was held may still be on its way into the channel: so
-# many readings in a row must show it empty, and the same number of lines taken in.
+# A batch that passed the interceptor before the input was held may still be on its way into the channel:
+# this many readings in a row must show it empty, and the same number of lines taken in.
 _STILL = 3
 
 #: Files in an agent's folder. `hold` stops its input; `clean` says that its memory held nothing when it
@@ -95,10 +95,11 @@ def stop(
     must_drain: bool = False,
     drain_seconds: float = DRAIN_SECONDS,
 ) -> bool:
-    """Stop the agent; whether its channel was seen empty.
+    """Stop the agent; return whether its channel was seen empty.
 
-    drain: hold the input and wait for that, but not for ever. must_drain: it will not start again with this
-    channel, so a dead one is started first, and one that does not drain goes on and AgentError is raised.
+    drain: hold the input and wait until the channel is empty, but not for ever. must_drain: the agent will
+    not start again with this channel, so a dead agent is started first. If its channel does not drain, the
+    agent keeps running and AgentError is raised.
     """
     where = folder(settings, agent.name)
     if must_drain:
@@ -114,7 +115,7 @@ def stop(
             (where / HOLD).unlink(missing_ok=True)
             raise AgentError(
                 f"{agent.name} still holds lines after {drain_seconds:g} s and would lose them: "
-                "see with `sluice status` why they do not get on, then deploy again"
+                "see with `sluice status` why they do not move, then deploy again"
             )
         if drain and not drained:
             log(f"{agent.name}: channel not empty after {drain_seconds:g} s; " + _REST[agent.channel])
@@ -128,7 +129,7 @@ def stop(
 
 
 def rewind(settings: Settings, agent: Agent, lines: int, log: Log) -> dict[str, tuple[int, int]]:
-    """Take a stopped edge's positions back by so many lines a file; {file: (old, new)}."""
+    """Take a stopped edge's positions back by so many lines a file; return {file: (old, new)}."""
     if alive(settings, agent):
         raise AgentError(f"{agent.name} runs: stop it before its positions are taken back")
     moved = position.rewind(folder(settings, agent.name) / "position.json", lines)
@@ -138,7 +139,10 @@ def rewind(settings: Settings, agent: Agent, lines: int, log: Log) -> dict[str, 
 
 
 def await_ready(settings: Settings, starting: Iterable[Agent]) -> None:
-    """Wait until each says that all its components run; raises AgentError with where to look."""
+    """Wait until each agent says that all its components run.
+
+    Raises AgentError, which says where to look.
+    """
     deadline = time.monotonic() + READY_SECONDS
     for each in starting:
         log_file = settings.home / "logs" / f"{each.process}.log"
@@ -154,7 +158,7 @@ def await_ready(settings: Settings, starting: Iterable[Agent]) -> None:
 
 
 def _recover(settings: Settings, agent: Agent, log: Log) -> None:
-    """After an end that may have lost what was in memory: read that again."""
+    """Have lines read again that a memory channel may have lost when its agent ended."""
     clean = folder(settings, agent.name) / CLEAN
     if agent.tier == "edge" and agent.channel == "memory" and clean.parent.is_dir() and not clean.exists():
         rewind(settings, agent, agent.capacity + BATCH, log)

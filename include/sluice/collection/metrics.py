@@ -1,7 +1,7 @@
 """An agent's own counters, read from its JSON over HTTP.
 
-They restart with the agent and count what is sent again: they show health, not completeness (that is the byte
-ledger's business).
+They restart with the agent, and they also count what is sent again. So they show health, not completeness,
+which is the byte ledger's business.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TIMEOUT = 3.0
-# Past any proxy that the environment names: an agent is on this machine.
+# Bypass any proxy that the environment names, because an agent is on this machine.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -23,7 +23,10 @@ class MetricsUnreachable(ConnectionError):
 
 @dataclass(frozen=True)
 class Metrics:
-    """One reading. ``counters``: {"CHANNEL.buffer": {"ChannelSize": 0.0, ...}, "SINK.to_0": {...}, ...}."""
+    """One reading of an agent's counters.
+
+    ``counters``: {"CHANNEL.buffer": {"ChannelSize": 0.0, ...}, "SINK.to_0": {...}, ...}.
+    """
 
     counters: dict[str, dict[str, float]]
 
@@ -33,7 +36,7 @@ class Metrics:
 
     @property
     def sinks(self) -> dict[str, dict[str, float]]:
-        """By the sink's name in the agent's configuration."""
+        """Each sink's counters, by its name in the agent's configuration."""
         return {
             key.removeprefix("SINK."): value
             for key, value in self.counters.items()
@@ -42,8 +45,10 @@ class Metrics:
 
     @property
     def missing(self) -> set[str]:
-        """Which of source, channel and sink do not run: Flume goes on without a component that it could not
-        make."""
+        """Which of source, channel and sink do not run.
+
+        Flume goes on without a component that it could not make.
+        """
         running = {
             name.split(".")[0] for name, values in self.counters.items() if values.get("StartTime", 0) > 0
         }
@@ -63,7 +68,7 @@ class Metrics:
     def drained(self) -> bool:
         """Nothing is in the channel, and nothing taken from it is still unacknowledged.
 
-        A memory channel's size leaves out what a sink has taken and not yet committed, its counters do not.
+        A memory channel's size leaves out what a sink has taken and not yet committed; its counters do not.
         A file channel may hold lines of an earlier process, so its counters need not meet; its size has them.
         """
         channel = self.channel
@@ -84,7 +89,7 @@ def read(port: int, host: str = "127.0.0.1") -> Metrics:
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
-    """Flume writes every value as text; what is not a number (the component's type) is left out."""
+    """The values, which Flume writes as text, without those that are not numbers (the type)."""
     numbers = {}
     for name, value in values.items():
         try:

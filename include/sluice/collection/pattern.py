@@ -62,7 +62,7 @@ class Pattern:
         return "".join(a + b for a, b in zip(literal, dates, strict=True))
 
     def path(self, day: date) -> Path:
-        """The file of that day (of its first hour, where the name has one)."""
+        """The file of that day (of its first hour, if the name has an hour)."""
         return self.directory / datetime(day.year, day.month, day.day).strftime(self.name)
 
     def files(self) -> list[Path]:

@@ -1,9 +1,10 @@
 """How far each file has been read: TAILDIR's position file, and how it is taken back.
 
-TAILDIR commits its position together with the put into the channel. What a memory channel held when its agent
-died is behind the position and gone, so the position has to go back. How far is known: a channel is a queue,
-so what it held are the lines put last, and no more of them than its capacity. What had left the channel was
-in a collector's file channel. Lines that come twice are recognised by their identity.
+TAILDIR commits its position together with the put into the channel. The lines that a memory channel held when
+its agent died are gone although the position has passed them, so the position has to go back. How far is
+known: a channel is a queue, so it held the lines put last, and no more of them than its capacity. Lines that
+had left the channel were in a collector's file channel. Lines that come twice are recognised by their
+identity.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class Position:
 
 
 def read(path: Path) -> list[Position] | None:
-    """The entries; None if the file is missing or was torn by a crash (TAILDIR then begins again)."""
+    """The entries; None if the file is missing or was torn by a crash.
+
+    TAILDIR begins again then.
+    """
     try:
         return [Position(**entry) for entry in json.loads(path.read_text())]
     except (FileNotFoundError, ValueError, TypeError):
@@ -45,14 +49,14 @@ def read(path: Path) -> list[Position] | None:
 
 
 def identity(path: Path, home: Path) -> str:
-    """The header src_file of a log file: relative to the instance's home where it lies below it."""
+    """A log file's header src_file: its path, relative to the instance's home if it is in it."""
     return path.relative_to(home).as_posix() if path.is_relative_to(home) else path.as_posix()
 
 
 def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
-    """Take every position back by so many lines, its file's beginning at most; its agent must not run.
+    """Take every position back by so many lines, but not past its file's beginning.
 
-    Returns {file: (old, new)} of those that moved.
+    The agent must not run. Returns {file: (old, new)} of those that moved.
     """
     positions = read(path)
     if positions is None:
@@ -69,7 +73,10 @@ def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
 
 
 def lines_before(path: Path, pos: int, lines: int) -> int:
-    """The offset at which the last ``lines`` lines before ``pos`` begin; ``pos`` if the file is gone."""
+    """The offset at which the last ``lines`` lines before ``pos`` begin.
+
+    It is ``pos`` if the file is gone.
+    """
     try:
         with path.open("rb") as file:
             end, wanted = pos, lines + 1  # the newline of the line before them, too

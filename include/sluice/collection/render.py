@@ -20,7 +20,8 @@ AGENT_FILE = "agent.json"
 BATCH = 500  # lines in a transaction that puts into a channel
 SINK_BATCH = 100  # and in one that takes from it: a sink holds all of them in memory, however long they are
 IDLE_MS = 3_600_000
-# Of Kafka's longest message, what is kept for a record's headers, key and framing; paths are 4 KiB at most.
+# How much of Kafka's longest message is kept for a record's headers, key and framing; paths have 4 KiB at
+# most.
 OVERHEAD = 16 << 10
 
 _jinja = jinja2.Environment(

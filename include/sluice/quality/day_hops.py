@@ -1,4 +1,4 @@
-"""A day's lines at each hop between Kafka and Hive, two independent counts a hop."""
+"""A day's lines at each hop between Kafka and Hive, with two independent counts for each."""
 
 from __future__ import annotations
 

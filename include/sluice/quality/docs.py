@@ -1,4 +1,4 @@
-"""Data Docs: the pages of every validation there was, under the instance's directory."""
+"""Data Docs: the pages of every validation, under the instance's directory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def data_docs(settings: Settings) -> Path:
 def context(settings: Settings) -> Iterator[Any]:
     """A context of Great Expectations whose validations and pages are kept; one at a time.
 
-    Suites and checkpoints are made by the program and so are kept in memory: two versions of the program
-    never meet in a file. Importing the library takes 6-15 s.
+    Suites and checkpoints are kept in memory, because the program makes them: two versions of the program
+    then never share a file. Importing the library takes 6-15 s.
     """
     import great_expectations as gx
 
@@ -75,7 +75,8 @@ def _config(settings: Settings) -> Any:
                 "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "view": VIEW},
                 "site_section_builders": {
                     "expectations": {"view": VIEW},
-                    # By default a run with "profiling" in its name, as its topic's may be, is no validation.
+                    # By default a run is no validation if its name, which has the topic's, contains
+                    # "profiling".
                     "validations": {"view": VIEW, "run_name_filter": {"matches_regex": "."}},
                     "profiling": "None",
                 },
@@ -85,7 +86,7 @@ def _config(settings: Settings) -> Any:
 
 
 def escaped(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with its text safe to print: the library puts values into its pages as they are.
+    """The frame with its text escaped: the library puts values into its pages as they are.
 
     A dollar sign is escaped as well, because the pages are made from templates with ``$name``.
     """

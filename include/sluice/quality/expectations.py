@@ -16,14 +16,17 @@ from sluice.quality.docs import SITE, context, escaped
 from sluice.results.compare import iso
 from sluice.runtime.settings import Settings
 
-# Up to so many differing results are listed on the page; of more, only how many.
+# The page lists up to this many differing results; if there are more, it only says how many.
 LISTED = 200
 
 
 def validate(settings: Settings, topic: str, day: date, results: pd.DataFrame, hops: Sequence[Hop]) -> bool:
-    """Validate a comparison's rows and the hops, and write the run's pages; whether all expectations hold."""
+    """Validate a comparison's rows and the hops, and write the run's pages.
+
+    Returns whether all expectations hold.
+    """
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
-    # At level INFO it says hundreds of times what it does not register, which hides the outcome in a log.
+    # At level INFO it logs hundreds of times what it does not register, which hides the outcome.
     logging.getLogger("great_expectations").setLevel(logging.WARNING)
     import great_expectations as gx
     from great_expectations.checkpoint import UpdateDataDocsAction
@@ -95,7 +98,7 @@ def _of_hops() -> list[Any]:
 
 
 def _results(frame: pd.DataFrame) -> pd.DataFrame:
-    """The comparison with its keys spelled out where they can be printed: for results that differ."""
+    """The comparison, with the keys of differing results spelled out: only these are printed."""
     shown = frame.drop(columns=["row", "differs", "offline_text"])
     keys = [
         _key(row) if differs else None for row, differs in zip(frame["row"], frame["differs"], strict=True)

@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 NOTHING: Ints = np.empty(0, np.int64)
 CHUNK_BYTES = 32 << 20
 NEWLINE = 10
-#: How many stretches of missing lines a file names.
+#: How many stretches of missing lines are named for each file.
 HOLES = 20
 
 
@@ -28,14 +28,14 @@ class FileAccount:
     bytes: int  # of these, newlines included
     missing_lines: int  # whose first byte the ledger lacks
     missing_bytes: int
-    holes: tuple[tuple[int, int], ...] = ()  # the missing lines' stretches of bytes, the first of them
+    holes: tuple[tuple[int, int], ...] = ()  # the first stretches of missing bytes
 
 
 def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
-    """Compare a file's lines with the ledger's intervals [starts, ends); both are sorted and disjoint.
+    """Compare a file's lines with the ledger's intervals [starts, ends).
 
-    A line is missing when its *first byte* is in no interval. A line over 16 MiB, which Flume's agents cut,
-    leaves a hole behind its beginning although it was taken.
+    The intervals are sorted and disjoint. A line is missing when its *first byte* is in no interval. A line
+    over 16 MiB, which Flume's agents cut, leaves a hole behind its beginning although it was taken.
     """
     lines = size = missing_lines = missing_bytes = 0
     holes: list[tuple[int, int]] = []
@@ -60,9 +60,10 @@ def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> F
 
 
 def line_spans(path: Path) -> Iterator[tuple[Ints, Ints]]:
-    """The complete lines of a file, chunk by chunk: where each begins, and where the next one would.
+    """The complete lines of a file, chunk by chunk.
 
-    A last line without its newline is not complete: its writer may still be writing it.
+    For each chunk it yields where each line begins, and where the next one would begin. A last line without
+    its newline is not complete: its writer may still be writing it.
     """
     start = offset = 0  # of the first line that is not yet complete; of the chunk
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The offline results made final in HBase, beside the online ones."""
+"""Make the offline results final in HBase, beside the online ones."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from sluice.storage.hbase import FINAL, RESULTS, Cells, HBase
 
 
 def publish(hbase: HBase, frame: pd.DataFrame) -> int:
-    """Write the final cells of each compared result (rows of `compare.COLUMNS`); how many.
+    """Write the final cells of compared results (rows of `compare.COLUMNS`); return how many.
 
-    All of them must agree. It can be repeated without effect.
+    All results must agree. Repeating it has no effect.
     """
     return hbase.put(RESULTS, final_cells(frame))
 
 
 def final_cells(frame: pd.DataFrame) -> Iterator[tuple[bytes, Cells]]:
-    """A sketched metric's value comes with its error.
+    """The final cells of each result; a sketched metric's value comes with its error.
 
-    Where both layers have the very same number the online text is taken: of an integer beyond 2^53 it has all
-    digits, of which Hive's double keeps the first sixteen.
+    If both layers have the same number, the online text is taken: it has all digits of an integer beyond
+    2^53, while Hive's double keeps only the first sixteen.
     """
     sketched = frame["metric"].map({name: has_error(name) for name in frame["metric"].unique()})
     names = ("row", "online", "offline", "online_text", "offline_text", "offline_error")

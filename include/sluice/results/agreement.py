@@ -2,17 +2,17 @@
 
 ==========  ===============================================================================================
 exact       counts, minima, maxima, sums, averages: equal.
-fractions   of the others within the metric's own relative tolerance, because the two layers add in different
-            orders; integers are equal.
-``unique``  equal. Both layers hash the same values into the same registers, so whatever the order the
-            estimate is one number; its stated error is about the truth, not about the other layer.
+fractions   other metrics: within the metric's own relative tolerance, because the two layers add in
+            different orders; integers are equal.
+``unique``  equal. Both layers hash the same values into the same registers, so the estimate is the same in
+            any order; its stated error is about the truth, not about the other layer.
 quantiles   the stated error is half the width, in the measure's unit, of the interval around the value in
             which the true quantile lies. Both layers' intervals hold the same truth, so they overlap:
             ``|online - offline| <= error + error``. Without an error both are exact, and equal.
 top-k       the stated error is how far a count may be from the true one. The counts of a value that both
             lists name differ by no more than both errors. A value that only one list names would be in the
-            other if its count there exceeded the least one listed (or 0, where that list is not full): its
-            count is above that by no more than both errors. Without an error the lists are the same.
+            other if its count there exceeded the least count listed there (or 0, if that list is not full).
+            So its count exceeds that by no more than both errors. Without an error the lists are the same.
 ==========  ===============================================================================================
 
 A result that only one layer has, or that is not a number, differs.
@@ -37,7 +37,7 @@ Ranking = list[tuple[str, float]]
 
 INTEGER = r"-?\d+"
 TOP = re.compile(r"top(\d+)")
-#: The ends of two intervals that just touch are computed from different numbers.
+#: Allowed for rounding: the ends of two intervals that just touch are computed from different numbers.
 ROUNDING = 1e-12
 
 #: What `judge` reads of a result. Texts as stored; errors are null or NaN where a value is exact.
@@ -93,7 +93,7 @@ def how(name: str) -> str:
 
 
 def ranking(text: object) -> Ranking | None:
-    """A top-k result's text as stored, read; None for what is none."""
+    """Read the stored text of a top-k result; None if the text is no such list."""
     try:
         found = json.loads(text) if isinstance(text, str) else None
         return [(value, float(count)) for value, count in found] if isinstance(found, list) else None
@@ -130,7 +130,7 @@ class _Rule:
 def _rule(name: str) -> _Rule:
     try:
         found = metric(name)
-    except UnknownMetric:  # of a row key that is none, or of a metric that a team has taken away
+    except UnknownMetric:  # the row key could not be read, or a team has taken the metric away
         return _Rule()
     top = TOP.fullmatch(name)
     if top is not None:
@@ -139,7 +139,7 @@ def _rule(name: str) -> _Rule:
 
 
 def _number(text: object) -> float:
-    """The very double that was written: pandas' own reading of a decimal is now and then the next one."""
+    """The double that was written; pandas sometimes reads a decimal as the next double."""
     try:
         return float(text) if isinstance(text, str) else np.nan
     except ValueError:
@@ -147,7 +147,10 @@ def _number(text: object) -> float:
 
 
 def _relative(a: Floats, b: Floats) -> Floats:
-    """How far apart, relative to the larger: 0 where equal, infinite where one is, NaN where one is NaN."""
+    """How far apart they are, relative to the larger one.
+
+    It is 0 where they are equal, else infinite where one is infinite, NaN where one is NaN.
+    """
     with np.errstate(invalid="ignore"):
         largest = np.maximum(np.abs(a), np.abs(b))
         apart = np.abs(a - b) / np.where(largest == 0, 1.0, largest)

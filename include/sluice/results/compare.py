@@ -1,4 +1,4 @@
-"""Online results against offline ones, joined by their row key; `agreement` says when two agree."""
+"""Compare online with offline results by row key; `agreement` says when two agree."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 from sluice.engine.rowkey import BadRowKey, RowKey
 from sluice.results.agreement import JUDGED, judge
 
-#: A message names so many differences; how many there are is always said.
+#: A message names at most this many differences; it always says how many there are.
 NAMED = 20
-#: Of a value that is a long list, a message shows so much.
+#: How many characters of a long list a message shows.
 SHOWN = 200
 
 #: The results of one layer: `text` as stored in HBase; `error` is null where the value is exact.
@@ -33,7 +33,7 @@ OFFLINE_RESULTS = pa.schema(
 
 @dataclass(frozen=True)
 class ShownDifference:
-    """One result that the layers do not agree on; a layer that has none has None."""
+    """One result on which the layers disagree; None where a layer has no value."""
 
     task: str
     period: str  # ISO 8601, UTC
@@ -70,7 +70,7 @@ COLUMNS = (
 
 
 def compare(task: str, online: pa.Table, offline: pa.Table) -> Comparison:
-    """One task version's results: `ONLINE_RESULTS` and `OFFLINE_RESULTS`, in any order."""
+    """Compare a task version's `ONLINE_RESULTS` and `OFFLINE_RESULTS`, in any order."""
     frame = pd.merge(
         online.to_pandas().rename(columns={"text": "online_text", "error": "online_error"}),
         offline.to_pandas().rename(

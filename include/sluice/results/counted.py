@@ -1,4 +1,4 @@
-"""What a task counted, read back from either layer into one shape, so that the two can be compared."""
+"""A task's results, read from either layer into one shape so that they can be compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Value = Number | Ranking
 Result = tuple[int, tuple[str, ...], str, Value, float]
 Series = tuple[int, tuple[str, ...]]  # period start in ms since the epoch, dimension values
 
-#: How a metric of all series together comes from those of each.
+#: How a metric over all series together is computed from each series' value.
 OVER_ALL: dict[str, Callable[[Iterable[Number]], Number]] = {
     "count": sum,
     "sum": math.fsum,
@@ -32,9 +32,9 @@ OVER_ALL: dict[str, Callable[[Iterable[Number]], Number]] = {
     "max": max,
 }
 
-#: A person waits: HBase's answer is not waited for as long as the speed layer waits.
+#: A person is waiting, so this waits for HBase less long than the speed layer does.
 PATIENCE_SECONDS = 10.0
-#: A shorter stretch of time than this (100 days) is picked out by the region servers.
+#: The region servers filter by time if less than this is asked for (100 days).
 FILTERED_MS = 100 * 86_400_000
 
 
@@ -44,7 +44,7 @@ class UnknownVersion(LookupError):
 
 @dataclass
 class Counted:
-    """A task version's results: for each series the value of each metric that has one, and their errors."""
+    """A task version's results: each series' metrics that have a value, and the errors."""
 
     task: ActiveTask
     values: dict[Series, dict[str, Value]] = field(default_factory=dict)
@@ -91,12 +91,12 @@ class Counted:
         return ["period", *self.dimensions, *(name for pair in names for name in pair)], rows()
 
     def _errors(self) -> Iterator[list[float]]:
-        """Of each row, in their order, its metrics' errors."""
+        """The errors of each row's metrics, in the order of `rows`."""
         for series in sorted(self.values):
             yield [self.errors.get(series, {}).get(name, 0.0) for name in self.metrics]
 
     def over_all(self, metric: str) -> Number | None:
-        """The metric over all series together; None where their results do not tell (an average)."""
+        """The metric over all series together; None if their values do not tell it (an average)."""
         found = [v[metric] for v in self.values.values() if metric in v]
         numbers = [value for value in found if not isinstance(value, list)]
         if metric not in OVER_ALL or not numbers:
@@ -117,7 +117,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Difference:
-    """One result that the layers do not agree on; None where a layer has no value."""
+    """One result on which the layers disagree; None where a layer has no value."""
 
     series: Series
     metric: str
@@ -134,9 +134,9 @@ def counted(
     since: int | None = None,
     until: int | None = None,
 ) -> Counted:
-    """A task's results from `layer` (online, offline, merged), for periods in [since, until), in ms.
+    """A task's results from `layer`, for periods that start in [since, until), in ms.
 
-    Raises UnknownTask, UnknownVersion.
+    `layer` is online, offline or merged. Raises UnknownTask, UnknownVersion.
     """
     from sluice.results.offline_results import within
 
@@ -169,7 +169,7 @@ def find(settings: Settings, name: str, version: int | None = None) -> ActiveTas
 
 
 def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> Iterator[Result]:
-    """Online values; with `final` the published one where there is one."""
+    """Online values; with `final` the published value instead where there is one."""
     from sluice.engine.rowkey import RowKey, prefix
     from sluice.results.online_results import ends_near
     from sluice.state.cells import ERROR_OF, stated_error
@@ -195,7 +195,7 @@ def _offline(settings: Settings, task: ActiveTask, starts: range) -> Iterator[Re
 
 
 def results_of(found: pa.Table) -> Iterator[Result]:
-    """Results out of `compare.ONLINE_RESULTS` or `compare.OFFLINE_RESULTS`."""
+    """Results from `compare.ONLINE_RESULTS` or `compare.OFFLINE_RESULTS`."""
     from sluice.engine.rowkey import RowKey
 
     numbers = found.column("value").to_pylist() if "value" in found.column_names else [None] * len(found)
@@ -208,7 +208,10 @@ def results_of(found: pa.Table) -> Iterator[Result]:
 
 
 def _value(text: bytes) -> Value:
-    """As the layers write it: an integer without a point, a list as JSON, anything else as repr(float)."""
+    """A value as the layers write it.
+
+    An integer is written without a point, a list as JSON, anything else as repr(float).
+    """
     if text.lstrip(b"-").isdigit():
         return int(text)
     if text.startswith(b"["):
@@ -220,14 +223,17 @@ def _value(text: bytes) -> Value:
 def _with_error(metric: str, value: object, error: float) -> object:
     if value is None or not error:
         return value
-    # The error of a number of distinct values is relative to it, that of a list is one of its counts.
+    # The error of a number of distinct values is relative to that number; a list's error is in counts.
     stated = f"{error:.1%}" if metric == "unique" else f"{error:.3g}"
     number = int(value) if isinstance(value, float) and value.is_integer() else value
     return f"{json.dumps(number, ensure_ascii=False)} ± {stated}"
 
 
 def differences(online: Counted, offline: Counted) -> Iterator[Difference]:
-    """Each result that the layers do not agree on (`results.agreement`), or that one of them lacks."""
+    """Each result on which the layers disagree, or that one of them lacks.
+
+    `results.agreement` has the rules.
+    """
     import pandas as pd
 
     from sluice.results.agreement import judge

@@ -1,4 +1,4 @@
-"""The offline results of a task version, out of Hive."""
+"""The offline results of a task version, from Hive."""
 
 from __future__ import annotations
 
@@ -49,21 +49,22 @@ STORED = pa.schema(
         ("error", pa.float64()),
     ]
 )
-#: Periods that are merged from the accumulators of their days at a time.
+#: How many periods are merged from their days' accumulators at a time.
 PERIODS = 200
 #: All of time, in ms: Hive's time stamps end with the year 9999.
 ALWAYS = range(-(1 << 50), 1 << 50)
 
 
 def within(since: int | None, until: int | None) -> range:
-    """The starts of periods in [since, until), ms; None: without an end."""
+    """The starts of periods in [since, until), ms; None: without a limit."""
     return range(ALWAYS.start if since is None else since, ALWAYS.stop if until is None else until)
 
 
 class DayResults:
-    """A day's results as they stand in Hive: of all tasks, because a query for one task takes as long.
+    """A day's results of all tasks, as they stand in Hive.
 
-    They are read when the first of them is needed; a dropped day is never read.
+    They are read together, because a query for one task takes as long, and only when the first of them is
+    needed; a dropped day is never read.
     """
 
     def __init__(self, hive: Hive, topic: str, day: date) -> None:
@@ -71,7 +72,7 @@ class DayResults:
 
     @cached_property
     def _rows(self) -> pa.Table:
-        """`STORED`."""
+        """The day's rows, as `STORED`."""
         return _stored(self._hive, OF_DAY, {"topic": self._topic, "day": self._day.isoformat()})
 
     def of(self, task: ActiveTask, starts: range) -> pa.Table:
@@ -90,10 +91,10 @@ class DayResults:
 
 
 def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]) -> pa.Table:
-    """`OFFLINE_RESULTS` of periods (start in ms: the days, UTC) that have lines on several days.
+    """`OFFLINE_RESULTS` of periods that have lines on several days.
 
-    Merged from the accumulators of all of them: a quantile of two days does not follow from the quantiles of
-    each.
+    `periods` has the days (UTC) of each period, by its start in ms. The results are merged from the
+    accumulators of all days, because a quantile of two days does not follow from the quantiles of each.
     """
     columns = ", ".join(f"base64(accumulators['{name}'])" for name in _needed(task))
     parts, starts = [OFFLINE_RESULTS.empty_table()], sorted(periods)
@@ -109,7 +110,7 @@ def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequ
 
 
 def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
-    """`OFFLINE_RESULTS` of all days that are computed, periods that lie in several of them merged."""
+    """`OFFLINE_RESULTS` of all computed days; periods that lie in several days are merged."""
     version = {**_version(task.spec.topic, task), "start": starts.start, "end": starts.stop}
     rows = _stored(hive, OF_TASK, version)
     days = rows.group_by("period_start").aggregate([("day", "min"), ("day", "max")])
@@ -123,7 +124,7 @@ def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
 
 
 def _stored(hive: Hive, query: str, parameters: Mapping[str, Value]) -> pa.Table:
-    """`STORED`, of a query for `RESULTS`."""
+    """The rows of a query for `RESULTS`, as `STORED`."""
     rows = hive.query(query, parameters).rows
     columns = list(zip(*rows, strict=True)) or [()] * len(STORED)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, STORED, strict=True)]
@@ -153,7 +154,10 @@ def _keyed(task: ActiveTask, rows: pa.Table) -> pa.Table:
 
 
 def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """`OFFLINE_RESULTS` of rows of period start (ms), series, and the columns `_needed`, in base 64."""
+    """Merge rows into `OFFLINE_RESULTS`.
+
+    A row is a period's start (ms), a series, and the columns `_needed` in base 64.
+    """
     if not rows:
         return OFFLINE_RESULTS.empty_table()
     begins, series, *values = (list(column) for column in zip(*rows, strict=True))
@@ -174,7 +178,10 @@ def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def _read(column: Sequence[str | None], kind: pa.DataType) -> pa.Array:
-    """Accumulators as Hive has them, in base 64: bytes of their own, or 8 little-endian ones of a number."""
+    """Read a column of accumulators, which come from Hive in base 64.
+
+    An accumulator is bytes of its own, or a number in 8 little-endian bytes.
+    """
     stored = [None if text is None else b64decode(text) for text in column]
     if pa.types.is_binary(kind):
         return pa.array(stored, kind)

@@ -1,4 +1,4 @@
-"""The online results of one task version, out of HBase."""
+"""The online results of one task version, from HBase."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from sluice.state.cells import stated_error
 from sluice.storage.hbase import ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.tasks.spec import ActiveTask
 
-# A filter names at most so many beginnings of time stamps.
+# A filter names at most this many beginnings of time stamps.
 PREFIXES = 20
 SMALLEST_SCALE = 7  # 10^7 ms are 2.8 h
 
 
 def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequence[int] = ()) -> pa.Table:
-    """`ONLINE_RESULTS` of the results whose periods begin in `starts`, or are one of `others` (ms).
+    """`ONLINE_RESULTS` of periods that begin in `starts`, or at one of `others` (ms).
 
-    The period is at the end of the row key (paper 002), so a scan meets all periods of a version; the region
-    server leaves out most of the others, and only those near the range travel. The rows are not derived from
-    the state's blocks instead: a result that has no state behind it is a difference to be found.
+    The period is at the end of the row key (paper 002), so a scan meets all periods of a version. The region
+    server leaves out most of those that are not wanted, and sends only few others near the range. The rows
+    are not derived from the state's blocks, because a result without a state behind it is a difference to
+    find.
     """
     rows, texts, errors = [], [], []
     columns, near = [ONLINE, ONLINE_ERROR], ends_near(starts, others)
@@ -41,9 +42,10 @@ def online_results(hbase: HBase, task: ActiveTask, starts: range, others: Sequen
 
 
 def ends_near(starts: range, others: Sequence[int] = ()) -> str:
-    """A filter that passes every row key with a time stamp in the range or of the others, and few more.
+    """A filter for row keys with a time stamp in `starts` or `others`; few more pass it.
 
-    It passes all times before 1970: clocks that were never set show such times, east of Greenwich.
+    If `starts` begins before 1970, all times before 1970 pass it: clocks that were never set show such times,
+    east of Greenwich.
     """
     scale = SMALLEST_SCALE
     stamps = [str(start) for start in others]

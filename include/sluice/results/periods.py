@@ -1,4 +1,4 @@
-"""Which periods of a task touch a day: those inside it, and those that other days have a part of."""
+"""Which periods of a task touch a day: those inside it, and those that cross its ends."""
 
 from __future__ import annotations
 
@@ -26,14 +26,17 @@ class Interval:
 
 @dataclass(frozen=True)
 class Periods:
-    """The periods that touch a day: all that start within `inside` (ms) lie in it as a whole."""
+    """The periods that touch a day: those that start in `inside` (ms) lie wholly in it."""
 
     inside: range
     crossing: tuple[Interval, ...]
 
     @classmethod
     def of(cls, day: date, span: Period) -> Periods:
-        """`span`: how the task cuts time. Its periods may follow a zone in which the day begins elsewhere."""
+        """The periods of a task that touch the day; `span` says how the task cuts time.
+
+        The periods may follow a time zone in which the day begins at another moment.
+        """
         begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
         end = begin + DAY_MS
         first, last = (Interval(start, span.end(start)) for start in (span.start(begin), span.start(end - 1)))

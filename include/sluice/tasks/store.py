@@ -89,6 +89,11 @@ class TaskStore:
         with self._engine.connect() as connection:
             return [versions.as_task(row) for row in connection.execute(query)]
 
+    def is_new(self) -> bool:
+        """Whether it never had a task; those that were deleted count too."""
+        with self._engine.connect() as connection:
+            return connection.execute(sa.select(_tasks.c.id).limit(1)).first() is None
+
     def get(self, name: str) -> Task:
         """The task with that name; `UnknownTask` if there is none."""
         with self._engine.connect() as connection:

@@ -1,4 +1,7 @@
-"""`sluice demo`: the whole platform on one log, from an empty directory to counts proved to agree."""
+"""`sluice demo`: run the whole platform on one log, and prove that its counts agree.
+
+It starts from an empty directory.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
 
 INSTANCE = "demo"
-#: Tasks whose results are compared at a time: while some wait for Hive the results of another are decoded.
+#: How many tasks are compared at a time: some wait for Hive while the results of another are decoded.
 COMPARED_AT_ONCE = 3
 
 
@@ -67,7 +70,7 @@ def demo(
 
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """Two demos at once would delete each other's instance: the second is refused."""
+    """Refuse a second demo at the same time: each would delete the other's instance."""
     path = settings.home.with_name(f"{settings.home.name}.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -34,7 +34,10 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
 
 
 def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settings: Settings) -> Hops:
-    """Look until it is done, or nothing has moved for too long: the final audit then says what is wrong."""
+    """Look until it is done, or until nothing has moved for `STILL_SECONDS`.
+
+    In the second case the final audit says what is wrong.
+    """
     moved, before = time.monotonic(), ""
     while True:
         done, text, hops = look_now()
@@ -50,7 +53,10 @@ def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settin
 
 
 def whole_audit(settings: Settings) -> Hops:
-    """The final hops, with Hive; read again if they do not agree: they are not read at one instant."""
+    """Read the final hops, with Hive.
+
+    They are not read at one instant, so they are read again, up to twice, if they do not agree.
+    """
     from sluice.quality.audit import audit
 
     hops = audit(settings, TOPIC)
@@ -63,7 +69,7 @@ def whole_audit(settings: Settings) -> Hops:
 
 
 def grouping_reports(settings: Settings) -> list[GroupingReport]:
-    """What the speed layer says of its grouping, of each task; nothing if it was restarted since."""
+    """The speed layer's report on each task's grouping; none if it was restarted since."""
     from sluice.speed.progress import progress_path
     from sluice.speed.routed.report import NothingCounted, reports
 

@@ -20,7 +20,10 @@ LOOK_SECONDS = 5.0
 
 
 def compute(settings: Settings, airflow: Airflow, say: Say) -> list[str]:
-    """Backfill nightly_batch over the days of the log's lines, wait for their reconciliation; what failed."""
+    """Backfill nightly_batch over the days of the log's lines; return what failed.
+
+    It also waits for the reconciliation of these days.
+    """
     from sluice.storage.days import Days
     from sluice.storage.postgres import engine
 
@@ -64,9 +67,10 @@ def patiently(wait: Callable[[float], list[Run]], progress: Callable[[], None]) 
 
 
 def stretches(days: list[date], longest: int = 50) -> list[tuple[date, date]]:
-    """Sorted days as stretches (first, last) without a gap: a backfill runs for *each* day of its range.
+    """Sorted days as stretches (first, last) without a gap.
 
-    None is longer than Airflow's API shows runs on a page.
+    A backfill runs for *each* day of its range. No stretch has more days than a page of Airflow's API has
+    runs.
     """
     found: list[tuple[date, date]] = []
     for day in days:

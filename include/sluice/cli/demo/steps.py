@@ -1,4 +1,4 @@
-"""What the demo does before anything is counted: a new instance, its tasks, its agents, the log."""
+"""What the demo does before it counts: a new instance, its tasks, its agents, the log."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from sluice.stack.airflow_api import Airflow
 
 GENERATED_LINES = 10_000
-#: What the demo counts: between them they use every metric, extraction and filter.
+#: The tasks that the demo counts: together they use every metric, extraction and filter.
 EXAMPLES = Path("include", "examples")
 TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
 
-#: The log is written in this time, or as fast as it goes: there must be several batches, as a plan is made
-#: between them.
+#: Writing the log takes this time, or longer if it must: there must be several batches, because plans are
+#: made between them.
 REPLAY_SECONDS = 10.0
 FOR_EVER = ("collection", "speed_layer", "archive")
 DEPLOY_SECONDS = 240.0
@@ -28,7 +28,7 @@ POLL_SECONDS = 1.0
 
 
 def clear(settings: Settings, say: Say) -> None:
-    """Kill what runs of the former demo and delete its directory; the jars of all instances stay."""
+    """Kill what runs of the former demo and delete its directory; the shared jars stay."""
     from sluice.stack import shutdown
 
     if not settings.home.exists():
@@ -40,7 +40,7 @@ def clear(settings: Settings, say: Say) -> None:
 
 
 def start(settings: Settings, say: Say) -> Settings:
-    """Bring every daemon up; the settings with the secrets that this made."""
+    """Bring every daemon up; return the settings with the secrets that this made."""
     from sluice.cli import instance
     from sluice.runtime.settings import get_settings
 
@@ -52,7 +52,7 @@ def start(settings: Settings, say: Say) -> Settings:
 
 
 def apply_tasks(settings: Settings, say: Say) -> None:
-    """The example tasks, with the value lists that they need, beside those that a new platform has."""
+    """Apply the example tasks and their value lists, beside the tasks of a new platform."""
     from sluice.storage.postgres import engine
     from sluice.tasks import parse_tasks
     from sluice.tasks.lists import ValueLists, parse_lists

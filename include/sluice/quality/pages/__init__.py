@@ -1,1 +1,1 @@
-"""How the Data Docs' pages look: their template, and the styles and scripts that lie beside them."""
+"""How the Data Docs' pages look: their template, their styles and their scripts."""

@@ -1,7 +1,8 @@
-"""The styles and scripts of the Data Docs' pages, from the webjars in ``var/lib/data_docs`` into the site.
+"""Copy the styles and scripts of the Data Docs' pages into the site.
 
-A page that took them from public networks would tell strangers when it is read, and would have no style
-on a machine without one. They lie at ``static/lib/<webjar>/<path in it>``.
+They come from the webjars in ``var/lib/data_docs`` and lie at ``static/lib/<webjar>/<path in it>``. A page
+that took them from public networks would tell strangers when it is read, and would have no style on a
+machine without a network.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ log = logging.getLogger(__name__)
 
 
 def place(site: Path) -> None:
-    """Put the files below the site unless these very ones are there; the caller holds the site's lock.
+    """Put the files below the site unless the same files are there already.
 
-    Without the webjars the pages can still be written, so that is only a warning: they link to the files
-    anyway, say on themselves what is missing, and are whole as soon as the files are there.
+    The caller holds the site's lock. Without the webjars the pages can still be written, so their lack is
+    only a warning: the pages link to the files anyway, say what is missing, and are whole as soon as the
+    files are there.
     """
     try:
         _place(require(COMPONENT), site / "static" / "lib")

@@ -1,7 +1,7 @@
-"""The view with which Great Expectations writes the site's pages: its sections in a page of our own.
+"""The view with which Great Expectations writes the pages: its sections in our own page.
 
 The library's own page loads everything from public networks and asks for a newsletter; its templates for
-what stands in a page are used as they are.
+the contents of a page are used unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REMOTE_PICTURE = re.compile(r"url\(\s*['\"]?(?:https?:)?//[^)]*\)")
 
 
 class PageView(DefaultJinjaPageView):  # type: ignore[misc]
-    """Every page of the site, the index too. Great Expectations makes it by its name."""
+    """Every page of the site, including the index. Great Expectations makes it by its name."""
 
     _template = "sluice_page.j2"
 
