@@ -30,6 +30,7 @@ def prepare(load: Callable[[], None]) -> None:
     sys.path_importer_cache.clear()  # Python has cached what it found in the archives
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
+    load_team()
     load()
     import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
     import pyspark.worker  # noqa: F401
@@ -39,7 +40,6 @@ def prepare(load: Callable[[], None]) -> None:
 
 
 if __name__ == "__main__":
-    load_team()
     prepare(warm)
     from pyspark import daemon
 
