@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator
@@ -15,6 +15,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
+#: The night after a period's last day computes it; the next one tries again.
+OVERDUE = timedelta(days=2)
 Day = dict[str, Any]  # {"topic", "day", "cut", ...} as the asset's event has it
 
 
@@ -110,6 +112,7 @@ class Reconcile(BaseOperator):
                 kwargs={"days": behind, "differing": differing, "broken": broken},
                 timeout=self.patience,
             )
+        alert_open_periods(now)
         said = "\n".join([*differing, *broken])
         if broken:  # tried again: days that are published already are compared again, which changes nothing
             raise AirflowException(said)
@@ -144,6 +147,15 @@ def alert(settings: Any, day: Day, message: str) -> None:
     from sluice.storage.postgres import engine
 
     alerts.sync(engine(settings), "reconcile", {name(day): message} if message else {}, prefix=name(day))
+
+
+def alert_open_periods(settings: Any) -> None:
+    """Raise an alert for each topic with periods that should have been compared by now; clear the others."""
+    from sluice.storage import alerts, open_periods
+    from sluice.storage.postgres import engine
+
+    late = open_periods.overdue(engine(settings), datetime.now(UTC) - OVERDUE)
+    alerts.sync(engine(settings), "open_periods", {each.topic: f"{each.topic}: {each}" for each in late})
 
 
 def newest(days: Iterable[Day]) -> list[Day]:

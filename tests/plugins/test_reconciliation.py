@@ -21,6 +21,7 @@ def module(home: Any, connected: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(  # no database here
         reconciliation, "alert", lambda settings, day, message: alerts.update({day["day"]: message})
     )
+    monkeypatch.setattr(reconciliation, "alert_open_periods", lambda settings: None)
     monkeypatch.setattr(reconciliation, "waiting", lambda settings: reconciliation.left_behind)
     reconciliation.alerts_seen = alerts
     monkeypatch.setattr(reconciliation, "is_final", lambda settings, day: day in reconciliation.published)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import random
 import secrets
+import threading
 from collections.abc import Iterator
-from datetime import date
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,6 +17,7 @@ from pyspark.sql import SparkSession
 from sluice.batch import offline
 from sluice.batch.uncounted import record
 from sluice.engine.rowkey import RowKey
+from sluice.quality.day_comparison import compare_day
 from sluice.quality.docs import data_docs
 from sluice.quality.reconcile import (
     NotComputed,
@@ -23,10 +27,14 @@ from sluice.quality.reconcile import (
     speed_passed,
 )
 from sluice.runtime.settings import Settings
+from sluice.storage import open_periods
+from sluice.storage.commits import Version
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.hive import Hive
+from sluice.storage.open_periods import OpenPeriod
 from sluice.storage.postgres import engine
+from sluice.storage.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from tests.quality.two_layers import Line, TwoLayers
 
@@ -112,6 +120,9 @@ class Topic(TwoLayers):
                 {"topic": self.topic, "day": DAY.isoformat()},
             )
         return [(*row[:3], json.loads(row[3])) for row in found.rows]
+
+    def waiting(self) -> dict[Version, list[OpenPeriod]]:
+        return open_periods.of_topic(self.database, self.topic)
 
     def sql(self, text: str) -> list[tuple[object, ...]]:
         with Hive(self.settings) as hive:
@@ -316,3 +327,80 @@ def test_a_day_without_lines_agrees_and_one_never_computed_is_named(topic: Topic
     assert (computed.raw_lines, computed.lines, computed.cut) == (0, 0, {})
     assert topic.reconcile(empty).outcome == "agrees"
     assert engine(topic.settings) is topic.database
+
+
+JUNE = "20/Jun/2015:12:00:00"
+
+
+@contextmanager
+def traffic(topic: Topic) -> Iterator[None]:
+    """Lines of another day are counted without a pause; each commit's results come a while after it."""
+    stopped = threading.Event()
+
+    def count() -> None:
+        number = 0
+        while not stopped.is_set():
+            topic.both(lines(line(JUNE), file=f"june{number}.log"), 2)
+            number += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(count)
+        try:
+            yield
+        finally:
+            stopped.set()
+            counting.result()
+
+
+def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(topic: Topic) -> None:
+    following = date(2015, 5, 18)
+    topic.apply(task(topic.topic, "week", "7d"), task(topic.topic, "berlin", "1d", timezone="Europe/Berlin"))
+    times = ("17/May/2015:10:00:00", "17/May/2015:23:00:00", "18/May/2015:12:00:00")
+    topic.both(lines(*map(line, times)))
+    for day in (DAY, following):
+        topic.nightly(day)
+    computed = topic.book.get(DAY)
+    assert computed is not None
+    with traffic(topic):
+        for _ in range(200):
+            found = compare_day(topic.settings, topic.book, computed)
+            assert found.agrees, found.message()
+            assert (len(found.frame), found.open_periods) == (3, ())  # the week, and two days of Berlin
+        (label,) = (f"{t.task_id}v1" for t in topic.tasks.list(topic.topic) if t.name.endswith("_week"))
+        (week,) = (row for row in topic.cells(label) if row.period_start < 1_432_000_000_000)
+        topic.put(week, "9")
+        for _ in range(20):
+            assert compare_day(topic.settings, topic.book, computed).differing == 1
+
+
+def test_an_open_period_is_compared_by_whichever_day_comes_next(topic: Topic) -> None:
+    """The period lies in the 17th and the 18th, and is compared with the 19th, which comes first."""
+    following, third = date(2015, 5, 18), date(2015, 5, 19)
+    topic.apply(task(topic.topic, "berlin", "1d", timezone="Europe/Berlin"))
+    times = ("17/May/2015:23:00:00", "18/May/2015:12:00:00", "19/May/2015:12:00:00")
+    topic.both(lines(*map(line, times)))
+    topic.nightly(DAY)
+    assert "1 periods wait" in topic.reconcile().message
+    shared = OpenPeriod(*next(iter(topic.waiting())), 1_431_900_000_000, 1_431_986_400_000)
+    assert [*topic.waiting().values()] == [[shared]]
+    before = datetime.now(UTC) + timedelta(seconds=1)
+    (late,) = [each for each in open_periods.overdue(topic.database, before) if each.topic == topic.topic]
+    assert "1 period has not been compared, the first begins at 2015-05-17T22:00:00Z" in str(late)
+
+    for day in (following, third):
+        topic.nightly(day)
+    found = topic.reconcile(third)
+    assert found.outcome == "agrees", found.message
+    assert shared not in [each for some in topic.waiting().values() for each in some]
+    assert topic.reconcile(following).outcome == "agrees"
+    assert topic.waiting() == {}
+
+
+def test_a_period_that_touches_a_dropped_day_waits_no_longer(topic: Topic) -> None:
+    topic.apply(task(topic.topic, "berlin", "1d", timezone="Europe/Berlin"))
+    topic.both(lines(*map(line, ("17/May/2015:23:00:00", "18/May/2015:12:00:00"))))
+    topic.nightly(DAY)
+    topic.reconcile()
+    assert len(topic.waiting()) == 1
+    RetentionBook(topic.database, topic.topic).mark_dropped([date(2015, 5, 18)])
+    assert topic.waiting() == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 
@@ -16,24 +16,28 @@ from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
 from sluice.results.periods import Interval, Periods
 from sluice.runtime.settings import Settings
-from sluice.storage import uncounted
+from sluice.storage import open_periods, uncounted
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import HBase
 from sluice.storage.hive import Hive
+from sluice.storage.open_periods import OpenPeriod
 from sluice.tasks.spec import ActiveTask
+
+Stores = tuple[Hive, HBase, DayResults]
 
 
 @dataclass(frozen=True)
 class DayComparison:
-    """A day's comparison. `open_periods` wait until another day of theirs is published."""
+    """A day's comparison, and that of open periods of other days that could be compared by now."""
 
     day: Day
     frame: pd.DataFrame  # compare.COLUMNS
     differing: int
     differences: tuple[ShownDifference, ...]  # the first of them
     hops: tuple[Hop, ...]
-    open_periods: int
+    open_periods: tuple[OpenPeriod, ...]  # those of the topic that still wait for other days
+    closed_periods: tuple[OpenPeriod, ...]  # those that were compared
 
     @property
     def agrees(self) -> bool:
@@ -41,7 +45,7 @@ class DayComparison:
 
     def message(self) -> str:
         name = f"{self.day.topic} {self.day.day}"
-        waiting = f"; {self.open_periods} periods wait for other days" if self.open_periods else ""
+        waiting = f"; {len(self.open_periods)} periods wait for other days" if self.open_periods else ""
         if self.agrees:
             return f"{name} agrees: {len(self.frame)} results of {self.day.lines} lines{waiting}"
         hops = [str(hop) for hop in self.hops if not hop.agrees]
@@ -59,28 +63,25 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
 
     A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
-    its periods that touch that day wait for it.
+    its periods that touch that day wait for it. Periods that were open until now are compared too, if they
+    can be.
     """
     versions = task_versions(book.engine, day.topic, day.day)
     failed = uncounted.days_by_version(book.engine, day.topic)
+    waiting = open_periods.of_topic(book.engine, day.topic)
     found: list[Comparison] = []
-    waiting = 0
+    still: list[OpenPeriod] = []
+    done: list[OpenPeriod] = []
     with Hive(settings) as hive, HBase.of(settings) as hbase:
         stores = (hive, hbase, DayResults(hive, day.topic, day.day))
         for task in () if versions.dropped else versions.tasks:
-            touching = Periods.of(day.day, task.spec.span)
-            lacking = failed.get((task.task_id, task.version), set())
-            if day.day in lacking:
-                continue
-            whole = tuple(period for period in touching.crossing if lacking.isdisjoint(period.days))
-            comparable = _comparable(book, whole, day.day)
-            comparison = _compare(*stores, task, Periods(touching.inside, comparable))
-            while comparison.differing and (still := _comparable(book, comparable, day.day)) != comparable:
-                # A line of another day came while this was read: that period waits for the other day's turn.
-                comparable = still
-                comparison = _compare(*stores, task, Periods(touching.inside, comparable))
-            waiting += len(touching.crossing) - len(comparable)
+            version = task.task_id, task.version
+            due = _due(task, day.day, waiting.get(version, ()), failed.get(version, set()))
+            comparison, compared = _compare_standing(stores, book, day.day, task, due)
             found.append(comparison)
+            for period in due.crossing:
+                named = OpenPeriod(*version, period.start, period.end)
+                (done if period in compared else still).append(named)
         hops = day_hops(book, hive, day)
     frames = [comparison.frame for comparison in found if comparison.compared]
     return DayComparison(
@@ -89,8 +90,40 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
         differing=sum(comparison.differing for comparison in found),
         differences=tuple(d for comparison in found for d in comparison.differences)[:NAMED],
         hops=tuple(hops),
-        open_periods=waiting,
+        open_periods=tuple(still),
+        closed_periods=tuple(done),
     )
+
+
+@dataclass(frozen=True)
+class _Due:
+    """What of a task version is to be compared; days of `lacking` have no offline results of it."""
+
+    inside: range
+    crossing: tuple[Interval, ...]
+    lacking: Set[date]
+
+
+def _due(task: ActiveTask, day: date, waiting: Iterable[OpenPeriod], lacking: Set[date]) -> _Due:
+    touching = Periods.of(day, task.spec.span)
+    if day in lacking:
+        touching = Periods(range(0), ())
+    open_ = (Interval(period.start, period.end) for period in waiting)
+    return _Due(touching.inside, tuple(dict.fromkeys((*touching.crossing, *open_))), lacking)
+
+
+def _compare_standing(
+    stores: Stores, book: Days, day: date, task: ActiveTask, due: _Due
+) -> tuple[Comparison, tuple[Interval, ...]]:
+    """Compare what is due, as far as all days of a period stand; and which crossing periods these were."""
+    whole = tuple(period for period in due.crossing if due.lacking.isdisjoint(period.days))
+    comparable = _comparable(book, whole, day)
+    comparison = _compare(*stores, task, Periods(due.inside, comparable))
+    while comparison.differing and (still := _comparable(book, comparable, day)) != comparable:
+        # A line of another day came while this was read: that period waits for the other day's turn.
+        comparable = still
+        comparison = _compare(*stores, task, Periods(due.inside, comparable))
+    return comparison, comparable
 
 
 def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, periods: Periods) -> Comparison:

@@ -7,6 +7,9 @@
 3. Great Expectations validates the same rows and writes Data Docs; the outcome becomes a row in Hive.
 4. Only if all agrees, the offline results are written beside the online ones as final, and then the day is
    noted as published. Dying in between repeats the same writes.
+
+A period of several days is compared once all of them are computed and counted online. Until then it is kept
+in a table, and each later reconciliation of the topic compares it as soon as it can be (`open_periods`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Literal
 
 from sluice.runtime.settings import Settings
+from sluice.storage import open_periods
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Day, Days
 from sluice.storage.postgres import engine
@@ -124,10 +128,12 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
         message=found.message(),
         differences=found.differences,
     )
+    open_periods.add(book.engine, day.topic, found.open_periods)
     if found.agrees:
         with HBase.of(settings) as hbase:
             publish(hbase, found.frame)
         book.set_published(day.day, day.cut)
+        open_periods.remove(book.engine, day.topic, found.closed_periods)
     _record(settings, outcome, _details(found))
     return outcome
 
@@ -136,7 +142,7 @@ def _details(found: DayComparison) -> dict[str, object]:
     return {
         "differences": [asdict(difference) for difference in found.differences],
         "hops": [asdict(hop) for hop in found.hops],
-        "open_periods": found.open_periods,
+        "open_periods": len(found.open_periods),
     }
 
 

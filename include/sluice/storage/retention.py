@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.storage import schema
+from sluice.storage import open_periods, schema
 from sluice.storage.backfills import BackfillPointer, next_revision
 from sluice.storage.commits import ROWS_A_STATEMENT, Pointer
 
@@ -92,13 +92,18 @@ class RetentionBook:
         return sorted(found)
 
     def mark_dropped(self, days: Collection[date]) -> list[date]:
-        """Take these days out of both layers' comparison for ever; returns the new ones in order."""
+        """Take these days out of both layers' comparison for ever; returns the new ones in order.
+
+        A period that waits for such a day can never be compared, so it waits no longer.
+        """
         if not days:
             return []
         t = schema.dropped_days
         rows = [{"topic": self.topic, "day": day} for day in sorted(days)]
         statement = insert(t).on_conflict_do_nothing().returning(t.c.day)
         with self.engine.begin() as connection:
+            for day in days:
+                open_periods.remove_touching(connection, self.topic, day)
             return sorted(connection.execute(statement.values(rows)).scalars())
 
     def dropped(self) -> set[date]:

@@ -250,6 +250,18 @@ days = Table(
     Column("published_at", DateTime(timezone=True)),
 )
 
+# Periods of several days that no reconciliation could compare yet: [start, end) in ms since the epoch.
+open_periods = Table(
+    "open_periods",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("start", BigInteger, primary_key=True),
+    Column("end", BigInteger, nullable=False),
+    Column("since", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
 # Versions that the batch layer could not count on a day; they stay here until a run computes them.
 uncounted = Table(
     "uncounted",
