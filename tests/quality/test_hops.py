@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sluice.cli.audit import notes
 from sluice.quality.files import FileAccount
 from sluice.quality.hops import Hops, Read, reckon
 from sluice.runtime.arrays import Ints
@@ -77,6 +78,17 @@ def test_lines_in_flight_are_reported_and_are_no_disagreement() -> None:
     found = hops(booked(archived=10, archived_to={0: 6, 1: 4}), raw=10)
     assert found.ok
     assert found.in_flight == ("2 records in Kafka that are not yet archived",)
+
+
+def test_a_line_dated_years_ahead_keeps_nothing_in_flight() -> None:
+    found = hops(booked(days_to_come={"2099-01-01": 1}), unique=8)
+    assert found.ok
+    assert not found.in_flight
+    assert notes(found) == [
+        "every hop agrees; nothing is in flight",
+        "1 lines are of days that are not over (2099-01-01): nightly_batch computes a day in the night after it",
+    ]
+    assert any("hive_unique" in d for d in hops(booked(days_to_come={"2099-01-01": 1})).disagreements)
 
 
 def test_records_that_kafka_dropped_before_the_archive_are_accounted_for() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sluice.quality.hops import Hops
 
 #: The hops are not read at one instant: what disagrees is read again before it is called wrong.
+DAYS_NAMED = 4
 READINGS = 3
 PAUSE_SECONDS = 2.0
 
@@ -71,6 +72,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
             "in_flight": list(hops.in_flight),
             "disagreements": list(hops.disagreements),
             "gone": list(hops.gone),
+            "days_to_come": dict(hops.days_to_come),
             "files": [vars(f) for f in hops.files] if files else [],
         }
         typer.echo(json.dumps(document, indent=1))
@@ -118,4 +120,12 @@ def notes(hops: Hops) -> list[str]:
         lines.append(f"LOST: {hops.lost:,} lines; `sluice audit --files` names the files and the bytes")
     if not lines:
         lines.append("every hop agrees; nothing is in flight")
+    if hops.days_to_come:
+        days = ", ".join(sorted(hops.days_to_come)[:DAYS_NAMED])
+        more = len(hops.days_to_come) - DAYS_NAMED
+        lines.append(
+            f"{sum(hops.days_to_come.values()):,} lines are of days that are not over ({days}"
+            f"{f' and {more} more' if more > 0 else ''}): "
+            "nightly_batch computes a day in the night after it"
+        )
     return lines

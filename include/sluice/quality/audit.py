@@ -8,6 +8,8 @@ and drained. Flume's own counters play no part: they restart, and they count ret
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.quality.hops import Hops, Read, reckon
 from sluice.runtime.settings import Settings
@@ -26,7 +28,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True) -> Hops:
     files = dict(front_end_files(settings, topic))
     ends = kafka_ends(settings, topic)
     with engine(settings).connect() as connection:
-        books = booked.read(connection, topic)
+        books = booked.read(connection, topic, datetime.now(UTC).date())
     accounts = tuple(
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )

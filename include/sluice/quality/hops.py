@@ -6,13 +6,13 @@ Once nothing is in flight these hold (`Hops.disagreements` names those that do n
     kafka      = lines_read - lost + doubled
     archived   = kafka - expired before they were archived
     hive_raw   = archived
-    hive_unique = online, summed over the days that the batch layer has computed
+    hive_unique = online, of the days that are over
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sluice.quality.files import FileAccount
 from sluice.storage.booked import Booked
@@ -36,6 +36,9 @@ class Hops:
     disagreements: tuple[str, ...] = ()
     files: tuple[FileAccount, ...] = ()
     gone: tuple[str, ...] = ()  # files that the ledger knows and the front-ends no longer have
+    days_to_come: Mapping[str, int] = field(
+        default_factory=dict
+    )  # not over, so not computed yet: their lines
 
     COUNTS = (
         "lines_read", "kafka", "doubled", "online", "archived",
@@ -119,6 +122,7 @@ def reckon(read: Read) -> Hops:
         disagreements=tuple(_disagreements(read)),
         files=read.accounts,
         gone=read.gone,
+        days_to_come=booked.days_to_come,
     )
 
 
@@ -160,7 +164,8 @@ def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
         yield "archived", booked.archived, "kafka - expired", read.kafka - booked.expired
         yield "hive_raw", read.hive_raw, "archived", booked.archived
     if not read.speed_lag and not booked.stale_days:
-        yield "hive_unique", read.hive_unique, "online", booked.counted
+        due = booked.counted - sum(booked.days_to_come.values())
+        yield "hive_unique", read.hive_unique, "online, of the days that are over", due
 
 
 def _some(names: list[str], most: int = 4) -> str:

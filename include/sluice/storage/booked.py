@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -30,13 +31,16 @@ class Booked:
     committed: dict[int, int] = field(default_factory=dict)
     archived_to: dict[int, int] = field(default_factory=dict)
     stale_days: list[str] = field(default_factory=list)
+    days_to_come: dict[str, int] = field(
+        default_factory=dict
+    )  # days that are not over and not computed: lines
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
 
 
-def read(connection: sa.Connection, topic: str) -> Booked:
-    """All that is booked for the topic now."""
+def read(connection: sa.Connection, topic: str, today: date) -> Booked:
+    """All that is booked for the topic now; a day is over once it is before `today` (UTC)."""
     booked = Booked()
     _book_commits(connection, topic, booked)
     booked.projected = _scalar(
@@ -57,7 +61,7 @@ def read(connection: sa.Connection, topic: str) -> Booked:
     booked.expired = _scalar(
         connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
     )
-    _book_days(connection, topic, booked)
+    _book_days(connection, topic, booked, today)
     for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
         booked.ledger[row.host, row.src_file] = (
             np.frombuffer(row.starts, "<i8").astype(np.int64),
@@ -92,8 +96,12 @@ def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
         booked.forgotten = row.files
 
 
-def _book_days(connection: sa.Connection, topic: str, booked: Booked) -> None:
-    """The lines by event day, and the days that are not computed up to their last line."""
+def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: date) -> None:
+    """The lines by event day, and the days that are not computed up to their last line.
+
+    No night computes a day before it is over. So the lines of such a day are in no flight: one may be dated
+    years ahead.
+    """
     days = schema.days.c
     computed: dict[Any, Any] = {}
     for done in connection.execute(sa.select(days.day, days.cut, days.lines).where(days.topic == topic)):
@@ -106,12 +114,12 @@ def _book_days(connection: sa.Connection, topic: str, booked: Booked) -> None:
         .order_by(event.day)
     )
     for day, group in itertools.groupby(rows, key=lambda row: row.day):
-        cut = computed.get(day)
-        stale = cut is None
-        for row in group:
-            booked.event_lines += row.lines
-            stale = stale or row.last_offset >= int((cut or {}).get(str(row.partition), 0))
-        if stale:
+        cut, found = computed.get(day), list(group)
+        lines = sum(row.lines for row in found)
+        booked.event_lines += lines
+        if cut is None and day >= today:
+            booked.days_to_come[day.isoformat()] = lines
+        elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
             booked.stale_days.append(day.isoformat())
 
 
