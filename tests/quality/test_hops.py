@@ -84,10 +84,9 @@ def test_a_line_dated_years_ahead_keeps_nothing_in_flight() -> None:
     found = hops(booked(days_to_come={"2099-01-01": 1}), unique=8)
     assert found.ok
     assert not found.in_flight
-    assert notes(found) == [
-        "every hop agrees; nothing is in flight",
-        "1 lines are of days that are not over (2099-01-01): nightly_batch computes a day in the night after it",
-    ]
+    agrees, to_come = notes(found)
+    assert agrees == "every hop agrees; nothing is in flight"
+    assert to_come.startswith("1 lines are of days that are not over (2099-01-01): nightly_batch computes")
     assert any("hive_unique" in d for d in hops(booked(days_to_come={"2099-01-01": 1})).disagreements)
 
 

@@ -204,6 +204,21 @@ def test_old_commits_go_and_their_sums_stay(database: sa.Engine) -> None:
         assert (booked.records, booked.doubled, booked.counted, booked.dead) == (70, 7, 49, 14)
 
 
+def test_a_day_that_is_not_over_is_to_come_and_one_that_is_waits_for_its_night(database: sa.Engine) -> None:
+    from sluice.storage import booked
+
+    today = date(2026, 1, 1)
+    for day, last in ((DAY, 7), (today, 8), (date(2099, 1, 1), 9)):
+        row = {"topic": "logs", "day": day, "partition": 0, "lines": 1, "last_offset": last}
+        with database.begin() as connection:
+            connection.execute(sa.insert(schema.event_days).values(row))
+    with database.connect() as connection:
+        found = booked.read(connection, "logs", today)
+    assert found.stale_days == [DAY.isoformat()]
+    assert found.days_to_come == {"2026-01-01": 1, "2099-01-01": 1}
+    assert found.event_lines == 3
+
+
 def test_dropped_days_are_marked_once_and_have_no_results(database: sa.Engine) -> None:
     commit(database, 1, 0, 100)
     open_range(database, 1, 0)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from sluice.quality.hops import Hops
 
 #: The hops are not read at one instant: what disagrees is read again before it is called wrong.
-DAYS_NAMED = 4
 READINGS = 3
 PAUSE_SECONDS = 2.0
+DAYS_NAMED = 4
 
 MEANING = {
     "lines_read": "complete lines in the front-ends' files",

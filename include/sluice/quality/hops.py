@@ -36,9 +36,7 @@ class Hops:
     disagreements: tuple[str, ...] = ()
     files: tuple[FileAccount, ...] = ()
     gone: tuple[str, ...] = ()  # files that the ledger knows and the front-ends no longer have
-    days_to_come: Mapping[str, int] = field(
-        default_factory=dict
-    )  # not over, so not computed yet: their lines
+    days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
 
     COUNTS = (
         "lines_read", "kafka", "doubled", "online", "archived",

@@ -31,9 +31,7 @@ class Booked:
     committed: dict[int, int] = field(default_factory=dict)
     archived_to: dict[int, int] = field(default_factory=dict)
     stale_days: list[str] = field(default_factory=list)
-    days_to_come: dict[str, int] = field(
-        default_factory=dict
-    )  # days that are not over and not computed: lines
+    days_to_come: dict[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
