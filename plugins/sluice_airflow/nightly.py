@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from airflow.utils.types import DagRunType
 
 from sluice.runtime.settings import Settings
+from sluice_airflow import run_configuration
 from sluice_airflow.connections import settings
 from sluice_airflow.spark_job import SparkJob
 
@@ -49,7 +50,7 @@ class NightlyBatch(SparkJob):
     def compute(self, context: Any, event: Any = None) -> None:
         run, day, now = context["dag_run"], day_of(context), settings()
         marked, missed = run.run_type != DagRunType.BACKFILL_JOB, run.run_type == DagRunType.SCHEDULED
-        topics = topics_to_compute(now, named_topics(run.conf or {}), day, marked, missed)
+        topics = topics_to_compute(now, run_configuration.topics(run.conf or {}), day, marked, missed)
         if not topics:
             self.log.info("nothing to do: no line of %s is archived, no other day waits", day)
             raise AirflowSkipException
@@ -82,19 +83,10 @@ def every_topic(ti: Any) -> None:
 
 def day_of(context: Any) -> date:
     """The day that a run is about; for a run by hand without a date, yesterday."""
-    if named := (context["dag_run"].conf or {}).get("day"):
-        return date.fromisoformat(named)
+    if named := run_configuration.day(context["dag_run"].conf or {}):
+        return named
     start = context.get("data_interval_start")
     return start.date() if start else (datetime.now(UTC) - timedelta(days=1)).date()
-
-
-def named_topics(conf: Mapping[str, Any]) -> list[str] | None:
-    """The topics that a run's configuration names; None: it names none."""
-    topics = conf.get("topics")
-    named = isinstance(topics, list) and all(isinstance(each, str) for each in topics)
-    if topics is not None and not named:
-        raise AirflowFailException(f'topics: {topics!r} is no list of names: write {{"topics": ["logs"]}}')
-    return topics
 
 
 def topics_to_compute(

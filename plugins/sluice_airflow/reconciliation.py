@@ -12,6 +12,7 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from sluice_airflow import run_configuration
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
@@ -194,6 +195,6 @@ def unpublished(settings: Any, conf: dict[str, Any]) -> list[Day]:
     from sluice.storage import days
     from sluice.storage.postgres import engine
 
-    wanted = [(each["topic"], date.fromisoformat(each["day"])) for each in conf.get("days") or []]
+    wanted = run_configuration.days(conf)
     found = days.unpublished(engine(settings), wanted or None)
     return [{"topic": each.topic, "day": each.day.isoformat(), "cut": each.cut} for each in found]

@@ -54,11 +54,32 @@ SPARK_CONFIG: Mapping[str, str] = {
 }
 
 
+class DaysFailed(RuntimeError):
+    """Some days of a topic could not be computed; the others were."""
+
+    def __init__(self, topic: str, failed: Mapping[date, Exception]) -> None:
+        named = ", ".join(f"{day} ({type(error).__name__}: {error})" for day, error in failed.items())
+        super().__init__(f"{topic}: {named}")
+
+
 def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date], run_id: str) -> list[Day]:
-    """Compute these days, one after the other; returns what the book says of them then."""
+    """Compute these days, one after the other; returns what the book says of them then.
+
+    A day that fails does not keep the others from being computed. Raises DaysFailed at the end.
+    """
+    computed: list[Day] = []
+    failed: dict[date, Exception] = {}
     with Hive(settings) as hive:
         batch = _Batch(spark, settings, hive, Days(engine(settings), topic), run_id)
-        return [batch.compute(DayOf(topic, day)) for day in days]
+        for day in days:
+            try:
+                computed.append(batch.compute(DayOf(topic, day)))
+            except Exception as error:
+                log.exception("%s %s could not be computed", topic, day)
+                failed[day] = error
+    if failed:
+        raise DaysFailed(topic, failed) from next(iter(failed.values()))
+    return computed
 
 
 def days_to_compute(
