@@ -67,6 +67,12 @@ COMMANDS = {
         "How tasks' lines are distributed to workers, and why: explain, strategies.",
     ),
     "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
+    "users": Lazy(
+        "sluice.cli.users",
+        "app",
+        "Who may log in: add, list, change and remove the instance's users.",
+        metrics=False,
+    ),
     "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(

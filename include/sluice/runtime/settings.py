@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import yaml
@@ -53,6 +53,9 @@ class Hive(BaseModel):
     metastore: str = ""
     host: str = ""
     port: int = 0
+    user: str = "sluice"
+    password: str = ""
+    auth: Literal["CUSTOM", "LDAP", "NONE", "NOSASL"] = "CUSTOM"  # in HiveServer2's words
     database: str = "sluice"
 
 
@@ -206,6 +209,7 @@ class Settings(BaseSettings):
             metastore=f"thrift://{host('metastore')}:{at('metastore')}",
             host=host("sql"),
             port=at("sql"),
+            password=read_secret(home, "sql"),
         )
         section(
             "postgres", host=host("postgres"), port=at("postgres"), password=read_secret(home, "postgres")

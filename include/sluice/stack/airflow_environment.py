@@ -9,6 +9,8 @@ from pathlib import Path
 
 from sluice.runtime.settings import Settings, read_secret
 
+TOKEN_SECONDS = 8 * 3600  # a working day
+
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
     """AIRFLOW_HOME and the AIRFLOW__* variables; secrets that were not made yet are empty."""
@@ -35,8 +37,7 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
             "LOAD_EXAMPLES": False,
             "DAGS_ARE_PAUSED_AT_CREATION": False,
             "EXECUTION_API_SERVER_URL": f"{settings.airflow.url}/execution/",
-            "SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow.user}:admin",
-            "SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": settings.home / "secrets" / "airflow_passwords.json",
+            "AUTH_MANAGER": "sluice_airflow.auth.AuthManager",
             "FERNET_KEY": _fernet_key(settings),
         },
         "DATABASE": {
@@ -51,7 +52,11 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
             "WORKERS": 1,
             "SECRET_KEY": read_secret(settings.home, "airflow_api"),
         },
-        "API_AUTH": {"JWT_SECRET": read_secret(settings.home, "airflow_jwt")},
+        "API_AUTH": {
+            "JWT_SECRET": read_secret(settings.home, "airflow_jwt"),
+            "JWT_EXPIRATION_TIME": TOKEN_SECONDS,
+            "JWT_CLI_EXPIRATION_TIME": TOKEN_SECONDS,
+        },
         "LOGGING": {
             "BASE_LOG_FOLDER": _home(settings) / "logs",
             "COLORED_CONSOLE_LOG": False,

@@ -65,8 +65,10 @@ def from_settings(settings: Settings) -> dict[str, dict[str, Any]]:
             "conn_type": "hiveserver2",
             "host": settings.hive.host,
             "port": settings.hive.port,
+            "login": settings.hive.user,
+            "password": settings.hive.password,
             "schema": settings.hive.database,
-            "extra": {"auth_mechanism": "NOSASL"},
+            "extra": {"auth_mechanism": settings.hive.auth},
         },
         METASTORE: {"conn_type": "hive_metastore", "host": metastore.hostname, "port": metastore.port},
         DATABASE: {
@@ -117,6 +119,8 @@ def _fields(connections: Mapping[str, Connection]) -> dict[tuple[str, str], str 
             fields["hbase", "host"], fields["hbase", "port"] = _needed(host, name, "host"), port
         elif name == HIVE:
             fields["hive", "host"], fields["hive", "port"] = _needed(host, name, "host"), port
+            fields["hive", "user"], fields["hive", "password"] = connection.login, connection.password
+            fields["hive", "auth"] = extra.get("auth_mechanism")
             fields["hive", "database"] = connection.schema
         elif name == DATABASE:
             fields["postgres", "host"], fields["postgres", "port"] = _needed(host, name, "host"), port

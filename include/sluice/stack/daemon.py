@@ -14,10 +14,11 @@ class Unhealthy(RuntimeError):
 
 @dataclass(frozen=True)
 class Command:
-    """The command that replaces the entry point, and its additions to the environment."""
+    """The command that replaces the entry point, and its changes to the environment."""
 
     argv: list[str]
     env: Mapping[str, str] = field(default_factory=dict)
+    unset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

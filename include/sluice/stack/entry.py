@@ -44,6 +44,8 @@ def run(settings: Settings, name: str) -> None:
     command = chosen.command(settings)
     log(f"starting {Path(command.argv[0]).name}")
     variables = {**environment(settings), **command.env, DAEMON: process_groups.mark(settings, name)}
+    for variable in command.unset:
+        variables.pop(variable, None)
     work = settings.home / "tmp"
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)  # Derby, core dumps and the like must not land in the checkout

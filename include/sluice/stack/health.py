@@ -151,15 +151,13 @@ def metastore(settings: Settings) -> None:
 
 def sql(settings: Settings) -> None:
     """Open a session and run ``SELECT 1``."""
-    from pyhive import hive
     from pyhive.exc import Error
-    from thrift.transport.TSocket import TSocket
-    from thrift.transport.TTransport import TBufferedTransport, TTransportException
+    from thrift.transport.TTransport import TTransportException
 
-    plain = TSocket(settings.hive.host, settings.hive.port)
-    plain.setTimeout(int(2 * SECONDS * 1000))  # the very first session loads Hive's classes
+    from sluice.storage.hive import connect
+
     try:
-        connection = hive.connect(thrift_transport=TBufferedTransport(plain))
+        connection = connect(settings.hive, 2 * SECONDS)  # the very first session loads Hive's classes
         try:
             cursor = connection.cursor()
             cursor.execute("SELECT 1")

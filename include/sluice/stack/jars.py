@@ -21,6 +21,7 @@ from typing import Any
 from filelock import FileLock
 
 from sluice.runtime.jvm import LIB, java
+from sluice.stack.environment import spark_home
 
 HERE = Path(__file__).parent
 POMS = HERE / "poms"
@@ -30,6 +31,8 @@ STAMP = ".stamp"
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
 COMPILER = {"metastore": (AGENT_USES,)}
+#: Components whose own classes are compiled against jars of a Python package.
+PYSPARK = ("spark",)
 
 
 class JarsMissing(RuntimeError):
@@ -106,6 +109,8 @@ def _compile(component: str, directory: Path) -> None:
     if not sources:
         return
     classes, jars = directory / "classes", str(directory / "*")
+    if component in PYSPARK:
+        jars += os.pathsep + str(spark_home() / "jars" / "*")
     javac = str(Path(java()).with_name("javac")) if os.environ.get("JAVA_HOME") else "javac"
     options = ["-nowarn", *COMPILER.get(component, ()), "-d", str(classes), "-cp", jars]
     subprocess.run([javac, *options, *map(str, sources)], check=True)

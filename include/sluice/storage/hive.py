@@ -7,6 +7,7 @@ never pasted into SQL: they are bound, and rendered by `literal`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +17,11 @@ from typing import Any
 
 from pyhive import exc, hive
 from thrift.Thrift import TException
-from thrift.transport.TTransport import TTransportException
+from thrift.transport.TSocket import TSocket
+from thrift.transport.TTransport import TBufferedTransport, TTransportException
+from thrift_sasl import TSaslClientTransport
 
+from sluice.runtime.settings import Hive as Where
 from sluice.runtime.settings import Settings
 
 SQL = Path(__file__).parent / "sql"
@@ -162,12 +166,7 @@ class Hive:
         if self._connection is None:
             where = self.settings.hive
             try:
-                self._connection = hive.connect(
-                    where.host,
-                    where.port,
-                    auth="NOSASL",
-                    configuration={"spark.sql.session.timeZone": "UTC"},
-                )
+                self._connection = connect(where, configuration={"spark.sql.session.timeZone": "UTC"})
                 with contextlib.closing(self._connection.cursor()) as cursor:
                     cursor.execute(self._script(DATABASE))
                     cursor.execute(f"USE {where.database}")
@@ -189,6 +188,20 @@ class Hive:
             f"the SQL endpoint at {where.host}:{where.port} does not answer ({str(error)[:200]}); "
             "see `sluice status` and `sluice logs sql`"
         )
+
+
+def connect(where: Where, seconds: float | None = None, **options: Any) -> Any:
+    """A PyHive connection to the SQL endpoint; an answer may take so many seconds (None: any number)."""
+    plain = TSocket(where.host, where.port)
+    if seconds is not None:
+        plain.setTimeout(int(seconds * 1000))
+    if where.auth == "NOSASL":
+        transport: Any = TBufferedTransport(plain)
+    else:
+        login = where.user, where.password or "x"  # SASL's PLAIN wants one, also where the server does not
+        client = functools.partial(hive.get_pure_sasl_client, where.host, "PLAIN", "hive", *login)
+        transport = TSaslClientTransport(client, "PLAIN", plain)
+    return hive.connect(thrift_transport=transport, username=where.user, **options)
 
 
 def literal(value: Value) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 from sluice.runtime.settings import Settings
-from sluice.stack import databases, health, templating
+from sluice.stack import databases, health, templating, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_conf, spark_defaults, spark_home
@@ -63,6 +63,8 @@ def configure_spark(settings: Settings) -> None:
 
 def sql(settings: Settings) -> Command:
     options = ["-XX:+UseSerialGC", "-XX:MaxMetaspaceSize=256m", "-XX:ReservedCodeCacheSize=96m", "-Xss1m"]
+    known = settings.home / "secrets" / users.FILE
+    options += [f"-DHADOOP_USER_NAME={settings.hdfs.user}", f"-Dsluice.users={known}"]
     return Command(
         [
             str(spark_home() / "bin" / "spark-submit"),
@@ -75,9 +77,15 @@ def sql(settings: Settings) -> Command:
             *("--conf", f"spark.driver.host={settings.host('sql')}"),
             *("--driver-java-options", " ".join([*SPARK_OPTIONS, *options])),
             *("--conf", "spark.scheduler.mode=FAIR"),
-            *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
+            *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
+            *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
+            *("--conf", "spark.sql.runSQLOnFiles=false"),
+            *("--driver-class-path", str(require("spark") / "classes")),
+            *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
-        ]
+        ],
+        # Hive takes the variable for a user to impersonate, which HDFS refuses. The property suits both.
+        unset=("HADOOP_USER_NAME",),
     )
 
 

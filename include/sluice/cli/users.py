@@ -1,0 +1,69 @@
+"""`sluice users ...`: who may log in to Airflow's pages, the REST API and the SQL endpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from sluice.cli.format import Format, write
+
+if TYPE_CHECKING:
+    from sluice.stack.users import Users
+
+app = typer.Typer(
+    help="Who may log in: add, list, change and remove the instance's users.", no_args_is_help=True
+)
+
+RoleName = Literal["viewer", "user", "op", "admin"]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
+Role = Annotated[RoleName, typer.Option(help="What the user may do; docs/security.md lists it.")]
+
+
+@app.command()
+def add(name: Name, role: Role = "viewer") -> None:
+    """Add a user and print the password, which is not kept anywhere.
+
+    The same name and password open Airflow's pages, the REST API and, for reading, the SQL endpoint.
+
+    Example:
+      sluice users add ann --role user
+    """
+    typer.echo(_users().add(name, role))
+
+
+@app.command("list")
+def list_(style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
+    """Show the users and their roles."""
+    write(("user", "role"), [(user.name, user.role) for user in _users().people()], style)
+
+
+@app.command("role")
+def set_role(name: Name, role: Annotated[RoleName, typer.Argument(metavar="ROLE")]) -> None:
+    """Give a user another role; it counts from the next request on.
+
+    Example:
+      sluice users role ann op
+    """
+    _users().set_role(name, role)
+    typer.echo(f"{name}: {role}")
+
+
+@app.command()
+def password(name: Name) -> None:
+    """Give a user a new password and print it. Tokens that the user has go on until they end."""
+    typer.echo(_users().set_password(name))
+
+
+@app.command()
+def remove(name: Name) -> None:
+    """Remove a user, who is locked out at once."""
+    _users().remove(name)
+    typer.echo(f"{name}: removed")
+
+
+def _users() -> Users:
+    from sluice.runtime.settings import get_settings
+    from sluice.stack.users import Users
+
+    return Users(get_settings())

@@ -1,0 +1,41 @@
+"""Slows down guessing: after some failures in a row a name is refused for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Throttle:
+    """Failures in a row by name. It remembers at most `names`, and forgets those that failed longest ago."""
+
+    def __init__(
+        self,
+        tries: int = 5,
+        seconds: float = 60.0,
+        names: int = 10_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tries, self._seconds, self._names, self._clock = tries, seconds, names, clock
+        self._failed: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def wait(self, name: str) -> float:
+        """For how many seconds the name is still refused; 0 if it is not."""
+        with self._lock:
+            count, last = self._failed.get(name, (0, 0.0))
+        return max(0.0, last + self._seconds - self._clock()) if count >= self._tries else 0.0
+
+    def failed(self, name: str) -> None:
+        """Record a failure."""
+        with self._lock:
+            count, _ = self._failed.pop(name, (0, 0.0))
+            self._failed[name] = count + 1, self._clock()
+            while len(self._failed) > self._names:
+                del self._failed[next(iter(self._failed))]
+
+    def passed(self, name: str) -> None:
+        """Forget the name's failures."""
+        with self._lock:
+            self._failed.pop(name, None)

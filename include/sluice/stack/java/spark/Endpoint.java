@@ -1,0 +1,51 @@
+package sluice.sql;
+
+import java.util.Map;
+import org.apache.hive.service.Service;
+import org.apache.hive.service.cli.HiveSQLException;
+import org.apache.hive.service.cli.SessionHandle;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.hive.thriftserver.HiveThriftServer2;
+import org.apache.spark.sql.hive.thriftserver.SparkSQLCLIService;
+import org.apache.spark.sql.hive.thriftserver.SparkSQLSessionManager;
+import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
+
+/**
+ * The SQL endpoint: Spark's Thrift Server, of which it is known who opened each session.
+ *
+ * <p>Spark itself does not tell a session's user to the rules that check statements ({@link Guard}).
+ */
+public final class Endpoint {
+  private static volatile SparkSQLSessionManager sessions;
+
+  private Endpoint() {}
+
+  public static void main(String[] arguments) {
+    SparkSession spark = SparkSession.builder().getOrCreate();
+    HiveThriftServer2 server = HiveThriftServer2.startWithSparkSession(spark, true);
+    for (Service service : server.getServices()) {
+      if (service instanceof SparkSQLCLIService cli) {
+        sessions = (SparkSQLSessionManager) cli.getSessionManager();
+      }
+    }
+  }
+
+  /** Who opened the session; null before the server knows it, which is while it is being opened. */
+  static String userOf(SparkSession session) {
+    SparkSQLSessionManager manager = sessions;
+    if (manager == null) {
+      return null;
+    }
+    SparkSQLOperationManager operations = (SparkSQLOperationManager) manager.getOperationManager();
+    for (Map.Entry<SessionHandle, SparkSession> each : operations.sessionToContexts().entrySet()) {
+      if (each.getValue() == session) {
+        try {
+          return manager.getSession(each.getKey()).getUserName();
+        } catch (HiveSQLException closed) {
+          return null;
+        }
+      }
+    }
+    return null;
+  }
+}

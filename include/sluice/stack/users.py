@@ -1,0 +1,142 @@
+"""The people who may log in to an instance: in Airflow's pages, the REST API and the SQL endpoint.
+
+They are in one file of mode 0600, ``secrets/users.json``: name, role, and the password's hash. It also has
+the platform's own user, as whom its jobs use the SQL endpoint, because the endpoint reads no other file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, get_args
+
+from filelock import FileLock
+
+from sluice.runtime.files import write_whole
+from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
+from sluice.runtime.settings import Settings, read_secret
+
+Role = Literal["viewer", "user", "op", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+#: The role of the platform's own user, which cannot log in to Airflow.
+SERVICE = "service"
+FILE = "users.json"
+NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
+_PASSWORD_BYTES = 15
+
+
+class UserError(ValueError):
+    """What a person asked for cannot be done with these users; the message says why."""
+
+
+@dataclass(frozen=True)
+class User:
+    """A user with the password's hash."""
+
+    name: str
+    role: str
+    password: Hashed
+
+
+class Users:
+    """The users of one instance. Each call reads the file; changes wait for one another."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._path = settings.home / "secrets" / FILE
+        self._admin, self._service = settings.airflow.user, settings.hive.user
+
+    def all(self) -> dict[str, User]:
+        """Every user by name, the platform's own included."""
+        if not self._path.exists():
+            return {}
+        found = json.loads(self._path.read_text())
+        return {
+            name: User(name, each["role"], Hashed(each["salt"], each["rounds"], each["hash"]))
+            for name, each in found.items()
+        }
+
+    def people(self) -> list[User]:
+        """Those who may log in to Airflow, by name."""
+        return sorted(
+            (user for user in self.all().values() if user.role != SERVICE), key=lambda user: user.name
+        )
+
+    def log_in(self, name: str, password: str) -> User | None:
+        """The person of that name, if the password is right; it takes as long for one who does not exist."""
+        user = self.all().get(name)
+        known = user is not None and user.role != SERVICE
+        hashed = user.password if user and known else _NOBODY
+        return user if hashed.is_of(password) and known else None
+
+    def add(self, name: str, role: Role) -> str:
+        """Add a person; returns the password, which is kept nowhere. Raises UserError."""
+        if not NAME.fullmatch(name):
+            raise UserError(f"user {name!r}: use a-z, 0-9, '.', '_' and '-', 40 at most, a letter first")
+        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+
+        def change(users: dict[str, User]) -> None:
+            if name in users:
+                raise UserError(f"there is a user {name!r} already: choose another name")
+            users[name] = User(name, role, Hashed.of(password))
+
+        self._change(change)
+        return password
+
+    def set_role(self, name: str, role: Role) -> None:
+        """Give a person another role. Raises UserError."""
+        self._change_person(name, lambda user: replace(user, role=role))
+
+    def set_password(self, name: str) -> str:
+        """Give a person a new password; returns it. Raises UserError."""
+        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        self._change_person(name, lambda user: replace(user, password=Hashed.of(password)))
+        return password
+
+    def remove(self, name: str) -> None:
+        """Remove a person. Raises UserError."""
+        self._change_person(name, lambda user: None)
+
+    def ensure_own(self, settings: Settings) -> None:
+        """The platform's own user and the admin, with the passwords that are in the instance's secrets."""
+        own = {
+            self._service: (SERVICE, read_secret(settings.home, "sql"), SECRET_ROUNDS),
+            self._admin: ("admin", read_secret(settings.home, "airflow_admin"), ROUNDS),
+        }
+
+        def change(users: dict[str, User]) -> None:
+            for name, (role, password, rounds) in own.items():
+                if name not in users or not users[name].password.is_of(password):
+                    users[name] = User(name, role, Hashed.of(password, rounds))
+
+        self._change(change)
+
+    def _change_person(self, name: str, changed: Callable[[User], User | None]) -> None:
+        if name == self._admin:
+            raise UserError(f"{name} is the platform's own admin, with the password in secrets/airflow_admin")
+
+        def change(users: dict[str, User]) -> None:
+            user = users.pop(name, None)
+            if user is None or user.role == SERVICE:
+                known = ", ".join(each for each in sorted(users) if users[each].role != SERVICE)
+                raise UserError(f"there is no user {name!r}: there are {known}")
+            if (now := changed(user)) is not None:
+                users[name] = now
+
+        self._change(change)
+
+    def _change(self, change: Callable[[dict[str, User]], None]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with FileLock(self._path.with_suffix(".lock"), mode=0o600):
+            before = self.all()
+            users = dict(before)
+            change(users)
+            if users != before:
+                rows = {name: {"role": user.role, **asdict(user.password)} for name, user in users.items()}
+                write_whole(self._path, json.dumps(rows, indent=1), 0o600)
+
+
+#: Compared with where there is no such person, so that the time says nothing of who exists.
+_NOBODY = Hashed("00" * 16, ROUNDS, "00" * 32)

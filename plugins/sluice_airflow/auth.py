@@ -1,0 +1,71 @@
+"""Who may log in to Airflow, and so to Sluice's API: the instance's users, as `sluice users` lists them.
+
+Roles, their rights and the log-in page are those of Airflow's simple auth manager. What differs: passwords
+are hashed, guessing is slowed down, and a user who is removed or gets another role loses the old rights at
+once, not when the token ends.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
+from airflow.api_fastapi.auth.managers.simple.datamodels.login import LoginBody
+from airflow.api_fastapi.auth.managers.simple.services.login import SimpleAuthManagerLogin
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.configuration import conf
+from fastapi import HTTPException, status
+
+from sluice.runtime.settings import get_settings
+from sluice.runtime.throttle import Throttle
+from sluice.stack.users import SERVICE, User, Users
+
+throttle = Throttle()
+
+
+class AuthManager(SimpleAuthManager):
+    """Airflow's simple auth manager, over the instance's users."""
+
+    def init(self) -> None:
+        """Let the simple log-in page ask `log_in`; no file of passwords in clear text is made."""
+        BaseAuthManager.init(self)
+        SimpleAuthManagerLogin.create_token = staticmethod(log_in)  # type: ignore[method-assign]
+
+    @staticmethod
+    def get_users() -> list[SimpleAuthManagerUser]:
+        """Everyone who may log in."""
+        return [_known(user) for user in Users(get_settings()).people()]
+
+    def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
+        """The token's user with the role of now. Raises ValueError for one who was removed."""
+        user = Users(get_settings()).all().get(token["sub"])
+        if user is None or user.role == SERVICE:
+            raise ValueError("this user does not exist any more")
+        return _known(user)
+
+
+def log_in(
+    body: LoginBody, expiration_time_in_seconds: int = conf.getint("api_auth", "jwt_expiration_time")
+) -> str:
+    """A token for a user who gave the right password. Raises HTTPException."""
+    name = body.username
+    if wait := throttle.wait(name):
+        raise HTTPException(
+            status.HTTP_429_TOO_MANY_REQUESTS,
+            f"too many wrong passwords: wait {wait:.0f} s",
+            headers={"Retry-After": f"{wait:.0f}"},
+        )
+    user = Users(get_settings()).log_in(name, body.password)
+    if user is None:
+        throttle.failed(name)
+        raise HTTPException(status.HTTP_401_UNAUTHORIZED, "the user or the password is wrong")
+    throttle.passed(name)
+    return get_auth_manager().generate_jwt(
+        user=_known(user), expiration_time_in_seconds=expiration_time_in_seconds
+    )
+
+
+def _known(user: User) -> SimpleAuthManagerUser:
+    return SimpleAuthManagerUser(username=user.name, role=user.role)
