@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
-import jwt
 import pytest
 
-from sluice.runtime.settings import Settings, read_secret
+from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
+from sluice.stack.users import Role, Users
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line
@@ -51,15 +52,15 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def as_role(stack: Settings, token: str, role: str) -> str:
-    """The same login in another role, which no user has, signed with Airflow's own key."""
-    claims = jwt.decode(token, options={"verify_signature": False})
-    header = jwt.get_unverified_header(token)
-    claims |= {"sub": role, "role": role.upper(), "jti": uuid.uuid4().hex}
-    secret = read_secret(stack.home, "airflow_jwt")
-    return jwt.encode(
-        claims, secret, algorithm=header["alg"], headers={k: header[k] for k in ("kid",) if k in header}
-    )
+@contextmanager
+def logged_in(stack: Settings, http: httpx.Client, role: Role) -> Iterator[dict[str, str]]:
+    """The header of a new user with this role, who is removed afterwards."""
+    users, user = Users(stack), f"{role}-{uuid.uuid4().hex[:8]}"
+    login = {"username": user, "password": users.add(user, role)}
+    try:
+        yield bearer(http.post("/auth/token", json=login).json()["access_token"])
+    finally:
+        users.remove(user)
 
 
 def test_nothing_without_a_login(http: httpx.Client, token: str, name: str) -> None:
@@ -70,12 +71,31 @@ def test_nothing_without_a_login(http: httpx.Client, token: str, name: str) -> N
     assert http.get(f"{API}/openapi.json").status_code == 401
 
 
-def test_a_viewer_does_not_write(http: httpx.Client, stack: Settings, token: str, name: str) -> None:
-    viewer = bearer(as_role(stack, token, "viewer"))
-    assert http.get(f"{API}/tasks", headers=viewer).status_code == 200
-    assert http.put(f"{API}/tasks/{name}", json=BODY, headers=viewer).status_code == 403
-    user = bearer(as_role(stack, token, "user"))
-    assert http.put(f"{API}/tasks/{name}", json=BODY, headers=user).status_code == 201
+def test_a_viewer_does_not_write(http: httpx.Client, stack: Settings, name: str) -> None:
+    with logged_in(stack, http, "viewer") as viewer:
+        assert http.get(f"{API}/tasks", headers=viewer).status_code == 200
+        assert http.put(f"{API}/tasks/{name}", json=BODY, headers=viewer).status_code == 403
+    assert http.get(f"{API}/tasks", headers=viewer).status_code == 403  # removed, and locked out at once
+    with logged_in(stack, http, "user") as user:
+        assert http.put(f"{API}/tasks/{name}", json=BODY, headers=user).status_code == 201
+
+
+def test_a_wrong_password_opens_nothing_and_soon_not_even_the_right_one_does(
+    http: httpx.Client, stack: Settings
+) -> None:
+    users, user = Users(stack), f"guessed-{uuid.uuid4().hex[:8]}"
+    right = {"username": user, "password": users.add(user, "viewer")}
+    try:
+        assert http.post("/auth/token", json=right).status_code == 201
+        wrong = [http.post("/auth/token", json={**right, "password": "x"}).status_code for _ in range(5)]
+        assert wrong == [401] * 5
+        refused = http.post("/auth/token", json=right)
+        assert refused.status_code == 429
+        assert 0 < int(refused.headers["Retry-After"]) <= 60
+    finally:
+        users.remove(user)
+    service = {"username": stack.hive.user, "password": stack.hive.password}
+    assert http.post("/auth/token", json=service).status_code == 401  # the platform's own user is no person
 
 
 def test_the_cookie_of_the_pages_is_a_login_for_these_pages_only(

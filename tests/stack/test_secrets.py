@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
 from sluice.stack.airflow_environment import airflow_environment
+from sluice.stack.users import FILE, Users
 
 
 def test_nobody_else_can_read_them(tmp_path: Path) -> None:
@@ -17,7 +17,8 @@ def test_nobody_else_can_read_them(tmp_path: Path) -> None:
     secrets.make(settings)
     directory = settings.home / "secrets"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert {path.name for path in directory.iterdir()} == {"postgres", *secrets.AIRFLOW, secrets.PASSWORDS}
+    names = {path.name for path in directory.iterdir()}
+    assert names - {"users.lock"} == {"postgres", *secrets.OWN, FILE}
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in directory.iterdir())
 
 
@@ -29,11 +30,17 @@ def test_they_stay_the_same(tmp_path: Path) -> None:
     assert before == {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
 
 
-def test_airflow_s_password_is_the_secret(tmp_path: Path) -> None:
+def test_the_admin_and_the_platform_log_in_with_their_secrets(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
     secrets.make(settings)
-    passwords = json.loads((tmp_path / "secrets" / secrets.PASSWORDS).read_text())
-    assert passwords == {"admin": read_secret(tmp_path, "airflow_admin")}
+    users = Users(settings)
+    assert users.log_in("admin", read_secret(tmp_path, "airflow_admin"))
+    assert users.all()["sluice"].password.is_of(read_secret(tmp_path, "sql"))
+    text = (tmp_path / "secrets" / FILE).read_text()
+    assert read_secret(tmp_path, "airflow_admin") not in text
+    (tmp_path / "secrets" / "airflow_admin").write_text("rotated")
+    secrets.make(settings)
+    assert users.log_in("admin", "rotated")
 
 
 def test_airflow_can_encrypt_with_its_key(tmp_path: Path) -> None:

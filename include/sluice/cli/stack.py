@@ -13,6 +13,8 @@ import typer
 from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
+ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons, or may edit
+a DAG or a metric, is root on this machine. Start it as a user of its own: useradd sluice; su - sluice."""
 
 
 class NothingToShow(LookupError):
@@ -47,6 +49,8 @@ def up(
     if external:
         os.environ["SLUICE_EXTERNAL"] = json.dumps(sorted(catalogue.external(external)))
     settings = Settings()
+    if os.geteuid() == 0:
+        typer.secho(ROOT_WARNING, err=True, fg="red", bold=True)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)
     (settings.root / "var" / "current").write_text(settings.instance)

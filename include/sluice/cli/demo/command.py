@@ -6,6 +6,7 @@ It starts from an empty directory.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -153,9 +154,10 @@ def password_file(settings: Settings) -> Path:
 def closing(settings: Settings, report: Report, path: Path) -> str:
     """What to do next, and the verdict."""
     password = password_file(settings)
+    shown = sys.stdout.isatty() and password.exists()  # into no log
     lines = [
         f"Airflow    {report.urls['airflow']}  (user {report.login['user']}, password "
-        f"{password.read_text().strip() if password.exists() else 'in ' + str(password)})",
+        f"{password.read_text().strip() if shown else 'in ' + str(password)})",
         f"Data Docs  {report.urls['data_docs']}",
         f"report     {path.relative_to(settings.root)}",
         f"{sum(report.seconds.values()):.0f} s, at most {report.peak_memory_bytes / MIB:,.0f} MiB of memory "

@@ -1,0 +1,187 @@
+"""The SQL endpoint, attacked: by nobody, by an analyst, and by a statement of the platform's own user."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from pyhive import exc, hive
+from TCLIService.ttypes import TOperationState
+from thrift.transport.TTransport import TTransportException
+
+from sluice.runtime.jvm import java
+from sluice.runtime.settings import Settings
+from sluice.stack.environment import spark_home
+from sluice.stack.users import Users
+from sluice.storage.hive import connect
+
+pytestmark = pytest.mark.stack
+
+NOBODY_MAY = (
+    "SELECT TRANSFORM(1) USING 'id'",
+    "SELECT * FROM (SELECT TRANSFORM(1) USING 'cat' AS (a string)) t WHERE a IN (SELECT '1')",
+    "SELECT reflect('java.lang.System', 'getProperty', 'user.name')",
+    "SELECT java_method('java.lang.System', 'getenv', 'PATH')",
+    "SELECT try_reflect('java.lang.System', 'getProperty', 'user.name')",
+    "SELECT 1 WHERE (SELECT reflect('java.lang.System', 'getProperty', 'user.name')) IS NOT NULL",
+    "ADD JAR '/tmp/evil.jar'",
+    "ADD FILE '/etc/passwd'",
+    "ADD ARCHIVE '/tmp/evil.zip'",
+    "SELECT * FROM text.`file:///etc/passwd`",
+    "SELECT * FROM text.`/etc/passwd`",
+    "SELECT * FROM parquet.`hdfs:///x`",
+    "CREATE FUNCTION evil AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFReflect'",
+    "CREATE TEMPORARY FUNCTION evil AS 'org.apache.hadoop.hive.ql.udf.generic.GenericUDFReflect'",
+    "INSERT OVERWRITE LOCAL DIRECTORY '/tmp/evil' SELECT 1",
+    "INSERT OVERWRITE DIRECTORY 'file:///tmp/evil' USING csv SELECT 1",
+    "LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE reconciliations",
+    "EXECUTE IMMEDIATE \"SELECT reflect('java.lang.System', 'getProperty', 'user.name')\"",
+)
+#: How the guard, and Spark itself where files cannot be queried, say no.
+REFUSALS = ("not allowed", "no files", "TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED")
+AN_ANALYST_MAY_NOT = (
+    "DROP TABLE logs",
+    "TRUNCATE TABLE reconciliations",
+    "DELETE FROM reconciliations",
+    "INSERT INTO reconciliations (topic) VALUES ('evil')",
+    "CREATE TABLE evil (a string)",
+    "CREATE TABLE evil USING parquet AS SELECT 1",
+    "CREATE VIEW evil AS SELECT 1",
+    "CREATE TEMPORARY VIEW evil USING text OPTIONS (path 'file:///etc/passwd')",
+    "CREATE TEMPORARY VIEW evil USING jdbc OPTIONS (url 'jdbc:postgresql://127.0.0.1/x', dbtable 'y')",
+    "ALTER TABLE logs SET TBLPROPERTIES ('a' = 'b')",
+    "ALTER TABLE logs DROP PARTITION (topic = 'logs')",
+    "CREATE DATABASE evil",
+    "DROP DATABASE sluice CASCADE",
+    "SET spark.sql.runSQLOnFiles=true",
+    "SET spark.sluice.sql.owner=evil",
+    "CACHE TABLE logs",
+    "EXECUTE IMMEDIATE 'DROP TABLE logs'",
+    "EXPLAIN ANALYZE DROP TABLE logs",
+    "WITH a AS (SELECT 'evil' AS topic) INSERT INTO reconciliations (topic) SELECT topic FROM a",
+)
+AN_ANALYST_MAY = (
+    "SELECT count(*) FROM logs",
+    "WITH a AS (SELECT 1 AS b) SELECT b FROM a UNION ALL SELECT count(*) FROM task_results",
+    "SELECT explode(sequence(1, 3))",
+    "SHOW TABLES",
+    "SHOW DATABASES",
+    "DESCRIBE logs",
+    "DESCRIBE EXTENDED task_results",
+    "SHOW COLUMNS IN logs",
+    "SHOW PARTITIONS logs",
+    "EXPLAIN SELECT * FROM logs",
+    "USE sluice",
+    "SET spark.sql.session.timeZone",
+    "SET spark.sql.session.timeZone=Europe/Berlin",
+)
+
+
+@pytest.fixture(scope="module")
+def analyst(stack: Settings) -> Iterator[dict[str, str]]:
+    name = f"analyst-{uuid.uuid4().hex[:8]}"
+    password = Users(stack).add(name, "viewer")
+    yield {"user": name, "password": password}
+    Users(stack).remove(name)
+
+
+def session(stack: Settings, **login: str) -> Any:
+    return connect(stack.hive.model_copy(update=login), 60, database=stack.hive.database)
+
+
+def refused(connection: Any, statement: str) -> str:
+    """The message with which the statement is refused."""
+    with closing(connection.cursor()) as cursor, pytest.raises(exc.OperationalError) as error:
+        run(cursor, statement)
+    return str(error.value)
+
+
+def run(cursor: Any, statement: str) -> None:
+    """Execute the statement and fetch its rows, of which it may have none."""
+    cursor.execute(statement)
+    if cursor.description is not None:
+        cursor.fetchall()
+
+
+@pytest.mark.parametrize(
+    "login", [{"password": "wrong"}, {"user": "nobody"}, {"user": ""}, {"auth": "NOSASL"}], ids=str
+)
+def test_nobody_enters_without_the_right_password(stack: Settings, login: dict[str, str]) -> None:
+    with pytest.raises((TTransportException, exc.Error, OSError, ValueError)):
+        session(stack, **login)
+
+
+def test_no_statement_runs_code_or_reads_the_server_s_files(stack: Settings, analyst: dict[str, str]) -> None:
+    for login in ({}, analyst):
+        with closing(session(stack, **login)) as connection:
+            for statement in NOBODY_MAY:
+                said = refused(connection, statement)
+                assert "uid=" not in said
+                assert any(word in said for word in REFUSALS), (statement, said[:500])
+    assert not os.path.exists("/tmp/evil")
+
+
+def test_what_was_let_in_as_a_view_cannot_be_read(stack: Settings) -> None:
+    with closing(session(stack)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("CREATE OR REPLACE TEMPORARY VIEW v USING text OPTIONS (path 'file:///etc/passwd')")
+        assert "not allowed" in refused(connection, "SELECT * FROM v")
+
+
+def test_an_analyst_changes_nothing(stack: Settings, analyst: dict[str, str]) -> None:
+    with closing(session(stack, **analyst)) as connection:
+        for statement in AN_ANALYST_MAY_NOT:
+            said = refused(connection, statement)
+            assert "only read" in said or "PARSE_SYNTAX" in said, (statement, said[:500])
+        with closing(connection.cursor()) as cursor:
+            cursor.execute("SHOW TABLES")
+            assert {"logs", "task_results", "reconciliations"} <= {row[1] for row in cursor.fetchall()}
+            cursor.execute("SELECT count(*) FROM reconciliations WHERE topic = 'evil'")
+            assert cursor.fetchall() == [(0,)]
+
+
+def test_an_analyst_reads_by_pyhive_also_asynchronously(stack: Settings, analyst: dict[str, str]) -> None:
+    with closing(session(stack, **analyst)) as connection, closing(connection.cursor()) as cursor:
+        for statement in AN_ANALYST_MAY:
+            run(cursor, statement)
+        for table in ("logs", "task_results"):
+            cursor.execute(f"SELECT count(*) FROM {table}", async_=True)
+            while cursor.poll().operationState in (
+                TOperationState.INITIALIZED_STATE,
+                TOperationState.PENDING_STATE,
+                TOperationState.RUNNING_STATE,
+            ):
+                pass
+            ((count,),) = cursor.fetchall()
+            assert count >= 0
+
+
+def test_pyhive_s_own_way_to_connect_works(stack: Settings, analyst: dict[str, str]) -> None:
+    where = {"host": stack.hive.host, "port": stack.hive.port, "database": stack.hive.database}
+    login = {"username": analyst["user"], "password": analyst["password"], "auth": "CUSTOM"}
+    with closing(hive.connect(**where, **login)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
+
+
+def test_an_analyst_reads_by_jdbc(stack: Settings, analyst: dict[str, str]) -> None:
+    """Beeline sends its statements asynchronously, as BI tools do."""
+    url = f"jdbc:hive2://{stack.hive.host}:{stack.hive.port}/{stack.hive.database}"
+    beeline = [java(), "-cp", str(spark_home() / "jars" / "*"), "org.apache.hive.beeline.BeeLine"]
+    login = ["-u", url, "-n", analyst["user"], "-p", analyst["password"]]
+    queries = [f"SELECT count(*) AS n FROM {table};" for table in ("logs", "task_results")]
+    done = subprocess.run(
+        [*beeline, *login, "--outputformat=csv2", "--silent=true", "-e", queries[0], "-e", queries[1]],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    counts = [row[0] for row in csv.reader(done.stdout.splitlines()) if row and row[0].isdigit()]
+    assert len(counts) == 2, done.stdout[-500:]
