@@ -11,8 +11,8 @@ from sluice.runtime.settings import ROOT
 
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
-#: Tests of what is no package of `include/sluice`. All but docs, bench and e2e test the folder of their name.
-BESIDE = {"bench", "dags", "docs", "e2e", "plugins"}
+#: Tests of what is no package of `include/sluice`. All but docs, bench, e2e and security test the folder of their name.
+BESIDE = {"bench", "dags", "docs", "e2e", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)
     for package in PACKAGES.glob("*/__init__.py")

@@ -13,8 +13,8 @@ import typer
 from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
-ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons, or may edit
-a DAG or a metric, is root on this machine. Start it as a user of its own: useradd sluice; su - sluice."""
+ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons,
+or may edit a DAG or a metric, is root on this machine. Start it as a user of its own: useradd sluice."""
 
 
 class NothingToShow(LookupError):
