@@ -11,7 +11,7 @@ from sluice.runtime.settings import ROOT
 
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
-#: Tests of what is no package of `include/sluice`. All but docs, bench, e2e and security test the folder of their name.
+#: Tests of what is no package of `include/sluice`. dags and plugins test the folder of their name.
 BESIDE = {"bench", "dags", "docs", "e2e", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)

@@ -107,6 +107,19 @@ class Retention(BaseModel):
     days: int = Field(400, ge=1)
 
 
+class Notifications(BaseModel):
+    """Where alerts are told of; nowhere if neither `webhook` nor `mail_to` is given."""
+
+    webhook: str = Field("", pattern=r"^(https?://.*)?$")
+    mail_to: tuple[str, ...] = ()
+    mail_from: str = "sluice@localhost"
+    smtp_host: str = "127.0.0.1"
+    smtp_port: int = 25
+    smtp_user: str = ""
+    smtp_password: str = ""
+    smtp_starttls: bool = False
+
+
 class Metrics(BaseModel):
     path: str = "include/metrics"
 
@@ -150,6 +163,7 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     metrics: Metrics = Metrics()
     retention: Retention = Retention()
+    notifications: Notifications = Notifications()
 
     @classmethod
     def settings_customise_sources(

@@ -1,4 +1,4 @@
-"""Restarts daemons that run but are sick: ``python -m sluice.stack.watch``.
+"""Restarts daemons that run but are sick, and tells of alerts: ``python -m sluice.stack.watch``.
 
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
@@ -16,8 +16,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, supervisord
+from sluice.stack import catalogue, notify, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import Log, check, end_with_parent
 
@@ -89,8 +91,11 @@ def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
         try:
             for name, problem in watch.look().items():
                 watch.restart(name, problem)
+            notify.tell(settings, say)
         except supervisord.SupervisorDown as down:
             sys.exit(str(down))
+        except SQLAlchemyError as error:  # PostgreSQL restarts; what is to be told waits in it
+            say(f"alerts cannot be read: {str(error).splitlines()[0]}")
 
 
 if __name__ == "__main__":

@@ -370,5 +370,7 @@ alerts = Table(
     Column("message", Text, nullable=False),
     Column("raised_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("cleared_at", DateTime(timezone=True)),
+    Column("told_raised_at", DateTime(timezone=True)),
+    Column("told_cleared_at", DateTime(timezone=True)),
     Index("alerts_open", "source", "name", unique=True, postgresql_where="cleared_at IS NULL"),
 )
