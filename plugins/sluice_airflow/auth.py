@@ -21,6 +21,7 @@ from fastapi import HTTPException, status
 from sluice.runtime.settings import get_settings
 from sluice.runtime.throttle import Throttle
 from sluice.stack.users import SERVICE, User, Users
+from sluice_airflow.headers import SecurityHeaders
 
 throttle = Throttle()
 
@@ -37,6 +38,10 @@ class AuthManager(SimpleAuthManager):
     def get_users() -> list[SimpleAuthManagerUser]:
         """Everyone who may log in."""
         return [_known(user) for user in Users(get_settings()).people()]
+
+    def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
+        """What every answer of the API server passes through."""
+        return [(SecurityHeaders, {})]
 
     def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
         """The token's user with the role of now. Raises ValueError for one who was removed."""

@@ -66,3 +66,10 @@ def test_integral_doubles_lose_their_point_while_they_are_exact(value: object, e
 def test_a_log_line_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in table(["line"], [["\x1b[2Jgone"]])
     assert "\\x1b[2Jgone" in table(["line"], [["\x1b[2Jgone"]])
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_log_line_cannot_become_a_formula(text: str) -> None:
+    (_, row) = csv.reader(io.StringIO(printed(Format.CSV, [[text, "a=b", -1.5, None]]), newline=""))
+    assert row == ["'" + text, "a=b", "-1.5", ""]
+    assert json.loads(printed(Format.JSON, [[text, "", 1, None]]))[0]["period"] == text

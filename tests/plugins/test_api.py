@@ -320,6 +320,9 @@ def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_p
     answer = client.get(f"{API}/tasks/hits/grouping")
     assert answer.headers["content-type"] == "application/json"
     assert (answer.json()["strategy"], answer.json()["decision"]["figures"]["tuples"]) == ("combine", 200_000)
+    hidden = {**hot, "key": ["(hidden)", "(hidden)"]}
+    assert answer.json()["hot"] == client.get(f"{API}/tasks/hits/hotkeys").json() == [hidden]
+    login.as_("user")
     assert client.get(f"{API}/tasks/hits/hotkeys").json() == [hot]
 
 
@@ -402,3 +405,21 @@ def test_airflow_finds_the_plugin_and_loads_no_api_with_it() -> None:
     )
     root = Path(__file__).resolve().parents[2]
     subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=60)
+
+
+def test_trials_are_not_asked_for_too_often(client: TestClient, login: Login) -> None:
+    from sluice_airflow.api.security import PER_MINUTE
+
+    login.as_("viewer", "hurried")
+    asked = [client.post(f"{API}/diff", json=[HITS]).status_code for _ in range(PER_MINUTE + 5)]
+    assert asked[0] == 200
+    assert 429 in asked[PER_MINUTE:]
+    login.as_("viewer", "another")
+    assert client.post(f"{API}/diff", json=[HITS]).status_code == 200
+
+
+def test_other_sites_cannot_frame_it(client: TestClient, login: Login) -> None:
+    login.as_("viewer")
+    headers = client.get(f"{API}/tasks").headers
+    assert headers["x-frame-options"] == "SAMEORIGIN"
+    assert "frame-ancestors 'self'" in headers["content-security-policy"]

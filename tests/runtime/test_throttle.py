@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.runtime.throttle import Throttle
+from sluice.runtime.throttle import Rate, Throttle
 
 
 def test_after_some_failures_in_a_row_a_name_waits() -> None:
@@ -29,3 +29,16 @@ def test_it_remembers_no_more_names_than_it_may() -> None:
     for name in ("a", "b", "c"):
         throttle.failed(name)
     assert [throttle.wait(name) > 0 for name in ("a", "b", "c")] == [False, True, True]
+
+
+def test_a_rate_lets_a_burst_through_and_then_so_many_a_minute() -> None:
+    now = [0.0]
+    rate = Rate(60, clock=lambda: now[0])
+    assert [rate.take("ann") for _ in range(60)] == [0.0] * 60
+    assert rate.take("ann") == 1.0
+    assert rate.take("bob") == 0.0
+    now[0] = 0.5
+    assert rate.take("ann") == 0.5
+    now[0] = 1.0
+    assert rate.take("ann") == 0.0
+    assert rate.take("ann") == 1.0

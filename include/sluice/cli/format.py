@@ -12,6 +12,8 @@ from typing import Any, TextIO
 
 #: Above this an integral double may have lost its last digits, so it is printed as a double.
 EXACT = 2**53
+#: What spreadsheets take for the beginning of a formula (OWASP, CSV Injection).
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Format(StrEnum):
@@ -57,7 +59,11 @@ def write(
     if style is Format.CSV:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([["" if v is None else _text(v) for v in row] for row in cleaned])
+        quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        for row in cleaned:
+            cells = [_cell(v) for v in row]
+            # The writer itself quotes no carriage return, at which readers end a row.
+            (quoting if any("\r" in cell for cell in cells) else writer).writerow(cells)
     elif style is Format.JSON:
         json.dump(
             [dict(zip(columns, row, strict=True)) for row in cleaned], out, indent=1, ensure_ascii=False
@@ -78,6 +84,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         lines.append("  ".join(pieces).rstrip())
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(lines) + "\n"
+
+
+def _cell(value: Any) -> str:
+    """A cell of a CSV file. Text from a log line must not become a formula in a spreadsheet."""
+    text = "" if value is None else _text(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA) else text
 
 
 def _number(value: Any) -> bool:

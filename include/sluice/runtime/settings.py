@@ -107,6 +107,12 @@ class Retention(BaseModel):
     days: int = Field(400, ge=1)
 
 
+class Api(BaseModel):
+    """Sluice's REST API."""
+
+    viewers_see_keys: bool = False  # hot keys may be clients' addresses
+
+
 class Notifications(BaseModel):
     """Where alerts are told of; nowhere if neither `webhook` nor `mail_to` is given."""
 
@@ -164,6 +170,7 @@ class Settings(BaseSettings):
     metrics: Metrics = Metrics()
     retention: Retention = Retention()
     notifications: Notifications = Notifications()
+    api: Api = Api()
 
     @classmethod
     def settings_customise_sources(

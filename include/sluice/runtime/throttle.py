@@ -39,3 +39,26 @@ class Throttle:
         """Forget the name's failures."""
         with self._lock:
             self._failed.pop(name, None)
+
+
+class Rate:
+    """So many calls a minute for each name: a bucket that fills steadily. It remembers at most `names`."""
+
+    def __init__(
+        self, per_minute: int, names: int = 10_000, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._burst, self._names, self._clock = per_minute, names, clock
+        self._left: dict[str, tuple[float, float]] = {}  # calls left, and when that was so
+        self._lock = threading.Lock()
+
+    def take(self, name: str) -> float:
+        """Take one call: 0 if there was one left, else after how many seconds there will be."""
+        with self._lock:
+            now = self._clock()
+            left, at = self._left.pop(name, (float(self._burst), now))
+            left = min(self._burst, left + (now - at) * self._burst / 60)
+            wait = 0.0 if left >= 1 else (1 - left) * 60 / self._burst
+            self._left[name] = (left if wait else left - 1), now
+            while len(self._left) > self._names:
+                del self._left[next(iter(self._left))]
+            return wait

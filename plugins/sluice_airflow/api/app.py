@@ -16,6 +16,7 @@ from sluice_airflow.api import errors, lists, tasks, topics
 from sluice_airflow.api.guard import Guard
 from sluice_airflow.api.models import Problems
 from sluice_airflow.api.security import Reader
+from sluice_airflow.headers import SecurityHeaders
 
 PREFIX = "/api/v1"
 
@@ -45,6 +46,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
     app.include_router(api)
     errors.install(app)
     app.add_middleware(Guard, own=own)
+    app.add_middleware(SecurityHeaders)
     return app
 
 

@@ -14,6 +14,12 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import Depends, HTTPException, status
 
+from sluice.runtime.throttle import Rate
+
+#: Trials and comparisons of tasks, which parse and count.
+PER_MINUTE = 60
+RATE = Rate(PER_MINUTE)
+
 
 def may(method: Literal["GET", "PUT"], user: BaseUser) -> bool:
     """Whether the user may read (GET) or edit (PUT) all DAGs."""
@@ -37,5 +43,17 @@ def writer(user: GetUserDep) -> BaseUser:
     return user
 
 
+def unhurried(user: Annotated[BaseUser, Depends(reader)]) -> BaseUser:
+    """The same reader, who asks for what costs some work, and not too often."""
+    if wait := RATE.take(user.get_name()):
+        raise HTTPException(
+            status.HTTP_429_TOO_MANY_REQUESTS,
+            f"at most {PER_MINUTE} of these a minute: wait {wait:.0f} s",
+            headers={"Retry-After": f"{max(wait, 1):.0f}"},
+        )
+    return user
+
+
 Reader = Annotated[BaseUser, Depends(reader)]
+UnhurriedReader = Annotated[BaseUser, Depends(unhurried)]
 Writer = Annotated[BaseUser, Depends(writer)]

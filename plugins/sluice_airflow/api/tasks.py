@@ -17,10 +17,11 @@ from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
 from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
-from sluice_airflow.api.security import Reader, Writer, may
+from sluice_airflow.api.security import Reader, UnhurriedReader, Writer, may
 from sluice_airflow.api.stores import ProgressFile, Tasks
 
 router = APIRouter(tags=["tasks"])
+HIDDEN = "(hidden)"
 
 _TASK = {"$ref": "#/components/schemas/TaskSpec"}
 Document = Annotated[
@@ -45,13 +46,13 @@ def apply_tasks(user: Writer, tasks: Tasks, documents: Documents) -> list[Change
 
 
 @router.post("/diff")
-def diff_tasks(user: Reader, tasks: Tasks, documents: Documents) -> list[DiffOut]:
+def diff_tasks(user: UnhurriedReader, tasks: Tasks, documents: Documents) -> list[DiffOut]:
     """What applying these tasks would do; nothing is changed."""
     return [DiffOut.model_validate(asdict(found)) for found in tasks.diff(_specs(documents))]
 
 
 @router.post("/test")
-def test_document(user: Reader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
+def test_document(user: UnhurriedReader, tasks: Tasks, wanted: NewTrialIn) -> TrialOut:
     """Try a task on lines without applying it: what each part took, why a line is not counted."""
     try:
         (spec,) = parse_documents([wanted.task])
@@ -84,17 +85,17 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
 @router.get("/tasks/{name}/grouping")
 def task_grouping(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> GroupingReport:
     """How the task's lines are dealt out to workers, why, and how evenly."""
-    return _report(name, tasks, progress)
+    return _shown(_report(name, tasks, progress), user)
 
 
 @router.get("/tasks/{name}/hotkeys")
 def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> tuple[HotKeyReport, ...]:
-    """The task's most frequent keys, over its last batches."""
-    return _report(name, tasks, progress).hot
+    """The task's most frequent keys, over its last batches; a viewer sees the shares, not the keys."""
+    return _shown(_report(name, tasks, progress), user).hot
 
 
 @router.post("/tasks/{name}/test")
-def test_task(name: str, user: Reader, tasks: Tasks, wanted: TrialIn) -> TrialOut:
+def test_task(name: str, user: UnhurriedReader, tasks: Tasks, wanted: TrialIn) -> TrialOut:
     """Try a task on lines."""
     return _trial(tasks, tasks.get(name).spec, wanted, user)
 
@@ -125,6 +126,14 @@ def put_task(name: str, user: Writer, tasks: Tasks, document: Document, response
 def delete_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
     """Stop counting the task; its results stay. The answer is the task as it was."""
     return TaskOut.of(tasks.delete(name, user.get_name()))
+
+
+def _shown(report: GroupingReport, user: BaseUser) -> GroupingReport:
+    """The report without its keys, which may be clients' addresses, unless the user may see them."""
+    if may("PUT", user) or get_settings().api.viewers_see_keys:
+        return report
+    hot = tuple(each.model_copy(update={"key": (HIDDEN,) * len(each.key)}) for each in report.hot)
+    return report.model_copy(update={"hot": hot})
 
 
 def _specs(documents: Any) -> list[TaskSpec]:
