@@ -354,7 +354,11 @@ def traffic(topic: Topic) -> Iterator[None]:
 
 def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(topic: Topic) -> None:
     following = date(2015, 5, 18)
-    topic.apply(task(topic.topic, "week", "7d"), task(topic.topic, "berlin", "1d", timezone="Europe/Berlin"))
+    by_path = {"dimensions": [{"name": "path", "extract": PATH}]}
+    topic.apply(
+        task(topic.topic, "week", "7d", **by_path),
+        task(topic.topic, "berlin", "1d", timezone="Europe/Berlin"),
+    )
     times = ("17/May/2015:10:00:00", "17/May/2015:23:00:00", "18/May/2015:12:00:00")
     topic.both(lines(*map(line, times)))
     for day in (DAY, following):
@@ -368,7 +372,8 @@ def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(top
             assert (len(found.frame), found.open_periods) == (3, ())  # the week, and two days of Berlin
         (label,) = (f"{t.task_id}v1" for t in topic.tasks.list(topic.topic) if t.name.endswith("_week"))
         (week,) = (row for row in topic.cells(label) if row.period_start < 1_432_000_000_000)
-        topic.put(week, "9")
+        # A series that has no lines: the traffic shows all that have some, again and again.
+        topic.put(RowKey(week.task_id, 1, (("path", "/never"),), "count", week.period_start), "1")
         for _ in range(20):
             assert compare_day(topic.settings, topic.book, computed).differing == 1
 

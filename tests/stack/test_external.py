@@ -36,6 +36,7 @@ def environment(stack: Settings) -> Iterator[dict[str, str]]:
         "SLUICE_HIVE__METASTORE": stack.hive.metastore,
         "SLUICE_HIVE__HOST": stack.hive.host,
         "SLUICE_HIVE__PORT": str(stack.hive.port),
+        "SLUICE_HIVE__PASSWORD": stack.hive.password,
         "SLUICE_AIRFLOW__URL": stack.airflow.url,
     }
     sluice(dict(os.environ) | {"SLUICE_PORT_BASE": str(stack.port_base + 500)}, "down")

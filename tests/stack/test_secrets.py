@@ -18,7 +18,7 @@ def test_nobody_else_can_read_them(tmp_path: Path) -> None:
     directory = settings.home / "secrets"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     names = {path.name for path in directory.iterdir()}
-    assert names - {"users.lock"} == {"postgres", *secrets.OWN, FILE}
+    assert names - {"users.lock"} == {"postgres", "sql", *secrets.AIRFLOW, FILE}
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in directory.iterdir())
 
 

@@ -30,6 +30,8 @@ STAMP = ".stamp"
 # The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
+# The SQL endpoint, apart from the connector's jars, which sessions get all of.
+ENDPOINT = Path("endpoint") / "endpoint.jar"
 COMPILER = {"metastore": (AGENT_USES,)}
 #: Components whose own classes are compiled against jars of a Python package.
 PYSPARK = ("spark",)
@@ -115,15 +117,16 @@ def _compile(component: str, directory: Path) -> None:
     options = ["-nowarn", *COMPILER.get(component, ()), "-d", str(classes), "-cp", jars]
     subprocess.run([javac, *options, *map(str, sources)], check=True)
     if component == "metastore":
-        _pack_agent(classes, directory / AGENT)
+        _pack(classes, directory / AGENT, "Premain-Class: sluice.metastore.ListenOn\n")
+    if component == "spark":
+        (directory / ENDPOINT).parent.mkdir()
+        _pack(classes, directory / ENDPOINT)
 
 
-def _pack_agent(classes: Path, target: Path) -> None:
-    """Pack the agent as the JVM needs it: a jar whose manifest names the agent's class."""
+def _pack(classes: Path, target: Path, manifest: str = "") -> None:
+    """Pack the classes into a jar with these lines in its manifest; an agent's names the agent's class."""
     with zipfile.ZipFile(target, "w") as jar:
-        jar.writestr(
-            "META-INF/MANIFEST.MF", "Manifest-Version: 1.0\nPremain-Class: sluice.metastore.ListenOn\n"
-        )
+        jar.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\n{manifest}")
         for path in sorted(classes.rglob("*.class")):
             jar.write(path, path.relative_to(classes))
 

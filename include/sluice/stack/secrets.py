@@ -8,13 +8,13 @@ from __future__ import annotations
 from sluice.runtime.settings import Settings, get_settings, make_secret
 from sluice.stack.users import Users
 
-OWN = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet", "sql")
+AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet")
 
 
 def make(settings: Settings) -> None:
-    """Make the missing secrets; the password of an external PostgreSQL is a setting instead."""
-    names = OWN if "postgres" in settings.external else ("postgres", *OWN)
-    for name in names:
-        make_secret(settings.home, name)
+    """Make the missing secrets; the password of an external service is a setting instead."""
+    for name in ("postgres", "sql", *AIRFLOW):
+        if name not in settings.external:
+            make_secret(settings.home, name)
     Users(settings).ensure_own(settings)
     get_settings.cache_clear()

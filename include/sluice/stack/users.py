@@ -108,7 +108,7 @@ class Users:
 
         def change(users: dict[str, User]) -> None:
             for name, (role, password, rounds) in own.items():
-                if name not in users or not users[name].password.is_of(password):
+                if password and not (name in users and users[name].password.is_of(password)):
                     users[name] = User(name, role, Hashed.of(password, rounds))
 
         self._change(change)

@@ -8,7 +8,7 @@ from sluice.stack import databases, health, templating, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_conf, spark_defaults, spark_home
-from sluice.stack.jars import AGENT, AGENT_USES, require
+from sluice.stack.jars import AGENT, AGENT_USES, ENDPOINT, require
 
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")
@@ -80,10 +80,11 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
-            *("--driver-class-path", str(require("spark") / "classes")),
             *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
         ],
+        # Spark puts this at the end of the class path. In front of it, no class archive would fit.
+        env={"SPARK_DIST_CLASSPATH": str(require("spark") / ENDPOINT)},
         # Hive takes the variable for a user to impersonate, which HDFS refuses. The property suits both.
         unset=("HADOOP_USER_NAME",),
     )
