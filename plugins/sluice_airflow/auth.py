@@ -1,8 +1,8 @@
 """Who may log in to Airflow, and so to Sluice's API: the instance's users, as `sluice users` lists them.
 
-Roles, their rights and the log-in page are those of Airflow's simple auth manager. What differs: passwords
-are hashed, guessing is slowed down, and a user who is removed or gets another role loses the old rights at
-once, not when the token ends.
+Roles, their rights and the log-in page are those of Airflow's simple auth manager. Three things
+differ: passwords are hashed, guessing is slowed down, and a user who is removed or gets another role loses
+the old rights at once, not when the token expires.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AuthManager(SimpleAuthManager):
     """Airflow's simple auth manager, over the instance's users."""
 
     def init(self) -> None:
-        """Let the simple log-in page ask `log_in`; no file of passwords in clear text is made."""
+        """Let the simple log-in page call `log_in`, and make no file of clear-text passwords."""
         BaseAuthManager.init(self)
         SimpleAuthManagerLogin.create_token = staticmethod(log_in)  # type: ignore[method-assign]
 
@@ -40,11 +40,11 @@ class AuthManager(SimpleAuthManager):
         return [_known(user) for user in Users(get_settings()).people()]
 
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
-        """What every answer of the API server passes through."""
+        """The middleware that every answer of the API server passes through."""
         return [(SecurityHeaders, {})]
 
     def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
-        """The token's user with the role of now. Raises ValueError for one who was removed."""
+        """The token's user with the present role. Raises ValueError if the user was removed."""
         user = Users(get_settings()).all().get(token["sub"])
         if user is None or user.role == SERVICE:
             raise ValueError("this user does not exist any more")

@@ -17,7 +17,7 @@ FOR_EVER = {
     "retries": 3,
     "retry_delay": timedelta(seconds=15),
     "on_failure_callback": alert,
-    "on_execute_callback": clear,  # it never ends well: that it runs again is what ends the alert
+    "on_execute_callback": clear,  # it never ends well, so the alert is cleared when it starts again
 }
 # For the batch: a daemon that restarts is back within a minute or two.
 BATCH = {

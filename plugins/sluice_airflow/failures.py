@@ -1,4 +1,4 @@
-"""An alert for every task that failed for good, whatever failed in it; it is over once the task runs well."""
+"""Raises an alert when a task fails for good, and clears it when the task works again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def alert(context: Any) -> None:
 
 
 def clear(context: Any) -> None:
-    """Clear the task's alert: it ended well, or, if it is for ever, it runs again."""
+    """Clear the task's alert: the task ended well, or one that runs for ever has started again."""
     _sync(context, "")
 
 
@@ -35,5 +35,5 @@ def _sync(context: Any, message: str) -> None:
     name = _name(context)
     try:
         alerts.sync(engine(settings()), SOURCE, {name: message} if message else {}, prefix=name)
-    except Exception as error:  # the task's own end must not depend on it
+    except Exception as error:  # the task's own outcome must not depend on it
         log.warning("the alert of %s cannot be written: %s", name, error)

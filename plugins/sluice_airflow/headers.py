@@ -1,4 +1,4 @@
-"""Headers on every page of Airflow and of Sluice's API that keep other sites' pages from using them."""
+"""Headers that keep other sites' pages from using Airflow's pages and Sluice's API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADERS = (
 
 
 class SecurityHeaders:
-    """ASGI middleware that adds those of `HEADERS` that an answer has not set itself."""
+    """ASGI middleware that adds each of `HEADERS` that an answer does not set itself."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -16,7 +16,7 @@ from sluice_airflow import run_configuration
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
-#: The night after a period's last day computes it; the next one tries again.
+#: A period's last day is computed in the night after it; the following night tries again.
 OVERDUE = timedelta(days=2)
 Day = dict[str, Any]  # {"topic", "day", "cut", ...} as the asset's event has it
 

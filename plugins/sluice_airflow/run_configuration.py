@@ -1,4 +1,4 @@
-"""What a person writes into the configuration of a run, checked: a mistake fails at once, with its remedy."""
+"""Checks the configuration people give a run: a mistake fails at once, with its remedy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 
 def day(conf: Mapping[str, Any]) -> date | None:
-    """The day that `{"day": "2015-05-17"}` names; None: it names none. Raises AirflowFailException."""
+    """The day that `{"day": "2015-05-17"}` names, or None. Raises AirflowFailException."""
     named = conf.get("day")
     return None if named is None else _date("day", named)
 
 
 def topics(conf: Mapping[str, Any]) -> list[str] | None:
-    """The topics that `{"topics": ["logs"]}` names; None: it names none. Raises AirflowFailException."""
+    """The topics that `{"topics": ["logs"]}` names, or None. Raises AirflowFailException."""
     named = conf.get("topics")
     valid = isinstance(named, list) and all(isinstance(each, str) for each in named)
     if named is not None and not valid:

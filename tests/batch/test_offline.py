@@ -15,7 +15,7 @@ DAYS = [date(2015, 5, day) for day in (17, 18, 19)]
 
 
 class ComputationThatFailsOnTheSecondDay:
-    """Stands for a day whose archive cannot be read."""
+    """Stands in for a batch in which one day's archive cannot be read."""
 
     def __init__(self, *_: Any) -> None:
         self.run_id = "r"

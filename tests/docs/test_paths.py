@@ -11,7 +11,7 @@ from sluice.runtime.settings import ROOT
 
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
-#: Tests of what is no package of `include/sluice`. dags and plugins test the folder of their name.
+#: Tests of what is not a package of `include/sluice`. dags and plugins test the folders of their names.
 BESIDE = {"bench", "dags", "docs", "e2e", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)

@@ -1,4 +1,4 @@
-"""A task that fails for good raises an alert, and its next good end clears it."""
+"""A task that fails for good raises an alert, and its next success clears it."""
 
 from __future__ import annotations
 

@@ -372,7 +372,7 @@ def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(top
             assert (len(found.frame), found.open_periods) == (3, ())  # the week, and two days of Berlin
         (label,) = (f"{t.task_id}v1" for t in topic.tasks.list(topic.topic) if t.name.endswith("_week"))
         (week,) = (row for row in topic.cells(label) if row.period_start < 1_432_000_000_000)
-        # A series that has no lines: the traffic shows all that have some, again and again.
+        # A series without lines: the traffic writes the results of all others again and again.
         topic.put(RowKey(week.task_id, 1, (("path", "/never"),), "count", week.period_start), "1")
         for _ in range(20):
             assert compare_day(topic.settings, topic.book, computed).differing == 1

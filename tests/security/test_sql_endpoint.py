@@ -1,4 +1,4 @@
-"""The SQL endpoint, attacked: by nobody, by an analyst, and by a statement of the platform's own user."""
+"""Attacks on the SQL endpoint: by strangers, by an analyst, and by the platform's own user."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NOBODY_MAY = (
     "LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE reconciliations",
     "EXECUTE IMMEDIATE \"SELECT reflect('java.lang.System', 'getProperty', 'user.name')\"",
 )
-#: How the guard, and Spark itself where files cannot be queried, say no.
+#: How statements are refused: by the guard, or by Spark itself where files cannot be queried.
 REFUSALS = ("not allowed", "no files", "TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED")
 AN_ANALYST_MAY_NOT = (
     "DROP TABLE logs",
@@ -103,7 +103,7 @@ def refused(connection: Any, statement: str) -> str:
 
 
 def run(cursor: Any, statement: str) -> None:
-    """Execute the statement and fetch its rows, of which it may have none."""
+    """Execute the statement and fetch its rows, if it has any."""
     cursor.execute(statement)
     if cursor.description is not None:
         cursor.fetchall()

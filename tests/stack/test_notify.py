@@ -44,7 +44,7 @@ class Hook(BaseHTTPRequestHandler):
 
 
 class Mailbox(socketserver.StreamRequestHandler):
-    """As much of an SMTP server as takes one mail."""
+    """Just enough of an SMTP server to take one mail."""
 
     got: list[str]
 

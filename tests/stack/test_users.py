@@ -1,4 +1,4 @@
-"""Users: one file that only the owner reads, no password in it, and no way to remove the platform's own."""
+"""The file of users is its owner's alone, holds no password, and keeps the platform's users."""
 
 from __future__ import annotations
 

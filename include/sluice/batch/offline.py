@@ -63,9 +63,9 @@ class DaysFailed(RuntimeError):
 
 
 def run(spark: SparkSession, settings: Settings, topic: str, days: Iterable[date], run_id: str) -> list[Day]:
-    """Compute these days, one after the other; returns what the book says of them then.
+    """Compute these days one after the other; returns what the book says of them afterwards.
 
-    A day that fails does not keep the others from being computed. Raises DaysFailed at the end.
+    A day that fails does not stop the others. Raises DaysFailed at the end if any failed.
     """
     computed: list[Day] = []
     failed: dict[date, Exception] = {}

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 #: Above this an integral double may have lost its last digits, so it is printed as a double.
 EXACT = 2**53
-#: What spreadsheets take for the beginning of a formula (OWASP, CSV Injection).
+#: Spreadsheets take a text that begins with one of these for a formula (OWASP, CSV Injection).
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -62,7 +62,7 @@ def write(
         quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
         for row in cleaned:
             cells = [_cell(v) for v in row]
-            # The writer itself quotes no carriage return, at which readers end a row.
+            # The default writer does not quote a carriage return, but readers end a row there.
             (quoting if any("\r" in cell for cell in cells) else writer).writerow(cells)
     elif style is Format.JSON:
         json.dump(

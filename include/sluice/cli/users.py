@@ -40,7 +40,7 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 @app.command("role")
 def set_role(name: Name, role: Annotated[RoleName, typer.Argument(metavar="ROLE")]) -> None:
-    """Give a user another role; it counts from the next request on.
+    """Give a user another role, which applies from the next request on.
 
     Example:
       sluice users role ann op
@@ -51,13 +51,13 @@ def set_role(name: Name, role: Annotated[RoleName, typer.Argument(metavar="ROLE"
 
 @app.command()
 def password(name: Name) -> None:
-    """Give a user a new password and print it. Tokens that the user has go on until they end."""
+    """Give a user a new password and print it. The user's tokens stay valid until they expire."""
     typer.echo(_users().set_password(name))
 
 
 @app.command()
 def remove(name: Name) -> None:
-    """Remove a user, who is locked out at once."""
+    """Remove a user. Tokens end at once; open sessions of the SQL endpoint go on."""
     _users().remove(name)
     typer.echo(f"{name}: removed")
 

@@ -29,7 +29,7 @@ Stores = tuple[Hive, HBase, DayResults]
 
 @dataclass(frozen=True)
 class DayComparison:
-    """A day's comparison, and that of open periods of other days that could be compared by now."""
+    """The comparison of a day, and of other days' open periods that could be compared by now."""
 
     day: Day
     frame: pd.DataFrame  # compare.COLUMNS
@@ -63,8 +63,8 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
 
     A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
-    its periods that touch that day wait for it. Periods that were open until now are compared too, if they
-    can be.
+    its periods that touch that day wait for it. Periods that were open until now are also
+    compared, if they can be.
     """
     versions = task_versions(book.engine, day.topic, day.day)
     failed = uncounted.days_by_version(book.engine, day.topic)
@@ -97,7 +97,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
 
 @dataclass(frozen=True)
 class _Due:
-    """What of a task version is to be compared; days of `lacking` have no offline results of it."""
+    """What is to be compared of a task version; it has no offline results on days of `lacking`."""
 
     inside: range
     crossing: tuple[Interval, ...]
@@ -115,7 +115,7 @@ def _due(task: ActiveTask, day: date, waiting: Iterable[OpenPeriod], lacking: Se
 def _compare_standing(
     stores: Stores, book: Days, day: date, task: ActiveTask, due: _Due
 ) -> tuple[Comparison, tuple[Interval, ...]]:
-    """Compare what is due, as far as all days of a period stand; and which crossing periods these were."""
+    """Compare the due periods whose days all stand; also returns the crossing ones among them."""
     whole = tuple(period for period in due.crossing if due.lacking.isdisjoint(period.days))
     comparable = _comparable(book, whole, day)
     comparison = _compare(*stores, task, Periods(due.inside, comparable))

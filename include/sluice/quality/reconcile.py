@@ -8,8 +8,8 @@
 4. Only if all agrees, the offline results are written beside the online ones as final, and then the day is
    noted as published. Dying in between repeats the same writes.
 
-A period of several days is compared once all of them are computed and counted online. Until then it is kept
-in a table, and each later reconciliation of the topic compares it as soon as it can be (`open_periods`).
+A period of several days is compared once all of them are computed and counted online. Until then it waits
+in a table (`open_periods`), and each later reconciliation of the topic compares it if it can.
 """
 
 from __future__ import annotations

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 #: For passwords that people may choose (OWASP, Password Storage Cheat Sheet, 2023).
 ROUNDS = 600_000
-#: For secrets of 32 random bytes, which nobody can guess however fast a guess is.
+#: For secrets of 32 random bytes, which cannot be guessed, however fast each guess is.
 SECRET_ROUNDS = 1_000
 _SALT_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Hashed:
-    """A password's hash, with what it was made of; salt and hash in hexadecimal."""
+    """A password's hash with its salt and its rounds; salt and hash are hexadecimal."""
 
     salt: str
     rounds: int
@@ -28,7 +28,7 @@ class Hashed:
         return cls(salt.hex(), rounds, _hash(password, salt, rounds).hex())
 
     def is_of(self, password: str) -> bool:
-        """Whether it is this password's, compared in constant time."""
+        """Whether this is the password's hash, compared in constant time."""
         found = _hash(password, bytes.fromhex(self.salt), self.rounds)
         return hmac.compare_digest(found, bytes.fromhex(self.hash))
 

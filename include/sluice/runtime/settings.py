@@ -55,7 +55,7 @@ class Hive(BaseModel):
     port: int = 0
     user: str = "sluice"
     password: str = ""
-    auth: Literal["CUSTOM", "LDAP", "NONE", "NOSASL"] = "CUSTOM"  # in HiveServer2's words
+    auth: Literal["CUSTOM", "LDAP", "NONE", "NOSASL"] = "CUSTOM"  # HiveServer2's names for it
     database: str = "sluice"
 
 
@@ -114,7 +114,7 @@ class Api(BaseModel):
 
 
 class Notifications(BaseModel):
-    """Where alerts are told of; nowhere if neither `webhook` nor `mail_to` is given."""
+    """Where alerts are sent; nowhere if neither `webhook` nor `mail_to` is given."""
 
     webhook: str = Field("", pattern=r"^(https?://.*)?$")
     mail_to: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Slows down guessing: after some failures in a row a name is refused for a while."""
+"""Slows down guessing, and limits how often a name may call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """Failures in a row by name. It remembers at most `names`, and forgets those that failed longest ago."""
+    """Refuses a name for `seconds` after `tries` failures in a row.
+
+    It remembers at most `names` names, and first forgets those whose last failure is longest ago.
+    """
 
     def __init__(
         self,
@@ -42,17 +45,20 @@ class Throttle:
 
 
 class Rate:
-    """So many calls a minute for each name: a bucket that fills steadily. It remembers at most `names`."""
+    """Allows each name `per_minute` calls a minute, from a bucket that fills steadily.
+
+    It remembers at most `names` names.
+    """
 
     def __init__(
         self, per_minute: int, names: int = 10_000, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._burst, self._names, self._clock = per_minute, names, clock
-        self._left: dict[str, tuple[float, float]] = {}  # calls left, and when that was so
+        self._left: dict[str, tuple[float, float]] = {}  # calls left, and at what time
         self._lock = threading.Lock()
 
     def take(self, name: str) -> float:
-        """Take one call: 0 if there was one left, else after how many seconds there will be."""
+        """Take one call; returns 0 if one was left, else the seconds until there is one."""
         with self._lock:
             now = self._clock()
             left, at = self._left.pop(name, (float(self._burst), now))

@@ -30,10 +30,10 @@ STAMP = ".stamp"
 # The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
-# The SQL endpoint, apart from the connector's jars, which sessions get all of.
+# The SQL endpoint lies apart from the connector's jars, because sessions get all of those.
 ENDPOINT = Path("endpoint") / "endpoint.jar"
 COMPILER = {"metastore": (AGENT_USES,)}
-#: Components whose own classes are compiled against jars of a Python package.
+#: Components whose own classes are compiled against pyspark's jars.
 PYSPARK = ("spark",)
 
 
@@ -124,7 +124,7 @@ def _compile(component: str, directory: Path) -> None:
 
 
 def _pack(classes: Path, target: Path, manifest: str = "") -> None:
-    """Pack the classes into a jar with these lines in its manifest; an agent's names the agent's class."""
+    """Pack the classes into a jar with these manifest lines; an agent's name its class."""
     with zipfile.ZipFile(target, "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\n{manifest}")
         for path in sorted(classes.rglob("*.class")):

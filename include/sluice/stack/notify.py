@@ -1,7 +1,7 @@
-"""Tells people of alerts, when one is raised and when it is cleared: by a webhook, by mail, or both.
+"""Tells people of raised and cleared alerts: by a webhook, by mail, or both.
 
-An event is told until every channel has accepted it. So it can come twice, and it cannot get lost while the
-platform lives.
+An event is sent again and again until every channel has accepted it. So it can come more than once, and it
+cannot get lost while the platform lives.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from sluice.storage.postgres import engine
 from sluice.storage.untold import Event
 
 SECONDS = 10.0
-#: At most so many events at a time: nobody reads more, and a channel that is away holds up the watch.
+#: At most this many alerts at a time: nobody reads more, and a channel that is down holds up the watch.
 MOST = 50
 
 
 def tell(settings: Settings, say: Callable[[str], None]) -> None:
-    """Tell what nobody was told yet; a channel that fails is tried again with the next call."""
+    """Send the events that were not sent yet.
+
+    If a channel fails, the next call sends them all again, to every channel.
+    """
     database, where = engine(settings), settings.notifications
     events = untold.events(database, MOST)
     if not events:
@@ -41,7 +44,7 @@ def tell(settings: Settings, say: Callable[[str], None]) -> None:
 
 
 def _post(settings: Settings, events: Sequence[Event]) -> None:
-    """One POST for each event: a JSON object."""
+    """Send one POST with a JSON object for each event."""
     with requests.Session() as http:
         http.trust_env = False
         for event in events:
@@ -56,7 +59,7 @@ def _post(settings: Settings, events: Sequence[Event]) -> None:
 
 
 def document(settings: Settings, event: Event) -> dict[str, str]:
-    """What a webhook gets of an event; `text` suits Slack, Mattermost and the like."""
+    """The object that a webhook gets for an event; `text` suits Slack, Mattermost and the like."""
     return {
         "instance": settings.instance,
         "event": event.what,
@@ -69,7 +72,7 @@ def document(settings: Settings, event: Event) -> dict[str, str]:
 
 
 def _mail(settings: Settings, events: Sequence[Event]) -> None:
-    """One mail with all of them."""
+    """Send one mail with all events."""
     where = settings.notifications
     mail = EmailMessage()
     first = _line(settings, events[0])

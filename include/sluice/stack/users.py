@@ -1,7 +1,8 @@
 """The people who may log in to an instance: in Airflow's pages, the REST API and the SQL endpoint.
 
-They are in one file of mode 0600, ``secrets/users.json``: name, role, and the password's hash. It also has
-the platform's own user, as whom its jobs use the SQL endpoint, because the endpoint reads no other file.
+One file of mode 0600, ``secrets/users.json``, holds each one's name, role and password hash. It also holds
+the platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other
+file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PASSWORD_BYTES = 15
 
 
 class UserError(ValueError):
-    """What a person asked for cannot be done with these users; the message says why."""
+    """The requested change of the users is not possible; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Users:
         )
 
     def log_in(self, name: str, password: str) -> User | None:
-        """The person of that name, if the password is right; it takes as long for one who does not exist."""
+        """The person of that name if the password is right; an unknown name takes just as long."""
         user = self.all().get(name)
         known = user is not None and user.role != SERVICE
         hashed = user.password if user and known else _NOBODY
@@ -100,7 +101,7 @@ class Users:
         self._change_person(name, lambda user: None)
 
     def ensure_own(self, settings: Settings) -> None:
-        """The platform's own user and the admin, with the passwords that are in the instance's secrets."""
+        """Give the platform's own user and the admin the passwords in the instance's secrets."""
         own = {
             self._service: (SERVICE, read_secret(settings.home, "sql"), SECRET_ROUNDS),
             self._admin: ("admin", read_secret(settings.home, "airflow_admin"), ROUNDS),
@@ -138,5 +139,5 @@ class Users:
                 write_whole(self._path, json.dumps(rows, indent=1), 0o600)
 
 
-#: Compared with where there is no such person, so that the time says nothing of who exists.
+#: Compared with when there is no such person, so that the time does not tell who exists.
 _NOBODY = Hashed("00" * 16, ROUNDS, "00" * 32)

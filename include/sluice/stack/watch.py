@@ -1,4 +1,4 @@
-"""Restarts daemons that run but are sick, and tells of alerts: ``python -m sluice.stack.watch``.
+"""Restarts running but sick daemons, and sends alerts: ``python -m sluice.stack.watch``.
 
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
@@ -94,7 +94,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
             notify.tell(settings, say)
         except supervisord.SupervisorDown as down:
             sys.exit(str(down))
-        except SQLAlchemyError as error:  # PostgreSQL restarts; what is to be told waits in it
+        except SQLAlchemyError as error:  # PostgreSQL may be restarting; the events wait in it
             say(f"alerts cannot be read: {str(error).splitlines()[0]}")
 
 

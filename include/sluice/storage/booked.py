@@ -97,8 +97,8 @@ def _book_pruned(connection: sa.Connection, topic: str, booked: Booked) -> None:
 def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: date) -> None:
     """The lines by event day, and the days that are not computed up to their last line.
 
-    No night computes a day before it is over. So the lines of such a day are in no flight: one may be dated
-    years ahead.
+    No nightly run computes a day before it is over. So the lines of such a day are not in flight: a line may
+    be dated years ahead.
     """
     days = schema.days.c
     computed: dict[Any, Any] = {}

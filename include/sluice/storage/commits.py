@@ -220,7 +220,8 @@ class CommitLog:
     def passed(self, cut: Offsets) -> bool:
         """Whether everything below the cut is committed and its results are in HBase.
 
-        Commits beyond the cut do not matter: under traffic the results of the newest are always on their way.
+        Commits beyond the cut do not matter: under traffic, the newest commits' results are always on their
+        way.
         """
         if not any(cut.values()):
             return True

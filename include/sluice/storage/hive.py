@@ -191,14 +191,14 @@ class Hive:
 
 
 def connect(where: Where, seconds: float | None = None, **options: Any) -> Any:
-    """A PyHive connection to the SQL endpoint; an answer may take so many seconds (None: any number)."""
+    """A PyHive connection to the SQL endpoint; an answer may take `seconds` (None: no limit)."""
     plain = TSocket(where.host, where.port)
     if seconds is not None:
         plain.setTimeout(int(seconds * 1000))
     if where.auth == "NOSASL":
         transport: Any = TBufferedTransport(plain)
     else:
-        login = where.user, where.password or "x"  # SASL's PLAIN wants one, also where the server does not
+        login = where.user, where.password or "x"  # SASL PLAIN needs one even if the server does not
         client = functools.partial(hive.get_pure_sasl_client, where.host, "PLAIN", "hive", *login)
         transport = TSaslClientTransport(client, "PLAIN", plain)
     return hive.connect(thrift_transport=transport, username=where.user, **options)

@@ -1,7 +1,7 @@
 """The periods of several days that no reconciliation could compare yet.
 
 A period is compared once all of its days are computed and counted online. Until then it waits here, and every
-reconciliation of its topic looks whether it can be compared by now.
+reconciliation of its topic checks whether it can be compared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OpenPeriod:
 
 @dataclass(frozen=True)
 class Overdue:
-    """What of a topic has waited for too long: how many periods, and when the first of them begins."""
+    """A topic's periods that have waited too long: how many, and when the first of them begins."""
 
     topic: str
     periods: int
@@ -58,7 +58,7 @@ def of_topic(engine: sa.Engine, topic: str) -> dict[Version, list[OpenPeriod]]:
 
 
 def add(engine: sa.Engine, topic: str, periods: Iterable[OpenPeriod]) -> None:
-    """These wait from now on; one that waits already keeps its `since`."""
+    """Let these periods wait from now on; one that waits already keeps its `since`."""
     rows = [{"topic": topic, **asdict(each)} for each in periods]
     if rows:
         with engine.begin() as connection:
@@ -66,7 +66,7 @@ def add(engine: sa.Engine, topic: str, periods: Iterable[OpenPeriod]) -> None:
 
 
 def remove(engine: sa.Engine, topic: str, periods: Iterable[OpenPeriod]) -> None:
-    """These wait no longer."""
+    """Let these periods wait no longer."""
     keys = [(each.task_id, each.version, each.start) for each in periods]
     if keys:
         named = sa.tuple_(_t.c.task_id, _t.c.version, _t.c.start).in_(keys)
@@ -75,14 +75,14 @@ def remove(engine: sa.Engine, topic: str, periods: Iterable[OpenPeriod]) -> None
 
 
 def remove_touching(connection: sa.Connection, topic: str, day: date) -> None:
-    """Within the caller's transaction: no period that has a part of this day (UTC) waits any longer."""
+    """Remove, within the caller's transaction, the periods that overlap this day (UTC)."""
     begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
     touching = (_t.c.start < begin + DAY_MS) & (_t.c.end > begin)
     connection.execute(sa.delete(_t).where(_t.c.topic == topic, touching))
 
 
 def overdue(engine: sa.Engine, before: datetime) -> list[Overdue]:
-    """Topics with periods that ended before this moment and have waited since before it."""
+    """Topics with periods that ended, and began to wait, before this moment."""
     ended = _t.c.end < int(before.timestamp() * 1000)
     query = (
         sa.select(_t.c.topic, sa.func.count(), sa.func.min(_t.c.start))

@@ -28,7 +28,7 @@ class Event:
 
 
 def events(engine: sa.Engine, most: int) -> list[Event]:
-    """The oldest of them, at most so many; an alert is raised before it is cleared."""
+    """The events of the `most` oldest alerts that have any; raised comes before cleared."""
     a = alerts.c
     query = sa.select(a.id, a.source, a.name, a.message, a.raised_at, a.cleared_at, _RAISED, _CLEARED)
     found = []
@@ -44,7 +44,7 @@ def events(engine: sa.Engine, most: int) -> list[Event]:
 
 
 def told(engine: sa.Engine, some: Iterable[Event]) -> None:
-    """These need not be told again."""
+    """Mark these events as told."""
     with engine.begin() as connection:
         for event in some:
             column = alerts.c.told_raised_at if event.what == "raised" else alerts.c.told_cleared_at

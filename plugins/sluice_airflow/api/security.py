@@ -16,7 +16,7 @@ from fastapi import Depends, HTTPException, status
 
 from sluice.runtime.throttle import Rate
 
-#: Trials and comparisons of tasks, which parse and count.
+#: The limit on each user's trials and comparisons of tasks, which parse and count.
 PER_MINUTE = 60
 RATE = Rate(PER_MINUTE)
 
@@ -44,7 +44,7 @@ def writer(user: GetUserDep) -> BaseUser:
 
 
 def unhurried(user: Annotated[BaseUser, Depends(reader)]) -> BaseUser:
-    """The same reader, who asks for what costs some work, and not too often."""
+    """The logged-in user, who may read and does not ask for expensive answers too often."""
     if wait := RATE.take(user.get_name()):
         raise HTTPException(
             status.HTTP_429_TOO_MANY_REQUESTS,

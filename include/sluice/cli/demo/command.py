@@ -154,7 +154,7 @@ def password_file(settings: Settings) -> Path:
 def closing(settings: Settings, report: Report, path: Path) -> str:
     """What to do next, and the verdict."""
     password = password_file(settings)
-    shown = sys.stdout.isatty() and password.exists()  # into no log
+    shown = sys.stdout.isatty() and password.exists()  # never into a log
     lines = [
         f"Airflow    {report.urls['airflow']}  (user {report.login['user']}, password "
         f"{password.read_text().strip() if shown else 'in ' + str(password)})",

@@ -83,9 +83,9 @@ def sql(settings: Settings) -> Command:
             *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
         ],
-        # Spark puts this at the end of the class path. In front of it, no class archive would fit.
+        # Spark puts this at the end of the class path. At the beginning, no class archive would fit.
         env={"SPARK_DIST_CLASSPATH": str(require("spark") / ENDPOINT)},
-        # Hive takes the variable for a user to impersonate, which HDFS refuses. The property suits both.
+        # Hive would impersonate the user in this variable, which HDFS refuses. Both accept the property.
         unset=("HADOOP_USER_NAME",),
     )
 

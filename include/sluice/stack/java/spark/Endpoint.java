@@ -11,7 +11,7 @@ import org.apache.spark.sql.hive.thriftserver.SparkSQLSessionManager;
 import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
 
 /**
- * The SQL endpoint: Spark's Thrift Server, of which it is known who opened each session.
+ * The SQL endpoint: Spark's Thrift Server, which here can tell who opened each session.
  *
  * <p>Spark itself does not tell a session's user to the rules that check statements ({@link Guard}).
  */
@@ -30,7 +30,7 @@ public final class Endpoint {
     }
   }
 
-  /** Who opened the session; null before the server knows it, which is while it is being opened. */
+  /** Who opened the session; null while it is being opened, because the server does not know it yet. */
   static String userOf(SparkSession session) {
     SparkSQLSessionManager manager = sessions;
     if (manager == null) {

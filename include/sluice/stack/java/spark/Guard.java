@@ -20,7 +20,8 @@ import scala.runtime.BoxedUnit;
  * Checks every statement after it is analysed and before it runs.
  *
  * <p>Nobody may start a program, call a Java method, load code, or read or write the server's own files. All users but
- * the platform's own ({@code sluice.sql.owner}) may only ask: what is no query and not in {@code READING} is refused.
+ * the platform's own ({@code spark.sluice.sql.owner}) may only read: a command that is not in {@code READING} is
+ * refused, except for {@code SET}, which may read settings and change those in {@code SETTABLE}.
  */
 public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit> {
   /** Statements that run or load code, or move files between the server's disk and elsewhere. */
@@ -32,7 +33,7 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
           "CreateSQLFunctionCommand", "LoadData", "LoadDataCommand", "InsertIntoDir", "InsertIntoDataSourceDirCommand",
           "InsertIntoHiveDirCommand", "RunnableCommandWithScript");
 
-  /** Functions that call any method by its name, and Hive's own, among which there are such. */
+  /** Functions that call any method by its name, and all of Hive's own, because some of them do. */
   private static final Set<String> NEVER_CALLED =
       Set.of(
           "CallMethodViaReflection", "TryReflect", "HiveSimpleUDF", "HiveGenericUDF", "HiveGenericUDTF",

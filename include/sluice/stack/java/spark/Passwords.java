@@ -15,8 +15,8 @@ import javax.security.sasl.AuthenticationException;
 import org.apache.hive.service.auth.PasswdAuthenticationProvider;
 
 /**
- * Checks passwords against the instance's file of users, which {@code sluice users} writes and which is read at each
- * log-in: {@code {"ann": {"salt": hex, "rounds": n, "hash": hex of PBKDF2 with HMAC-SHA-256}, ...}}.
+ * Checks passwords against the instance's file of users. {@code sluice users} writes the file, and each log-in reads
+ * it: {@code {"ann": {"role": name, "salt": hex, "rounds": n, "hash": hex of PBKDF2 with HMAC-SHA-256}, ...}}.
  *
  * <p>After five wrong passwords in a row a person's name is refused for a minute.
  */
@@ -37,7 +37,7 @@ public final class Passwords implements PasswdAuthenticationProvider {
   public void Authenticate(String user, String password) throws AuthenticationException {
     JsonNode known = knownAs(user);
     if (known != null && known.get("role").asText().equals(SERVICE)) {
-      // A secret of 32 random bytes needs no throttle; with one, any stranger could lock the platform itself out.
+      // A secret of 32 random bytes needs no throttle, and a throttle would let any stranger lock the platform out.
       if (!isRight(known, password)) {
         throw new AuthenticationException(WRONG);
       }

@@ -14,7 +14,7 @@ depends_on = None
 def upgrade() -> None:
     for name in ("told_raised_at", "told_cleared_at"):
         op.add_column("alerts", sa.Column(name, sa.DateTime(timezone=True), nullable=True))
-    # What people know already is not told again.
+    # What happened before this migration is not sent.
     op.execute("UPDATE alerts SET told_raised_at = now(), told_cleared_at = cleared_at")
 
 
