@@ -8,6 +8,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,6 +42,12 @@ NOBODY_MAY = (
     "INSERT OVERWRITE LOCAL DIRECTORY '/tmp/evil' SELECT 1",
     "INSERT OVERWRITE DIRECTORY 'file:///tmp/evil' USING csv SELECT 1",
     "LOAD DATA LOCAL INPATH '/etc/passwd' INTO TABLE reconciliations",
+    "CREATE EXTERNAL TABLE evil (a string) STORED AS TEXTFILE LOCATION 'file:///etc'",
+    "CREATE TABLE evil (a string) USING text LOCATION '\\u0066ile:///tmp/evil'",
+    "CREATE TABLE evil USING text OPTIONS (path 'FILE:///tmp/evil') AS SELECT 'a'",
+    "CREATE TEMPORARY VIEW evil USING text OPTIONS (path 'file:///etc/passwd')",
+    "ALTER TABLE logs ADD PARTITION (topic = 'evil', day = 'x') LOCATION 'file:///etc'",
+    "CREATE DATABASE evil LOCATION 'file:///tmp/evil'",
     "EXECUTE IMMEDIATE \"SELECT reflect('java.lang.System', 'getProperty', 'user.name')\"",
 )
 #: How statements are refused: by the guard, or by Spark itself where files cannot be queried.
@@ -53,7 +60,6 @@ AN_ANALYST_MAY_NOT = (
     "CREATE TABLE evil (a string)",
     "CREATE TABLE evil USING parquet AS SELECT 1",
     "CREATE VIEW evil AS SELECT 1",
-    "CREATE TEMPORARY VIEW evil USING text OPTIONS (path 'file:///etc/passwd')",
     "CREATE TEMPORARY VIEW evil USING jdbc OPTIONS (url 'jdbc:postgresql://127.0.0.1/x', dbtable 'y')",
     "ALTER TABLE logs SET TBLPROPERTIES ('a' = 'b')",
     "ALTER TABLE logs DROP PARTITION (topic = 'logs')",
@@ -127,10 +133,32 @@ def test_no_statement_runs_code_or_reads_the_server_s_files(stack: Settings, ana
     assert not os.path.exists("/tmp/evil")
 
 
-def test_what_was_let_in_as_a_view_cannot_be_read(stack: Settings) -> None:
-    with closing(session(stack)) as connection, closing(connection.cursor()) as cursor:
-        cursor.execute("CREATE OR REPLACE TEMPORARY VIEW v USING text OPTIONS (path 'file:///etc/passwd')")
-        assert "not allowed" in refused(connection, "SELECT * FROM v")
+def test_a_session_brings_no_settings_that_load_code(
+    stack: Settings, analyst: dict[str, str], tmp_path: Path
+) -> None:
+    """Settings can be given when a session is opened, without a statement."""
+    evil = "spark.sql.catalog.evil"
+    catalog = {
+        evil: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        f"{evil}.url": f"jdbc:derby:{tmp_path}/evil;create=true",
+        f"{evil}.driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    where = stack.hive.model_copy(update=analyst)
+    for given in (catalog, {"spark.sql.defaultCatalog": "evil"}, {"fs.evil.impl": "java.lang.Object"}):
+        with pytest.raises((exc.Error, TTransportException), match="not allowed"):
+            read_with(where, given)
+    read_with(where, {"spark.sql.session.timeZone": "Europe/Berlin"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def read_with(where: Any, configuration: dict[str, str]) -> None:
+    """Open a session with these settings, as a JDBC driver does for those in its URL, and query."""
+    given = {f"set:hiveconf:{name}": value for name, value in configuration.items()}
+    with (
+        closing(connect(where, 60, configuration=given)) as connection,
+        closing(connection.cursor()) as cursor,
+    ):
+        run(cursor, "SELECT * FROM evil.SYS.SYSTABLES" if len(configuration) > 1 else "SELECT 1")
 
 
 def test_an_analyst_changes_nothing(stack: Settings, analyst: dict[str, str]) -> None:

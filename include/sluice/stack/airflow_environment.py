@@ -5,10 +5,12 @@ Its connections are in `airflow_connections`.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from sluice.runtime.settings import Settings, read_secret
 
+AUTH_MANAGER = "sluice_airflow.auth.AuthManager"  # unless the environment names another
 TOKEN_SECONDS = 8 * 3600  # a working day
 
 
@@ -37,7 +39,7 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
             "LOAD_EXAMPLES": False,
             "DAGS_ARE_PAUSED_AT_CREATION": False,
             "EXECUTION_API_SERVER_URL": f"{settings.airflow.url}/execution/",
-            "AUTH_MANAGER": "sluice_airflow.auth.AuthManager",
+            "AUTH_MANAGER": os.environ.get("AIRFLOW__CORE__AUTH_MANAGER") or AUTH_MANAGER,
             "FERNET_KEY": _fernet_key(settings),
         },
         "DATABASE": {

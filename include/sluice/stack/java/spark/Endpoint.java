@@ -9,6 +9,7 @@ import org.apache.spark.sql.hive.thriftserver.HiveThriftServer2;
 import org.apache.spark.sql.hive.thriftserver.SparkSQLCLIService;
 import org.apache.spark.sql.hive.thriftserver.SparkSQLSessionManager;
 import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The SQL endpoint: Spark's Thrift Server, which here can tell who opened each session.
@@ -17,17 +18,24 @@ import org.apache.spark.sql.hive.thriftserver.server.SparkSQLOperationManager;
  */
 public final class Endpoint {
   private static volatile SparkSQLSessionManager sessions;
+  private static volatile Map<String, String> settings = Map.of();
 
   private Endpoint() {}
 
   public static void main(String[] arguments) {
     SparkSession spark = SparkSession.builder().getOrCreate();
+    settings = Map.copyOf(CollectionConverters.asJava(spark.newSession().conf().getAll()));
     HiveThriftServer2 server = HiveThriftServer2.startWithSparkSession(spark, true);
     for (Service service : server.getServices()) {
       if (service instanceof SparkSQLCLIService cli) {
         sessions = (SparkSQLSessionManager) cli.getSessionManager();
       }
     }
+  }
+
+  /** The settings of a new session to which nothing was given. */
+  static Map<String, String> settings() {
+    return settings;
   }
 
   /** Who opened the session; null while it is being opened, because the server does not know it yet. */

@@ -1,18 +1,26 @@
 package sluice.sql;
 
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.net.URI;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.catalog.HiveTableRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.Command;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import scala.Function1;
+import scala.Product;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.BoxedUnit;
 
@@ -50,19 +58,60 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
           "ShowNamespaces", "ShowNamespacesCommand", "ShowPartitions", "ShowPartitionsCommand", "ShowTableProperties",
           "ShowTablePropertiesCommand", "ShowTables", "ShowTablesCommand", "ShowViews", "ShowViewsCommand");
 
+  private static final String ONLY_TABLES = "only tables may be read here, no files and no other sources";
+
+  /** What the endpoint itself sets in each session that it opens, and Hive's JDBC driver. */
+  private static final Set<String> OPENED =
+      Set.of(
+          "spark.sql.hive.version", "spark.sql.datetime.java8API.enabled", "spark.sql.binaryOutputStyle",
+          "hive.server2.thrift.resultset.default.fetch.size");
+
   /** What an analyst may set in a session. */
   private static final Set<String> SETTABLE = Set.of("spark.sql.session.timeZone");
 
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
+    extensions.injectParser(Guard::checking);
     extensions.injectCheckRule(session -> plan -> check(session, plan));
     return BoxedUnit.UNIT;
   }
 
+  /** The same parser, which first looks at the session's settings: analysing a statement may already act on them. */
+  private static ParserInterface checking(SparkSession session, ParserInterface parser) {
+    return (ParserInterface)
+        Proxy.newProxyInstance(
+            ParserInterface.class.getClassLoader(),
+            new Class<?>[] {ParserInterface.class},
+            (proxy, method, arguments) -> {
+              if (method.getName().startsWith("parse") && !isOwner(session)) {
+                checkSettings(session);
+              }
+              try {
+                return method.invoke(parser, arguments);
+              } catch (InvocationTargetException thrown) {
+                throw thrown.getCause();
+              }
+            });
+  }
+
+  /** Settings can be given when a session is opened, past SET: a catalog to load, a file system's class. */
+  private static void checkSettings(SparkSession session) {
+    Map<String, String> before = Endpoint.settings();
+    for (Map.Entry<String, String> each : CollectionConverters.asJava(session.conf().getAll()).entrySet()) {
+      String name = each.getKey();
+      if (!each.getValue().equals(before.get(name)) && !SETTABLE.contains(name) && !OPENED.contains(name)) {
+        throw new SecurityException("the setting " + name + " is not allowed: you may only read");
+      }
+    }
+  }
+
   private static BoxedUnit check(SparkSession session, LogicalPlan plan) {
-    String owner = session.sparkContext().conf().get("spark.sluice.sql.owner");
-    visit(session, plan, owner.equals(Endpoint.userOf(session)));
+    visit(session, plan, isOwner(session));
     return BoxedUnit.UNIT;
+  }
+
+  private static boolean isOwner(SparkSession session) {
+    return session.sparkContext().conf().get("spark.sluice.sql.owner").equals(Endpoint.userOf(session));
   }
 
   private static void visit(SparkSession session, LogicalPlan plan, boolean owner) {
@@ -75,6 +124,15 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
     }
     if (plan instanceof LogicalRelation relation) {
       checkRelation(session, relation, owner);
+    }
+    if (plan instanceof HiveTableRelation relation) {
+      checkPlace(session, relation.tableMeta().location());
+    }
+    if (name.startsWith("DataSourceV2") || name.startsWith("Streaming")) {
+      throw new SecurityException(ONLY_TABLES);
+    }
+    if (plan instanceof Command command) {
+      checkPlaces(session, command);
     }
     for (LogicalPlan child : list(plan.children())) {
       visit(session, child, owner);
@@ -104,14 +162,32 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
   private static void checkRelation(SparkSession session, LogicalRelation relation, boolean owner) {
     boolean table = relation.catalogTable().isDefined();
     if (!(relation.relation() instanceof HadoopFsRelation files) || !(owner || table)) {
-      throw new SecurityException("only tables may be read here, no files and no other sources");
+      throw new SecurityException(ONLY_TABLES);
     }
-    String scheme = new Path(session.sparkContext().hadoopConfiguration().get("fs.defaultFS")).toUri().getScheme();
     for (Path root : list(files.location().rootPaths())) {
-      String own = root.toUri().getScheme();
-      if (own != null && !own.equals(scheme)) {
-        throw new SecurityException(own + ": is not allowed here: the tables' files are on " + scheme + ":");
-      }
+      checkPlace(session, root.toUri());
+    }
+  }
+
+  /** Every place that a command names, wherever in its arguments: of a table, a partition, an output. */
+  private static void checkPlaces(SparkSession session, Object argument) {
+    if (argument instanceof URI uri) {
+      checkPlace(session, uri);
+    } else if (argument instanceof Path path) {
+      checkPlace(session, path.toUri());
+    } else if (argument instanceof String text && text.toLowerCase(Locale.ROOT).trim().startsWith("file:")) {
+      checkPlace(session, URI.create("file:///"));
+    } else if (argument instanceof scala.collection.Iterable<?> several) {
+      CollectionConverters.asJava(several).forEach(each -> checkPlaces(session, each));
+    } else if (argument instanceof Product product && !(argument instanceof LogicalPlan && !(argument instanceof Command))) {
+      CollectionConverters.asJava(product.productIterator()).forEachRemaining(each -> checkPlaces(session, each));
+    }
+  }
+
+  private static void checkPlace(SparkSession session, URI place) {
+    String scheme = new Path(session.sparkContext().hadoopConfiguration().get("fs.defaultFS")).toUri().getScheme();
+    if (place.getScheme() != null && !place.getScheme().equalsIgnoreCase(scheme)) {
+      throw new SecurityException(place.getScheme() + ": is not allowed here: the tables' files are on " + scheme + ":");
     }
   }
 

@@ -6,9 +6,10 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
+import java.util.Collections;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import javax.crypto.SecretKeyFactory;
 import javax.crypto.spec.PBEKeySpec;
 import javax.security.sasl.AuthenticationException;
@@ -24,14 +25,23 @@ public final class Passwords implements PasswdAuthenticationProvider {
   private static final Path FILE = Path.of(System.getProperty("sluice.users"));
   private static final int TRIES = 5;
   private static final long PAUSE_MILLIS = 60_000;
-  private static final long FORGOTTEN_MILLIS = 600_000;
   private static final int NAMES = 10_000;
   private static final String SERVICE = "service";
   private static final String WRONG = "the user or the password is wrong";
-  private static final Map<String, Failures> FAILED = new ConcurrentHashMap<>();
+  private static final Map<String, Failures> FAILED = Collections.synchronizedMap(new Newest());
   private static final ObjectMapper JSON = new ObjectMapper();
+  private static final JsonNode NOBODY =
+      JSON.createObjectNode().put("salt", "00".repeat(16)).put("rounds", 600_000).put("hash", "00".repeat(32));
 
   private record Failures(int count, long last) {}
+
+  /** Forgets the name that failed longest ago when there are too many. */
+  private static final class Newest extends LinkedHashMap<String, Failures> {
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<String, Failures> eldest) {
+      return size() > NAMES;
+    }
+  }
 
   @Override
   public void Authenticate(String user, String password) throws AuthenticationException {
@@ -44,15 +54,14 @@ public final class Passwords implements PasswdAuthenticationProvider {
       return;
     }
     long now = System.currentTimeMillis();
-    FAILED.entrySet().removeIf(each -> now - each.getValue().last() >= FORGOTTEN_MILLIS);
     Failures before = FAILED.getOrDefault(user, new Failures(0, 0));
     if (before.count() >= TRIES && now - before.last() < PAUSE_MILLIS) {
       throw new AuthenticationException("too many wrong passwords: wait a minute");
     }
-    if (known == null || !isRight(known, password)) {
-      if (FAILED.size() < NAMES) {
-        FAILED.put(user, new Failures(before.count() + 1, now));
-      }
+    // For an unknown name a hash is computed as well, so that the time does not tell who exists.
+    if (!isRight(known == null ? NOBODY : known, password) || known == null) {
+      FAILED.remove(user);
+      FAILED.put(user, new Failures(before.count() + 1, now));
       throw new AuthenticationException(WRONG);
     }
     FAILED.remove(user);
