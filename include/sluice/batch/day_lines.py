@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,10 @@ from sluice.engine.count import count
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.arrays import Bools
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
 
-DAY_MS = 86_400_000
 # How many bytes a value has at most for each byte of its line: a byte that is not UTF-8 becomes U+FFFD (three
 # bytes), and "1e15," in a JSON array is shown as "1000000000000000.0," (3.8).
 WIDEST = 4
@@ -43,7 +43,7 @@ class DayOf:
 
     @property
     def start_ms(self) -> int:
-        return int(datetime(self.day.year, self.day.month, self.day.day, tzinfo=UTC).timestamp()) * 1000
+        return begin_ms(self.day)
 
 
 def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 #: The hops are not read at one instant: what disagrees is read again before it is called wrong.
 READINGS = 3
 PAUSE_SECONDS = 2.0
-DAYS_NAMED = 4
 
 MEANING = {
     "lines_read": "complete lines in the front-ends' files",
@@ -121,11 +120,10 @@ def notes(hops: Hops) -> list[str]:
     if not lines:
         lines.append("every hop agrees; nothing is in flight")
     if hops.days_to_come:
-        days = ", ".join(sorted(hops.days_to_come)[:DAYS_NAMED])
-        more = len(hops.days_to_come) - DAYS_NAMED
+        from sluice.quality.hops import some
+
         lines.append(
-            f"{sum(hops.days_to_come.values()):,} lines are of days that are not over ({days}"
-            f"{f' and {more} more' if more > 0 else ''}): "
-            "nightly_batch computes a day in the night after it"
+            f"{sum(hops.days_to_come.values()):,} lines are of days that are not over "
+            f"({some(sorted(hops.days_to_come))}): nightly_batch computes a day in the night after it"
         )
     return lines

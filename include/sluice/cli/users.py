@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from sluice.cli.format import Format, write
-
-if TYPE_CHECKING:
-    from sluice.stack.users import Users
+from sluice.stack.users import Role, Users
 
 app = typer.Typer(
     help="Who may log in: add, list, change and remove the instance's users.", no_args_is_help=True
 )
 
-RoleName = Literal["viewer", "user", "op", "admin"]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.")]
-Role = Annotated[RoleName, typer.Option(help="What the user may do; docs/security.md lists it.")]
+AsRole = Annotated[Role, typer.Option(help="What the user may do; docs/security.md lists it.")]
 
 
 @app.command()
-def add(name: Name, role: Role = "viewer") -> None:
+def add(name: Name, role: AsRole = "viewer") -> None:
     """Add a user and print the password, which is not kept anywhere.
 
     The same name and password open Airflow's pages, the REST API and, for reading, the SQL endpoint.
@@ -39,7 +36,7 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 
 @app.command("role")
-def set_role(name: Name, role: Annotated[RoleName, typer.Argument(metavar="ROLE")]) -> None:
+def set_role(name: Name, role: Annotated[Role, typer.Argument(metavar="ROLE")]) -> None:
     """Give a user another role, which applies from the next request on.
 
     Example:
@@ -64,6 +61,5 @@ def remove(name: Name) -> None:
 
 def _users() -> Users:
     from sluice.runtime.settings import get_settings
-    from sluice.stack.users import Users
 
     return Users(get_settings())

@@ -63,8 +63,8 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     """Compare every version that ever counted lines of the topic; none of a day that retention dropped.
 
     A version that the batch layer could not count on a day is left out of it: an alert says so. On other days
-    its periods that touch that day wait for it. Periods that were open until now are also
-    compared, if they can be.
+    its periods that touch that day wait for it. Periods that were open until now are also compared, if they
+    can be.
     """
     versions = task_versions(book.engine, day.topic, day.day)
     failed = uncounted.days_by_version(book.engine, day.topic)

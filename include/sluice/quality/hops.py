@@ -137,7 +137,7 @@ def _in_flight(read: Read) -> Iterator[str]:
     if read.archive_lag:
         yield f"{read.archive_lag:,} records in Kafka that are not yet archived"
     if booked.stale_days:
-        yield f"{len(booked.stale_days)} days to compute in nightly_batch: {_some(booked.stale_days)}"
+        yield f"{len(booked.stale_days)} days to compute in nightly_batch: {some(booked.stale_days)}"
 
 
 def _disagreements(read: Read) -> Iterator[str]:
@@ -166,5 +166,6 @@ def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
         yield "hive_unique", read.hive_unique, "online, of the days that are over", due
 
 
-def _some(names: list[str], most: int = 4) -> str:
+def some(names: list[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.tasks.period import Period
-
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Periods:
 
         The periods may follow a time zone in which the day begins at another moment.
         """
-        begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+        begin = begin_ms(day)
         end = begin + DAY_MS
         first, last = (Interval(start, span.end(start)) for start in (span.start(begin), span.start(end - 1)))
         crossing = tuple(p for p in dict.fromkeys((first, last)) if p.start < begin or p.end > end)

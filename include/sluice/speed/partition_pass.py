@@ -40,6 +40,7 @@ from sluice.engine.wire import (
     SPENT,
     rows_of,
 )
+from sluice.runtime.days import DAY_MS
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
 from sluice.speed.routed.routes import Routes, Sender
@@ -51,7 +52,6 @@ PASS_LINES = 131_072
 PASS_BYTES = 128 << 20
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
-DAY_MS = 86_400_000
 
 DEAD_LETTERS = pa.schema(
     [

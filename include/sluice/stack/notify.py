@@ -6,7 +6,6 @@ cannot get lost while the platform lives.
 
 from __future__ import annotations
 
-import json
 import smtplib
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
@@ -50,8 +49,7 @@ def _post(settings: Settings, events: Sequence[Event]) -> None:
         for event in events:
             answer = http.post(
                 settings.notifications.webhook,
-                data=json.dumps(document(settings, event)),
-                headers={"Content-Type": "application/json"},
+                json=document(settings, event),
                 timeout=SECONDS,
                 allow_redirects=False,
             )

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 from filelock import FileLock
 
@@ -21,7 +21,6 @@ from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 from sluice.runtime.settings import Settings, read_secret
 
 Role = Literal["viewer", "user", "op", "admin"]
-ROLES: tuple[Role, ...] = get_args(Role)
 #: The role of the platform's own user, which cannot log in to Airflow.
 SERVICE = "service"
 FILE = "users.json"

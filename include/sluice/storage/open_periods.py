@@ -14,11 +14,11 @@ from datetime import UTC, date, datetime
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from sluice.runtime.days import DAY_MS, begin_ms
 from sluice.storage import schema
 from sluice.storage.commits import Version
 
 _t = schema.open_periods
-DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def remove(engine: sa.Engine, topic: str, periods: Iterable[OpenPeriod]) -> None
 
 def remove_touching(connection: sa.Connection, topic: str, day: date) -> None:
     """Remove, within the caller's transaction, the periods that overlap this day (UTC)."""
-    begin = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+    begin = begin_ms(day)
     touching = (_t.c.start < begin + DAY_MS) & (_t.c.end > begin)
     connection.execute(sa.delete(_t).where(_t.c.topic == topic, touching))
 
