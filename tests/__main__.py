@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sluice.stack import supervisord
+from sluice.stack import network, supervisord
 from tests.bring_up import instance_settings, take_down
 
 ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
@@ -39,6 +39,7 @@ def main() -> int:
             up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)
         if up.returncode or lint.returncode:
             return 1
+        network.enter(settings)
         failed = [pytest(*ON_THE_STACK)]
         with beside(*ALONE) as alone:
             failed += [pytest(*KILLING), alone.wait() != 0]

@@ -13,7 +13,7 @@ import sys
 from sluice.cli import instance
 from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, entry, shutdown, supervisord
+from sluice.stack import bringup, entry, network, ports, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
 
 TEST_INSTANCE = "test"
@@ -47,6 +47,7 @@ def bring_up(settings: Settings) -> None:
         if settings.instance == TEST_INSTANCE and settings.home.exists():
             shutil.rmtree(settings.home)
         _metrics(settings)
+    network.open_and_enter(settings, say)
     if begin or any(entry.check(settings, daemon) for daemon in DAEMONS):
         instance.up(settings, say)
 
@@ -73,5 +74,5 @@ if __name__ == "__main__":
     os.environ.update(variables(chosen))
     try:
         bring_up(chosen)
-    except (bringup.BringUpFailed, bringup.PortInUse) as error:
+    except (bringup.BringUpFailed, ports.PortInUse, network.NetworkNotOpened) as error:
         sys.exit(str(error))

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import tests.examples  # noqa: F401 (loads the profile)
+import tests.examples
+import tests.inside  # noqa: F401 (enters the network)
 from sluice.metrics import load_team
 from sluice.runtime.settings import ROOT, Settings, get_settings
-from sluice.stack import supervisord
+from sluice.stack import network, supervisord
 from sluice.stack.environment import environment
 from tests.bring_up import instance_settings, take_down, variables
 
@@ -52,6 +53,7 @@ def stack(request: pytest.FixtureRequest) -> Iterator[Settings]:
     say = announcer(request.config)
     ours = not supervisord.running(instance_settings())
     bring_up(say)
+    network.enter(instance_settings())
     os.environ.update(variables(instance_settings()))
     get_settings.cache_clear()
     settings = get_settings()

@@ -1,21 +1,32 @@
-"""Records as collectors send them: with an identity, and a key that a line's doubles share."""
+"""Records as collectors send them: with an identity, its proof, and a key that a line's doubles share."""
 
 from __future__ import annotations
 
 import re
 
 from sluice.transmission.identity import Headers
-from sluice.transmission.records import HOST, SRC_FILE, SRC_OFFSET
+from sluice.transmission.mac import mac
+from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
+
+#: For tests without a running instance.
+KEY = b"the key of the tests"
 
 # At most 64 bytes of the text before the first white space; in an access log this is the client.
-KEY = re.compile(rb"\S{0,64}")
+CLIENT = re.compile(rb"\S{0,64}")
 
 
 def record_key(line: bytes) -> bytes:
-    found = KEY.match(line)
+    found = CLIENT.match(line)
     return found.group() if found else b""
 
 
-def to_headers(host: str, src_file: str, src_offset: int) -> Headers:
+def to_headers(host: str, src_file: str, src_offset: int, line: bytes, key: bytes) -> Headers:
     """The headers of a line of that identity; `src_offset` is its first byte in its file."""
-    return [(HOST, host.encode()), (SRC_FILE, src_file.encode()), (SRC_OFFSET, b"%d" % src_offset)]
+    identity = [(HOST, host.encode()), (SRC_FILE, src_file.encode()), (SRC_OFFSET, b"%d" % src_offset)]
+    return signed(identity, line, key)
+
+
+def signed(identity: Headers, line: bytes, key: bytes) -> Headers:
+    """The headers of an identity, and the proof of it."""
+    first = dict(reversed(identity))
+    return [*identity, (MAC, mac(key, first[HOST], first[SRC_FILE], first[SRC_OFFSET], line))]

@@ -25,6 +25,7 @@ from sluice.archive.file import Place
 from sluice.archive.verification import Verified, verify
 from sluice.runtime.settings import ROOT, Settings
 from sluice.storage.hdfs import HdfsStore
+from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
 
@@ -98,7 +99,7 @@ class Trial:
                     self.topic,
                     line,
                     key=record_key(line),
-                    headers=to_headers("web1", "access.log", n * 100),
+                    headers=to_headers("web1", "access.log", n * 100, line, identity_key(self.settings)),
                     partition=partition,
                 )
             if transactions:

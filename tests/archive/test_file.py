@@ -28,6 +28,7 @@ def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
             pa.array(["access.2015-05-17.log"] * n),
             pa.array([o * 100 for o in offsets], pa.int64()),
             pa.array(lines, pa.binary()),
+            pa.array([True] * n),
         ],
         schema=RECORDS,
     )
@@ -50,6 +51,7 @@ def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> N
     assert table.schema.names == COLUMNS.names
     assert table.column("offset").to_pylist() == [5, 6, 9, 10]
     assert table.column("line").to_pylist()[3] == b"no time in here"
+    assert table.column("forged").to_pylist() == [True, True, True, True]
 
 
 def test_a_file_begins_where_the_chain_ended_even_if_kafka_skipped_offsets() -> None:

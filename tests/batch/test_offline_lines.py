@@ -50,6 +50,7 @@ def records(*lines: bytes) -> pa.RecordBatch:
         pa.array(["a.log"] * size),
         pa.array(range(0, 1000 * size, 1000), pa.int64()),
         pa.array(lines, pa.binary()),
+        pa.nulls(size, pa.bool_()),  # as older files of the archive have it
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
@@ -73,6 +74,15 @@ def test_a_line_without_an_identity_is_known_by_its_place_in_kafka() -> None:
     assert found.select(["host", "src_file", "src_offset"]).to_pylist() == [
         {"host": "kafka", "src_file": "logs/0", "src_offset": 0}
     ]
+
+
+def test_a_forged_line_has_its_place_in_kafka_and_a_reason() -> None:
+    """As online: `count` gives the same reason, whatever else is wrong with the line."""
+    batch = records(line(), line(), line() + b"x" * 100)
+    batch = batch.set_column(7, RECORDS.field("forged"), pa.array([False, True, True]))
+    (day,) = of_day(iter([batch]), DAY, plan())
+    assert reasons(day, plan(Limits(line_bytes=90))).to_pylist() == [None, "forged", "forged"]
+    assert count(batch, plan(Limits(line_bytes=90))).reason.to_pylist() == [None, "forged", "forged"]
 
 
 def logs(*lines: bytes, limits: Limits | None = None) -> pa.RecordBatch:

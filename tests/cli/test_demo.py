@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sluice.cli.demo.command import alone, usable
 from sluice.cli.demo.counting import grouping_reports
+from sluice.cli.demo.entry import alone, usable
 from sluice.cli.demo.nights import stretches
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks

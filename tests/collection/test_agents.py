@@ -73,10 +73,12 @@ class Collected:
     def written(self) -> dict[Identity, bytes]:
         found = {}
         for front_end in load(self.settings).front_ends:
+            known = position.generations(folder(self.settings, front_end.host) / position.GENERATIONS_FILE)
             for path in Pattern.parse(front_end.files[0], self.settings.home).files():
                 offset = 0
+                name = position.identity(path, self.settings.home, known)
                 for line in path.read_bytes().split(b"\n")[:-1]:
-                    found[front_end.host, position.identity(path, self.settings.home), offset] = line
+                    found[front_end.host, name, offset] = line
                     offset += len(line) + 1
         return found
 

@@ -47,6 +47,7 @@ def test_collectors_are_rotated_where_no_order_is_given(settings: Settings, inve
         ("host: web2", "host: web1", "'web1': given 2 times"),
         ("name: collector2", "name: web1", "front_ends.0.host, collectors.1.name = 'web1'"),
         ("host: web1", "host: ../web1", "front_ends.0.host = '../web1': use lower-case"),
+        ("host: web1", "host: kafka", "front_ends.0.host = 'kafka': records that come from no file"),
         ("channel: memory", "channel: disk", "front_ends.0.channel = 'disk'.*'memory' or 'file'"),
         ("channel: memory", "metrics_port: 29100", "29100: given 2 times"),
         ("channel: memory", "metrics_port: 29020", "29020: this is the port of kafka"),

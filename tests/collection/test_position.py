@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,24 @@ def test_positions_go_back_and_never_forward(tmp_path: Path, log: Path) -> None:
     path = tmp_path / "position.json"
     size = log.stat().st_size
     gone = {"inode": 8, "pos": 77, "file": str(tmp_path / "gone.log")}
-    path.write_text(json.dumps([{"inode": 7, "pos": size, "file": str(log)}, gone]))
+    path.write_text(json.dumps([{"inode": log.stat().st_ino, "pos": size, "file": str(log)}, gone]))
+    os.utime(path, (1_000, 1_000))
     moved = rewind(path, 10)
+    assert path.stat().st_mtime == 1_000  # so the agent knows a position that is older than a generation
     (entry, same) = position.read(path) or []
     assert moved == {str(log): (size, entry.pos)}
     assert log.read_bytes()[entry.pos :].count(b"\n") == 10
     assert same == Position(**gone)
+
+
+@pytest.mark.parametrize(("inode", "beyond"), [(0, 1), (1, 0)])
+def test_a_position_in_an_earlier_content_stays(tmp_path: Path, log: Path, inode: int, beyond: int) -> None:
+    """Taken back it would look like a place in the new content, and the agent would see no truncation."""
+    status, path = log.stat(), tmp_path / "position.json"
+    before = {"inode": status.st_ino + inode, "pos": status.st_size + beyond, "file": str(log)}
+    path.write_text(json.dumps([before]))
+    assert rewind(path, 10) == {}
+    assert position.read(path) == [Position(**before)]
 
 
 @pytest.mark.parametrize("text", ["", "[{", '[{"inode": 1}]'])
@@ -51,9 +64,19 @@ def test_reached_end(log: Path) -> None:
     status = log.stat()
     assert Position(status.st_ino, status.st_size, str(log)).reached_end
     assert not Position(status.st_ino, status.st_size - 1, str(log)).reached_end
+    assert not Position(status.st_ino, status.st_size + 1, str(log)).reached_end  # it was truncated
     assert not Position(status.st_ino + 1, status.st_size, str(log)).reached_end
 
 
 def test_identity_does_not_name_the_instance() -> None:
-    assert identity(Path("/srv/a/frontends/web1/x.log"), Path("/srv/a")) == "frontends/web1/x.log"
-    assert identity(Path("/var/log/x.log"), Path("/srv/a")) == "/var/log/x.log"
+    assert identity(Path("/srv/a/frontends/web1/x.log"), Path("/srv/a"), {}) == "frontends/web1/x.log"
+    assert identity(Path("/var/log/x.log"), Path("/srv/a"), {}) == "/var/log/x.log"
+
+
+def test_the_generation_is_part_of_the_identity(tmp_path: Path) -> None:
+    path = tmp_path / "generations.json"
+    assert position.generations(path) == {}
+    path.write_text(json.dumps({"x.log": {"generation": 2, "since": 1}, "y.log": {"generation": 0}}))
+    known = position.generations(path)
+    assert identity(Path("/srv/a/x.log"), Path("/srv/a"), known) == "x.log#2"
+    assert identity(Path("/srv/a/y.log"), Path("/srv/a"), known) == "y.log"

@@ -24,6 +24,7 @@ KAFKA = """\
 agent.sinks.kafka.header.host = host
 agent.sinks.kafka.header.src_file = src_file
 agent.sinks.kafka.header.byteoffset = src_offset
+agent.sinks.kafka.header.mac = mac
 agent.sinks.kafka.kafka.producer.acks = all
 agent.sinks.kafka.kafka.producer.enable.idempotence = true
 """

@@ -65,7 +65,7 @@ def test_commands_and_their_options_exist(page: Path) -> None:
     for piece in code(page.read_text()):
         for line in piece.splitlines():
             for call in re.finditer(r"(?:^|[\s/|])sluice ((?:--\w+ \S+ )*)([a-z]+)(.*)", line.split("#")[0]):
-                name, rest = call[2], call[3].split("|")[0]
+                name, rest = call[2], call[3].split("|")[0].split(" -- ")[0]
                 assert name in COMMANDS, f"{line!r} names no command"
                 command = load(name)
                 sub = rest.split()[0] if rest.split() else ""

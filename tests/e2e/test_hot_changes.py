@@ -22,6 +22,7 @@ from sluice.engine.rowkey import RowKey
 from sluice.storage import schema
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
+from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines, wait_until
 from tests.identities import to_headers
@@ -230,7 +231,7 @@ def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
     done(platform, "tasks", "apply", "-f", "-", text=SHOP_TASK)
     producer = KafkaProducer(bootstrap_servers=platform.settings.kafka.bootstrap, acks="all")
     wanted: Counter[tuple[int, str]] = Counter()
-    offset = 0
+    offset, key = 0, identity_key(platform.settings)
     with lines_all_the_time(platform):
         for number in range(600):
             when = _noon() + dt.timedelta(seconds=number)
@@ -238,10 +239,11 @@ def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
             line = json.dumps(
                 {"at": when.isoformat(), "customer": {"country": country}, "total": number}
             ).encode()
-            producer.send(SHOP, line, headers=to_headers("shop1", "orders.json", offset))
+            producer.send(SHOP, line, headers=to_headers("shop1", "orders.json", offset, line, key))
             offset += len(line) + 1
             wanted[int(when.timestamp()) * 1000 // MINUTE * MINUTE, country] += 1
-        producer.send(SHOP, b"{no json", headers=to_headers("shop1", "orders.json", offset))
+        bad = b"{no json"
+        producer.send(SHOP, bad, headers=to_headers("shop1", "orders.json", offset, bad, key))
         producer.flush()
         (task,) = (t for t in _listed(platform) if t["task"] == "orders_by_country")
         wait_until(lambda: online(platform, task["id"]) == wanted, 90, "the orders were not counted")

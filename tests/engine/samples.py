@@ -46,6 +46,7 @@ def records(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Re
             pa.array(["/var/log/access.log"] * count, pa.string()),
             pa.array(ends[:-1], pa.int64()),
             pa.array(lines, pa.binary()),
+            pa.nulls(count, pa.bool_()),
         ],
         schema=RECORDS,
     )

@@ -22,6 +22,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.state.blocks import BlockId, bucket_hash, merge_into_blocks, pack
 from tests.engine.samples import BYTES, active, line, plan, records, spec
+from tests.identities import KEY
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
 GOOD = spec(name="good")
@@ -68,7 +69,7 @@ def kafka(*lines: bytes, partition: int = 0) -> pa.RecordBatch:
 
 
 def passed(made: EnginePlan, *batches: pa.RecordBatch) -> pa.Table:
-    work = PartitionPass(made, "logs", ByteLedger().to_table())
+    work = PartitionPass(made, "logs", ByteLedger().to_table(), KEY)
     return pa.concat_tables([pa.Table.from_batches(list(work([batch]))) for batch in batches])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from sluice.quality import files
 from sluice.quality.files import FileAccount, account, line_spans
 from sluice.runtime.arrays import Ints
+from sluice.runtime.settings import Settings
+from tests.collection.conftest import INVENTORY
 from tests.examples import examples
 
 
@@ -65,3 +68,20 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.touch()
     assert account(path, "web1", "access.log", ints(0), ints(1)).lines == 0
+
+
+def test_the_file_that_is_there_is_the_last_generation_of_its_name(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path, port_base=29_000)
+    (tmp_path / "collection.yaml").write_text(INVENTORY)
+    names = [f"frontends/web1/access.2026-01-0{day}.log" for day in (5, 6)]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    known = tmp_path / "flume" / "web1" / "generations.json"
+    known.parent.mkdir(parents=True)
+    known.write_text(json.dumps({names[0]: {"generation": 2}, names[1]: {"generation": 0}}))
+    found = dict(files.front_end_files(settings, "h5_logs"))
+    assert found == {
+        ("web1", f"{names[0]}#2"): tmp_path / names[0],
+        ("web1", names[1]): tmp_path / names[1],
+    }

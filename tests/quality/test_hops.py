@@ -99,3 +99,17 @@ def test_files_that_are_gone_are_named_and_make_their_hop_unprovable() -> None:
     book.ledger["web1", "access.2015-05-16.log"] = (ints(0), ints(90))
     found = reckon(Read("logs", book, {0: 22}, (FILE,), [], hive_raw=12, hive_unique=19))
     assert found.gone == ("web1:access.2015-05-16.log",)
+
+
+def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
+    """Another producer's or forged ones: the ledger has their places in Kafka."""
+    ledger = {**booked().ledger, ("kafka", "logs/0"): (ints(3, 7), ints(4, 9))}
+    book = booked(
+        ledger=ledger, records=15, dead=4, dead_rows=4, archived=15, committed={0: 16}, archived_to={0: 16}
+    )
+    found = reckon(Read("logs", book, {0: 15}, (FILE,), [], hive_raw=15, hive_unique=9))
+    assert found.ok
+    assert not found.gone
+    assert notes(found)[1] == "3 records were not collected from a file: another producer's, or forged"
+    found = reckon(Read("logs", book, {0: 16}, (FILE,), [], hive_raw=15, hive_unique=9))
+    assert "kafka 16 != lines_read + of_no_file - lost + doubled 15" in found.disagreements

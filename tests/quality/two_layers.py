@@ -76,6 +76,7 @@ class TwoLayers:
             pa.array([name for name, _, _ in lines]),
             pa.array([offset for _, offset, _ in lines], pa.int64()),
             pa.array([text for _, _, text in lines], pa.binary()),
+            pa.array([False] * len(lines)),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 

@@ -31,6 +31,7 @@ from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.postgres import engine, migrate
 from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
+from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
 
@@ -85,6 +86,7 @@ class Source:
 
     producer: KafkaProducer
     topic: str
+    key: bytes
     host: str = "web1"
     src_file: str = "/var/log/access-2026-03-01.log"
     size: int = 0
@@ -98,7 +100,7 @@ class Source:
     def send(self, lines: Sequence[bytes], offset: int, partition: int | None = None) -> int:
         """Send lines that begin at `offset`, new or not; returns where they end."""
         for line in lines:
-            headers = to_headers(self.host, self.src_file, offset)
+            headers = to_headers(self.host, self.src_file, offset, line, self.key)
             self.producer.send(
                 self.topic, line, key=record_key(line) or None, headers=headers, partition=partition
             )
@@ -122,7 +124,7 @@ class SpeedTest:
         with Topics(settings) as topics:
             topics.create(self.topic)
         self.producer = KafkaProducer(bootstrap_servers=settings.kafka.bootstrap, acks="all", linger_ms=5)
-        self.source = Source(self.producer, self.topic)
+        self.source = Source(self.producer, self.topic, identity_key(settings))
         status = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
         path = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
         size = {"delimiter": " ", "index": 9}
@@ -144,9 +146,10 @@ class SpeedTest:
             "SLUICE_FAULT": fault,
             "SLUICE_SPEED__TRIGGER_SECONDS": "0.2",
             "SLUICE_POSTGRES__DATABASE": self.settings.postgres.database,
-            # Progress, checkpoints and Spark's files go to the test's home; the secret is in the other one.
+            # Progress, checkpoints and Spark's files go to the test's home; the secrets are in the other one.
             "SLUICE_HOME": str(self.home),
             "SLUICE_POSTGRES__PASSWORD": self.settings.postgres.password,
+            "SLUICE_KAFKA__IDENTITY_KEY": self.settings.kafka.identity_key,
             **more,
         }
         command = [sys.executable, str(self.settings.root / "jobs" / "speed_layer.py"), "--topic", self.topic]

@@ -11,6 +11,7 @@ from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.transmission.lines import KAFKA_COLUMNS
+from tests.identities import KEY, to_headers
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LINE = b'10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 7'
@@ -26,7 +27,7 @@ class Batch:
 
     def run(self, known: pa.Table, dealt: bool) -> Gathered:
         self.passes += 1
-        work = PartitionPass(EnginePlan.of([], Limits()), "logs", known)
+        work = PartitionPass(EnginePlan.of([], Limits()), "logs", known, KEY)
         slices: dict[int, list[Record]] = {}
         for record in self.records:
             slices.setdefault(0 if dealt else record[0], []).append(record)
@@ -37,9 +38,8 @@ class Batch:
 def kafka(records: list[Record]) -> pa.RecordBatch:
     headers = [
         [
-            {"key": "host", "value": b"web1"},
-            {"key": "src_file", "value": name.encode()},
-            {"key": "src_offset", "value": str(number * (len(LINE) + 1)).encode()},
+            {"key": header, "value": value}
+            for header, value in to_headers("web1", name, number * (len(LINE) + 1), LINE, KEY)
         ]
         for _, name, number in records
     ]

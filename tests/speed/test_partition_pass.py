@@ -8,6 +8,7 @@ from sluice.runtime.settings import Limits
 from sluice.speed import partition_pass
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
+from tests.identities import KEY
 
 
 def test_many_dead_letters_are_shortened_but_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,7 +23,7 @@ def test_many_dead_letters_are_shortened_but_all_are_counted(monkeypatch: pytest
         ],
         names=["partition", "offset", "arrival", "headers", "line"],
     )
-    work = PartitionPass(EnginePlan.of([], Limits()), "logs", ByteLedger().to_table())
+    work = PartitionPass(EnginePlan.of([], Limits()), "logs", ByteLedger().to_table(), KEY)
     letters = Gathered.of(pa.Table.from_batches(list(work([records])))).dead_letters
     assert letters.num_rows == 100
     assert {len(line) for line in letters.column("line").to_pylist()} == {10}

@@ -17,6 +17,7 @@ from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.spark_pass import run_pass
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
+from tests.identities import KEY
 from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts
@@ -72,7 +73,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
     lines: DataFrame, strategy: str
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
     found = run_pass(lines, work, work.known, False)
     alone = two_stages(PLAN, routes, SLICES)
     assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
@@ -84,7 +85,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
 
 def test_lines_that_are_dealt_out_again_are_routed_too(lines: DataFrame) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
     assert rows(run_pass(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
 
 
@@ -93,7 +94,7 @@ def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeat
     size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
     tasks = active(spec(name="each", dimensions=[size]))  # a line per key: holders tell where lines went
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
+    work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), KEY, routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
     first, again = (run_pass(each, work, work.known, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
@@ -102,7 +103,7 @@ def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeat
 
 
 def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
     found = run_pass(lines, work, work.known, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0

@@ -81,7 +81,7 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     made.topic, made.failure = "logs", None
     made._gate, made._closed = threading.Lock(), False
     made._tasks = Tasks()
-    made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace())
+    made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace(), b"")
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
     made._projector = Projector(log, state, SimpleNamespace(), SimpleNamespace(), made._tasks)

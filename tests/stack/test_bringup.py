@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, catalogue, entry, jars, supervisord
+from sluice.stack import bringup, catalogue, entry, jars, ports, supervisord
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_taken_port_is_named_with_who_has_it_and_the_remedy(settings: Settings
     with socket.socket() as other:
         other.bind(("127.0.0.1", settings.port("kafka")))
         other.listen()
-        with pytest.raises(bringup.PortInUse) as refused:
+        with pytest.raises(ports.PortInUse) as refused:
             bringup.clear_way(settings, catalogue.own(settings))
     message = str(refused.value)
     assert f"port {settings.port('kafka')} (kafka, for kafka)" in message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Settings, given
 from sluice.stack import secrets, supervisord, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka
@@ -88,6 +88,13 @@ def test_a_long_path_does_not_break_the_supervisor_s_socket(tmp_path: Path) -> N
     other = Settings(instance="test", home=tmp_path / ("y" * 120))
     assert len(str(supervisord.socket_path(deep))) <= supervisord.LONGEST_SOCKET
     assert supervisord.socket_path(deep) != supervisord.socket_path(other)
+    folder = supervisord.socket_path(deep).parent
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    folder.chmod(0o755)  # as one that another user made first
+    with pytest.raises(supervisord.ForeignSocket, match=str(folder)):
+        supervisord.socket_path(deep)
+    for path in (folder, supervisord.socket_path(other).parent):
+        path.rmdir()
 
 
 def test_an_unknown_value_in_a_template_is_an_error(settings: Settings) -> None:
@@ -110,7 +117,7 @@ def test_only_overridden_settings_are_handed_on(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SLUICE_KAFKA__BOOTSTRAP", "kafka1:9092")
     monkeypatch.setenv("SLUICE_EXTERNAL", '["kafka"]')
     monkeypatch.setenv("SLUICE_INSTANCE", "test")
-    given = supervisord.given()
-    assert given["SLUICE_KAFKA__BOOTSTRAP"] == "kafka1:9092"
-    assert given["SLUICE_EXTERNAL"] == '["kafka"]'
-    assert "SLUICE_INSTANCE" not in given
+    found = given()
+    assert found["SLUICE_KAFKA__BOOTSTRAP"] == "kafka1:9092"
+    assert found["SLUICE_EXTERNAL"] == '["kafka"]'
+    assert "SLUICE_INSTANCE" not in found

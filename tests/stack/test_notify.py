@@ -128,7 +128,7 @@ def test_a_mail_has_all_events_and_no_message_forges_a_header(
 
 def test_without_a_channel_nothing_piles_up(database: sa.Engine, tmp_path: Path) -> None:
     alerts.sync(database, "s", {"n": "it is broken"})
-    notify.tell(settings(tmp_path), pytest.fail)
+    notify.forget(settings(tmp_path))
     assert untold.events(database, 10) == []
 
 

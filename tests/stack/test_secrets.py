@@ -9,7 +9,8 @@ from pathlib import Path
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
 from sluice.stack.airflow_environment import airflow_environment
-from sluice.stack.users import FILE, Users
+from sluice.stack.catalogue import DAEMONS
+from sluice.stack.users import FILE, Users, prepare_users
 
 
 def test_nobody_else_can_read_them(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_nobody_else_can_read_them(tmp_path: Path) -> None:
     directory = settings.home / "secrets"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     names = {path.name for path in directory.iterdir()}
-    assert names - {"users.lock"} == {"postgres", "sql", *secrets.AIRFLOW, FILE}
+    assert names - {"users.lock"} == {"postgres", "sql", "identity", *secrets.AIRFLOW, FILE}
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in directory.iterdir())
 
 
@@ -41,6 +42,17 @@ def test_the_admin_and_the_platform_log_in_with_their_secrets(tmp_path: Path) ->
     (tmp_path / "secrets" / "airflow_admin").write_text("rotated")
     secrets.make(settings)
     assert users.log_in("admin", "rotated")
+
+
+def test_only_daemons_that_check_passwords_hash_them(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    secrets.make_missing(settings)
+    assert read_secret(tmp_path, "airflow_admin")
+    assert not (tmp_path / "secrets" / FILE).exists()
+    assert {name for name, daemon in DAEMONS.items() if prepare_users in daemon.prepare} == {
+        "sql",
+        "airflow-api",
+    }
 
 
 def test_airflow_can_encrypt_with_its_key(tmp_path: Path) -> None:

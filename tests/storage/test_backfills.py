@@ -10,10 +10,11 @@ import sqlalchemy as sa
 
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import Range
+from sluice.runtime.days import days_of
 from sluice.storage import schema
 from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
 from sluice.storage.days import Days
-from sluice.storage.retention import Floor, LastLine, RetentionBook, days_of, expired_days
+from sluice.storage.retention import Floor, LastLine, RetentionBook, expired_days
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.tasks.database import sqlite

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
 
 from sluice.transmission import lines
 from sluice.transmission.identity import Headers, records
-from sluice.transmission.records import RECORDS
-from tests.identities import to_headers
+from sluice.transmission.records import FORGED, IDENTITY, RECORDS
+from tests.identities import KEY, signed, to_headers
 
 
 @dataclass
@@ -16,9 +16,13 @@ class Message:
     """The part of a record that kafka-python hands over."""
 
     offset: int
-    value: bytes | None = b"line"
-    headers: Headers = field(default_factory=lambda: to_headers("web1", "access.2015-05-17.log", 4711))
+    value: bytes | None
+    headers: Headers
     timestamp: int = 1_700_000_000_000
+
+
+def message(offset: int, value: bytes = b"line") -> Message:
+    return Message(offset, value, to_headers("web1", "access.2015-05-17.log", 4711, value, KEY))
 
 
 ODD: list[Headers] = [
@@ -36,7 +40,7 @@ ODD: list[Headers] = [
 
 
 def test_headers_become_the_identity_of_the_line() -> None:
-    batch = records(3, [Message(8, b"one"), Message(9, b"two")])
+    batch = records(3, [message(8, b"one"), message(9, b"two")], KEY)
     assert batch.schema == RECORDS
     assert batch.to_pylist()[1] == {
         "partition": 3,
@@ -46,16 +50,29 @@ def test_headers_become_the_identity_of_the_line() -> None:
         "src_file": "access.2015-05-17.log",
         "src_offset": 4711,
         "line": b"two",
+        "forged": False,
     }
 
 
-@pytest.mark.parametrize("odd", ODD)
+PROVED = [signed(odd, b"", KEY) for odd in ODD if {"host", "src_file", "src_offset"} <= set(dict(odd))]
+
+
+@pytest.mark.parametrize("odd", [*ODD, *PROVED])
 def test_odd_headers_mean_the_same_offline_as_online(odd: Headers) -> None:
-    messages = [Message(1), Message(2, None, odd), Message(3)]
+    same_offline_as_online([message(1), Message(2, None, odd), message(3)])
+
+
+def test_no_record_gets_the_headers_of_its_neighbour() -> None:
+    twice = message(2)
+    twice.headers = [*to_headers("web2", "f", 0, b"line", KEY), *twice.headers]
+    same_offline_as_online([message(1), twice, Message(3, b"line", [])])
+
+
+def same_offline_as_online(messages: list[Message]) -> None:
     pairs = pa.struct([("key", pa.string()), ("value", pa.binary())])
     from_spark = pa.RecordBatch.from_arrays(
         [
-            pa.array([0] * 3, pa.int32()),
+            pa.array([0] * len(messages), pa.int32()),
             pa.array([m.offset for m in messages], pa.int64()),
             pa.array([m.timestamp for m in messages], pa.int64()),
             pa.array([[{"key": k, "value": v} for k, v in m.headers] for m in messages], pa.list_(pairs)),
@@ -63,8 +80,19 @@ def test_odd_headers_mean_the_same_offline_as_online(odd: Headers) -> None:
         ],
         names=list(lines.KAFKA_COLUMNS),
     )
-    assert records(0, messages).to_pylist() == lines.decode(from_spark).to_pylist()
+    assert records(0, messages, KEY).to_pylist() == lines.decode(from_spark, KEY).to_pylist()
 
 
 def test_no_messages_make_an_empty_batch() -> None:
-    assert len(records(0, [])) == 0
+    assert len(records(0, [], KEY)) == 0
+
+
+def test_a_forged_identity_is_lost_and_noted_and_others_are_not() -> None:
+    stranger = Message(8, b"other", [("host", b"web1"), ("src_offset", b"7")])
+    forged = Message(9, b"other", message(9).headers)
+    found = records(0, [message(7), stranger, forged], KEY).select([*IDENTITY, FORGED]).to_pylist()
+    assert [tuple(each.values()) for each in found] == [
+        ("web1", "access.2015-05-17.log", 4711, False),
+        ("web1", None, 7, False),
+        (None, None, None, True),
+    ]

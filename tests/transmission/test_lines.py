@@ -3,15 +3,21 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sluice.transmission.identity import LONGEST
+from sluice.transmission.identity import LONGEST, Headers
 from sluice.transmission.lines import KAFKA_COLUMNS, decode, identify
-from sluice.transmission.records import RECORDS
+from sluice.transmission.records import IDENTITY, RECORDS
+from tests.identities import KEY, signed
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def kafka(headers: list[list[tuple[str, bytes | None]] | None], lines: list[bytes | None]) -> pa.RecordBatch:
-    pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in headers]
+def kafka(headers: list[Headers | None], lines: list[bytes | None]) -> pa.RecordBatch:
+    """The records; whole identities are proved."""
+    proved = [
+        signed(h, line or b"", KEY) if h and {*IDENTITY} <= set(dict(h)) else h
+        for h, line in zip(headers, lines, strict=True)
+    ]
+    pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in proved]
     size = len(lines)
     return pa.RecordBatch.from_arrays(
         [
@@ -25,7 +31,7 @@ def kafka(headers: list[list[tuple[str, bytes | None]] | None], lines: list[byte
     )
 
 
-def whole(host: bytes, src_file: bytes, src_offset: bytes) -> list[tuple[str, bytes | None]]:
+def whole(host: bytes, src_file: bytes, src_offset: bytes) -> Headers:
     return [("host", host), ("src_file", src_file), ("src_offset", src_offset)]
 
 
@@ -35,7 +41,7 @@ def identities(records: pa.RecordBatch) -> list[tuple[object, ...]]:
 
 def test_identity_comes_from_the_headers_and_a_line_ends_after_its_newline() -> None:
     batch = kafka([whole(b"web1", b"/a.log", b"0"), whole(b"web1", b"/a.log", b"4")], [b"abc", b""])
-    records, ends = identify(decode(batch), "logs")
+    records, ends = identify(decode(batch, KEY), "logs")
     assert records.schema == RECORDS
     assert identities(records) == [("web1", "/a.log", 0), ("web1", "/a.log", 4)]
     np.testing.assert_array_equal(ends, [4, 5])
@@ -52,7 +58,7 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
         ],
         [b"a", None, b"bb", b"ccc", b"dddd"],
     )
-    decoded = decode(batch)
+    decoded = decode(batch, KEY)
     assert decoded.column("line").to_pylist() == [b"a", b"", b"bb", b"ccc", b"dddd"]
     records, ends = identify(decoded, "logs")
     assert identities(records) == [
@@ -66,14 +72,14 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
 
 
 def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
-    odd = [("key", b"k"), *whole(b"w\xff\0", b"/a.log", b"12"), ("host", b"later")]
-    decoded = decode(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]))
-    assert identities(decoded) == [("w\\xff\\x00", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
+    odd = [("key", b"k"), *whole(b"w\xff", b"/a.log", b"12"), ("host", b"later")]
+    decoded = decode(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]), KEY)
+    assert identities(decoded) == [("w\\xff", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
 
 
 def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
     names = [b"/" + b"x" * 5000 + end for end in (b"1", b"2")] + ["é".encode() * 600]
-    found = decode(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]))
+    found = decode(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]), KEY)
     for column in ("host", "src_file"):
         shown = found.column(column).to_pylist()
         assert len(set(shown)) == 3
@@ -82,5 +88,5 @@ def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
 
 
 def test_an_empty_batch() -> None:
-    records, ends = identify(decode(kafka([], [])), "logs")
+    records, ends = identify(decode(kafka([], []), KEY), "logs")
     assert len(records) == len(ends) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sluice.archive.events import Seek
 from sluice.archive.partition import PartitionWriter
@@ -19,6 +19,7 @@ class Feed:
     """One partition: its writer, and which record must come next."""
 
     writer: PartitionWriter
+    key: bytes = field(repr=False)  # for the records' identities
     epoch: int = 0  # 0: the writer has not asked for records yet
     expected: int = 0
     doubted: tuple[int, int] | None = None  # a gap that is being fetched a second time
@@ -48,14 +49,15 @@ class Feed:
         if messages:
             self.doubted = None
             self.expected = messages[-1].offset + 1
-            self.writer.put(self.epoch, records(self.writer.place.partition, messages))
+            self.writer.put(self.epoch, records(self.writer.place.partition, messages, self.key))
         return True
 
 
 class Feeds:
     """The partitions of one topic that the group gave to this member."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: bytes) -> None:
+        self._key = key
         self._feeds: dict[int, Feed] = {}
 
     def __bool__(self) -> bool:
@@ -67,7 +69,7 @@ class Feeds:
 
     def add(self, writer: PartitionWriter) -> None:
         """Start the writer of a partition; it asks for records when it knows its position."""
-        self._feeds[writer.place.partition] = Feed(writer)
+        self._feeds[writer.place.partition] = Feed(writer, self._key)
         writer.start()
 
     def get(self, partition: int) -> Feed | None:

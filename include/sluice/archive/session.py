@@ -31,6 +31,7 @@ from sluice.archive.partition import PartitionWriter
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.transmission.lag import archive_group
+from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._topics, self._heartbeat, self._stop = topics, heartbeat, stop
         self._database = engine(settings)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._feeds = Feeds()
+        self._feeds = Feeds(identity_key(settings))
         self._membership = Membership(topics, topic, topic_id)
         self._generation = -1
         self._beaten = 0.0

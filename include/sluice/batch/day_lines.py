@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.access_log import FIELDS, fields
-from sluice.engine.count import count
+from sluice.engine.count import count, forged
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.arrays import Bools
@@ -76,7 +76,7 @@ def reasons(batch: pa.RecordBatch, plan: EnginePlan) -> pa.Array:
     """
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
-    found = dead_reason(lines, everything, plan.limits)
+    found = dead_reason(lines, everything, plan.limits, forged(batch))
     long: Bools = pc.greater(
         pc.multiply(pc.binary_length(lines).cast(pa.int64()), WIDEST), plan.limits.dimension_bytes
     ).to_numpy(zero_copy_only=False)

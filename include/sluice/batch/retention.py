@@ -34,6 +34,7 @@ from datetime import UTC, date, datetime, timedelta
 import pyarrow as pa
 
 from sluice.engine.rowkey import encode_column
+from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
 from sluice.state.blocks import BlockId, unpack
 from sluice.state.portions import read_portions
@@ -44,7 +45,7 @@ from sluice.storage.hbase import RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HB
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from sluice.storage.retention import Floor, RetentionBook, days_of, expired_days, topics
+from sluice.storage.retention import Floor, RetentionBook, expired_days, topics
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore
 

@@ -40,7 +40,8 @@ def audit(
     """Follow a topic's lines from hop to hop, and prove that none is lost or counted twice.
 
     Reads the front-ends' files and holds them against the byte ledger: the stretches of each file whose lines
-    were counted. Says what is still on its way; once nothing is, every hop must agree.
+    were counted. Says what is still on its way; once nothing is, every hop must agree. A name that was used
+    again stands there as name#1, name#2, ...: the file that is there now; what it had before is only counted.
 
     Examples:
       sluice audit                      the hop table
@@ -72,6 +73,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
             "disagreements": list(hops.disagreements),
             "gone": list(hops.gone),
             "days_to_come": dict(hops.days_to_come),
+            "of_no_file": hops.of_no_file,
             "files": [vars(f) for f in hops.files] if files else [],
         }
         typer.echo(json.dumps(document, indent=1))
@@ -111,14 +113,18 @@ def notes(hops: Hops) -> list[str]:
     lines = [f"in flight: {what}" for what in hops.in_flight]
     if hops.gone:
         lines.append(
-            f"{len(hops.gone)} files were counted and are gone from the front-ends: "
-            "their lines cannot be read again"
+            f"{len(hops.gone)} files, or earlier contents of a name, were counted and are gone from the "
+            "front-ends: their lines cannot be read again"
         )
     lines += [f"DISAGREES: {what}" for what in hops.disagreements]
     if hops.lost:
         lines.append(f"LOST: {hops.lost:,} lines; `sluice audit --files` names the files and the bytes")
     if not lines:
         lines.append("every hop agrees; nothing is in flight")
+    if hops.of_no_file:
+        lines.append(
+            f"{hops.of_no_file:,} records were not collected from a file: another producer's, or forged"
+        )
     if hops.days_to_come:
         from sluice.quality.hops import some
 

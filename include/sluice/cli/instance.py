@@ -11,6 +11,7 @@ from collections.abc import Callable
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, shutdown
 from sluice.stack.initialise import STEPS, Step
+from sluice.stack.log import Log
 
 Say = Callable[[str], None]
 
@@ -30,7 +31,7 @@ def down(settings: Settings, say: Say) -> bool:
     return shutdown.down(settings, say, stop_agents)
 
 
-def fill(settings: Settings, log: entry.Log) -> None:
+def fill(settings: Settings, log: Log) -> None:
     """Run each step as soon as the daemons that it talks to are healthy."""
     for step, needs in ALL_STEPS:
         for name in needs:
@@ -63,4 +64,4 @@ ALL_STEPS: tuple[Step, ...] = (*STEPS, (tasks, ("postgres",)))
 
 
 if __name__ == "__main__":
-    fill(Settings(), entry.Log("initialise"))
+    fill(Settings(), Log("initialise"))

@@ -31,29 +31,48 @@ class Lazy:
     attribute: str  # a function, or a typer.Typer with sub-commands of its own
     help: str
     metrics: bool = True  # whether it may use metrics: the team's are loaded first then
+    inside: bool = True  # whether it talks to the daemons: it enters the instance's network first then
 
 
 COMMANDS = {
-    "up": Lazy("sluice.cli.stack", "up", "Start the platform's daemons and wait until they are healthy."),
+    "up": Lazy(
+        "sluice.cli.stack",
+        "up",
+        "Start the platform's daemons and wait until they are healthy.",
+        metrics=False,
+        inside=False,
+    ),
     "down": Lazy("sluice.cli.stack", "down", "Stop the platform's daemons; their data stays.", metrics=False),
     "status": Lazy(
         "sluice.cli.stack", "status", "Show each daemon: state, port, memory, health.", metrics=False
     ),
-    "logs": Lazy("sluice.cli.stack", "logs", "Show the end of a daemon's log.", metrics=False),
+    "logs": Lazy("sluice.cli.stack", "logs", "Show the end of a daemon's log.", metrics=False, inside=False),
+    "exec": Lazy(
+        "sluice.cli.stack",
+        "execute",
+        "Run any command inside the instance's private network.",
+        metrics=False,
+    ),
     "reset": Lazy(
-        "sluice.cli.stack", "reset", "Delete the instance and all its data; asks first.", metrics=False
+        "sluice.cli.stack",
+        "reset",
+        "Delete the instance and all its data; asks first.",
+        metrics=False,
+        inside=False,
     ),
     "generate": Lazy(
         "sluice.cli.replay",
         "generate",
         "Write a made-up access log, the same for the same seed.",
         metrics=False,
+        inside=False,
     ),
     "replay": Lazy(
         "sluice.cli.replay",
         "replay",
         "Write a log into a front-end's directory as a web server would.",
         metrics=False,
+        inside=False,
     ),
     "tasks": Lazy(
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
@@ -79,11 +98,15 @@ COMMANDS = {
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
-    "lab": Lazy("sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured."),
+    "lab": Lazy(
+        "sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured.", inside=False
+    ),
     "demo": Lazy(
-        "sluice.cli.demo.command",
+        "sluice.cli.demo.entry",
         "demo",
         "Run the whole platform on one log and prove that its counts agree.",
+        metrics=False,
+        inside=False,
     ),
 }
 
@@ -101,6 +124,9 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}  # for "did you mean"
         name, command, rest = super().resolve_command(ctx, args)
+        own = rest[: rest.index("--")] if "--" in rest else rest
+        if name in COMMANDS and COMMANDS[name].inside and not set(ctx.help_option_names) & set(own):
+            _enter()
         return (name, load(name), rest) if name in COMMANDS else (name, command, rest)
 
 
@@ -154,6 +180,14 @@ def _choose_instance(name: str | None) -> str | None:
 
         get_settings.cache_clear()
     return name
+
+
+def _enter() -> None:
+    """Enter the instance's network, before the command's imports start threads."""
+    from sluice.runtime.settings import Settings
+    from sluice.stack import network
+
+    network.enter(Settings())
 
 
 def _version(wanted: bool) -> None:

@@ -17,6 +17,10 @@ ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole
 or may edit a DAG or a metric, is root on this machine. Start it as a user of its own: useradd sluice."""
 
 
+class NoCommand(ValueError):
+    """The command cannot be run."""
+
+
 class NothingToShow(LookupError):
     """There is no log of that name."""
 
@@ -142,6 +146,37 @@ def logs(
     typer.echo("\n".join(bringup.log_tail(settings, name, lines)))
 
 
+def execute(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="-- COMMAND ...", help="The command and its arguments, behind two dashes."),
+    ],
+) -> None:
+    """Run any command inside the instance's private network.
+
+    The daemons run in a network of their own, where no other user of this machine reaches them, and neither
+    does your browser. Only Airflow, the SQL endpoint and PostgreSQL have a door to this machine's network.
+    The command gets the environment of Airflow's tasks, which holds passwords.
+
+    Examples:
+      sluice exec -- curl http://127.0.0.1:21031/jmx     ask the NameNode
+      sluice exec -- airflow dags list                   Airflow's own command line
+      sluice exec -- bash                                a shell in the network
+
+    The exit code is the command's own.
+    """
+    from sluice.stack import supervisord
+    from sluice.stack.environment import environment
+
+    settings = Settings()
+    if not supervisord.running(settings):
+        raise supervisord.SupervisorDown(settings)
+    try:
+        os.execvpe(command[0], command, environment(settings))  # noqa: S606 - no shell: the words are the user's own command
+    except OSError as error:
+        raise NoCommand(f"exec: {command[0]!r}: {error.strerror}") from error
+
+
 def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
@@ -149,16 +184,18 @@ def reset(
 
     The jars stay, because all instances share them.
     """
-    from sluice.stack import shutdown
+    from sluice.stack import network, shutdown
 
     settings = Settings()
     if not settings.home.exists():
+        network.close(settings)
         typer.echo(f"instance {settings.instance} has no data")
         return
     if not yes:
         typer.confirm(f"Delete all of instance {settings.instance} under {settings.home}?", abort=True)
     shutdown.abandon(settings)
     shutil.rmtree(settings.home)
+    shutil.rmtree(network.folder(settings), ignore_errors=True)
     current = settings.root / "var" / "current"
     if current.exists() and current.read_text().strip() == settings.instance:
         current.unlink()

@@ -18,7 +18,7 @@ from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.render import BATCH, Agent, folder
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Settings, make_secret
 
 _POLL = 0.3
 
@@ -214,6 +214,7 @@ def _write(settings: Settings, change: Change) -> None:
             (where / name).unlink(missing_ok=True)
         return
     where.mkdir(parents=True, exist_ok=True)
+    make_secret(settings.home, "identity")
     for pattern in change.rendered.agent.patterns(settings.home):
         pattern.directory.mkdir(parents=True, exist_ok=True)
     for name, text in change.rendered.files.items():

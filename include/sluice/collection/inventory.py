@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
+from sluice.transmission.lines import KAFKA_HOST
 
 # Where the kinds of ports begin, counted from the setting `flume`. They lie apart so that one more front-end
 # or collector moves no other agent's port: moved ports would restart every agent.
@@ -136,6 +137,8 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
     for field, name in agents:
         if not _NAME.fullmatch(name):
             yield f"{field} = {name!r}: use lower-case letters, digits, dots and hyphens, 64 at most"
+        if name == KAFKA_HOST:
+            yield f"{field} = {name!r}: records that come from no file have this name; choose another"
     yield from _doubles(agents, "give each front-end and collector a name of its own")
 
     ports = [

@@ -62,6 +62,8 @@ def command(settings: Settings, agent: Agent) -> list[str]:
             f"-Dflume.monitoring.host={settings.bind_host}",
             f"-Dflume.monitoring.port={agent.metrics_port}",
             f"-Dsluice.maxLine={agent.max_line}",
+            f"-Dsluice.folder={where}",
+            f"-Dsluice.home={settings.home}",
             f"-Dlog4j2.configurationFile={where / 'log4j2.properties'}",
         ],
         classpath=[LIB / "flume" / "classes"],

@@ -48,8 +48,9 @@ class Pattern:
             raise PatternError(f"%{unknown[0]} is not supported: use %Y, %m, %d and %H")
         if missing := sorted(_DATE - set(found)):
             raise PatternError(
-                f"no full date in the file's name (%{', %'.join(missing)} missing): a name that is used "
-                "again gives new lines the identity of old ones; write it like access.%Y-%m-%d.log"
+                f"no full date in the file's name (%{', %'.join(missing)} missing): when a name is used "
+                "again, lines of the old file that were not yet read are lost; write it like "
+                "access.%Y-%m-%d.log"
             )
         return cls(Path(path.parent), path.name)
 

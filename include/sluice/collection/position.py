@@ -5,17 +5,24 @@ its agent died are gone although the position has passed them, so the position h
 known: a channel is a queue, so it held the lines put last, and no more of them than its capacity. Lines that
 had left the channel were in a collector's file channel. Lines that come twice are recognised by their
 identity.
+
+Where a name's content was replaced (truncated, or made again), the agent begins another *generation* of the
+name: the offsets begin again, so the lines get another name. What it knows of them is in `generations.json`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.runtime.files import write_whole
 
+GENERATIONS_FILE = "generations.json"
+#: Between a name and its generation; no name that can be followed has it (`collection.pattern`).
+GENERATION = "#"
 _BLOCK = 1 << 20
 
 
@@ -34,7 +41,17 @@ class Position:
             status = os.stat(self.file)
         except FileNotFoundError:
             return True
-        return status.st_ino == self.inode and self.pos >= status.st_size
+        # Beyond the end: it was truncated, and the agent has not looked since.
+        return status.st_ino == self.inode and self.pos == status.st_size
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is a place in the file that has the name now, as far as inode and size tell."""
+        try:
+            status = os.stat(self.file)
+        except FileNotFoundError:
+            return False
+        return status.st_ino == self.inode and self.pos <= status.st_size
 
 
 def read(path: Path) -> list[Position] | None:
@@ -48,27 +65,45 @@ def read(path: Path) -> list[Position] | None:
         return None
 
 
-def identity(path: Path, home: Path) -> str:
-    """A log file's header src_file: its path, relative to the instance's home if it is in it."""
-    return path.relative_to(home).as_posix() if path.is_relative_to(home) else path.as_posix()
+def identity(path: Path, home: Path, generations: Mapping[str, int]) -> str:
+    """A log file's header src_file: its path, relative to the instance's home if it is in it.
+
+    The number of a generation other than the first follows: ``access.2015-05-17.log#1``.
+    """
+    name = path.relative_to(home).as_posix() if path.is_relative_to(home) else path.as_posix()
+    number = generations.get(name, 0)
+    return f"{name}{GENERATION}{number}" if number else name
+
+
+def generations(path: Path) -> dict[str, int]:
+    """The generation that each name is at, from an agent's `generations.json`; empty without the file."""
+    try:
+        known = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    return {name: entry["generation"] for name, entry in known.items()}
 
 
 def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
     """Take every position back by so many lines, but not past its file's beginning.
 
-    The agent must not run. Returns {file: (old, new)} of those that moved.
+    The agent must not run. Returns {file: (old, new)} of those that moved. A position of an earlier content
+    stays, so that the agent sees what happened; so does the age of the position file, by which it knows a
+    position that is older than a generation.
     """
     positions = read(path)
     if positions is None:
         path.unlink(missing_ok=True)
         return {}
+    written = path.stat()
     entries, moved = [], {}
     for each in positions:
-        pos = lines_before(Path(each.file), each.pos, lines)
+        pos = lines_before(Path(each.file), each.pos, lines) if each.is_current else each.pos
         if pos < each.pos:
             moved[each.file] = (each.pos, pos)
         entries.append({"inode": each.inode, "pos": pos, "file": each.file})
     write_whole(path, json.dumps(entries))
+    os.utime(path, ns=(written.st_atime_ns, written.st_mtime_ns))
     return moved
 
 

@@ -110,6 +110,7 @@ def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rend
         settings,
         sinks=sinks,
         patterns=patterns,
+        key=settings.home / "secrets" / "identity",
         idle_ms=IDLE_MS,
     )
 

@@ -35,6 +35,7 @@ from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
+from sluice.transmission.records import FORGED
 
 Done = TypeVar("Done")
 
@@ -60,7 +61,8 @@ def count(
 ) -> Counted:
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
-    No task counts a dead line: it is too long, has no time, or has a dimension's value over the limit.
+    No task counts a dead line: it is forged, too long, has no time, or has a dimension's value over the
+    limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
     line = records.column("line")
@@ -68,7 +70,7 @@ def count(
     if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
         line = pa.array([], pa.binary())
     event_ms, valid = event_time(line, plan.topic)
-    dead = dead_reason(line, valid, plan.limits)
+    dead = dead_reason(line, valid, plan.limits, forged(records))
     alive = dead.is_null().to_numpy(zero_copy_only=False)
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
@@ -88,6 +90,13 @@ def count(
         reasons[where[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
         dead = pa.array(reasons, pa.string())
     return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
+
+
+def forged(records: pa.RecordBatch | pa.Table) -> Bools:
+    """Which of the records came with an identity that they could not prove."""
+    if FORGED not in records.schema.names:
+        return np.zeros(len(records), bool)
+    return np.asarray(pc.fill_null(records.column(FORGED), False), bool)
 
 
 class _Pass:

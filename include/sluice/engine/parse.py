@@ -15,6 +15,8 @@ from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
 
 NO_EVENT_TIME = "no event time"
+#: A record came with an identity that it could not prove (`transmission.mac`).
+NOT_GENUINE = "forged"
 
 #: Apache's %t, e.g. [17/May/2015:10:05:03 +0000]; if a line has several, the first counts.
 _STAMP = r"\[([0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\]"
@@ -81,12 +83,14 @@ def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
     return ms, valid, shaped
 
 
-def dead_reason(line: pa.Array, valid: Bools, limits: Limits) -> pa.Array:
-    """Why no task can count a line (too long, or without a time); null if tasks can."""
+def dead_reason(line: pa.Array, valid: Bools, limits: Limits, forged: Bools | None = None) -> pa.Array:
+    """Why no task can count a line (forged, too long, or without a time); null if tasks can."""
     starts, ends, _ = raw(line)
     reasons = np.full(len(line), None, object)
     reasons[~valid] = NO_EVENT_TIME
     reasons[ends - starts > limits.line_bytes] = f"line over {limits.line_bytes} bytes"
+    if forged is not None:
+        reasons[forged] = NOT_GENUINE
     return pa.array(reasons, pa.string())
 
 

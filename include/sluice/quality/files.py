@@ -77,14 +77,19 @@ def line_spans(path: Path) -> Iterator[tuple[Ints, Ints]]:
 
 
 def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str, str], Path]]:
-    """The log files that the inventory assigns to a topic: ((host, name in the records), path)."""
+    """The log files that the inventory assigns to a topic: ((host, name in the records), path).
+
+    What is on the disk is the last generation of its name; earlier ones cannot be read again.
+    """
     from sluice.collection import inventory, position
     from sluice.collection.pattern import Pattern
+    from sluice.collection.render import folder
 
     collected = inventory.load(settings)
     if collected.topic != topic:
         return
     for front_end in collected.front_ends:
+        known = position.generations(folder(settings, front_end.host) / position.GENERATIONS_FILE)
         for text in front_end.files:
             for path in Pattern.parse(text, settings.home).files():
-                yield (front_end.host, position.identity(path, settings.home)), path
+                yield (front_end.host, position.identity(path, settings.home, known)), path

@@ -1,6 +1,7 @@
 """The hops of a topic's lines, and what of them does not add up.
 
-Once nothing is in flight these hold (`Hops.disagreements` names those that do not):
+Once nothing is in flight these hold (`Hops.disagreements` names those that do not). Records that were not
+collected from a file (`of_no_file`) count as lines_read here:
 
     lines_read = online + dead_lettered + lost
     kafka      = lines_read - lost + doubled
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 
 from sluice.quality.files import FileAccount
 from sluice.storage.booked import Booked
+from sluice.transmission.lines import KAFKA_HOST
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,9 @@ class Hops:
     in_flight: tuple[str, ...] = ()
     disagreements: tuple[str, ...] = ()
     files: tuple[FileAccount, ...] = ()
-    gone: tuple[str, ...] = ()  # files that the ledger knows and the front-ends no longer have
+    gone: tuple[str, ...] = ()  # files, and contents before a truncation, that the front-ends no longer have
     days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
+    of_no_file: int = 0  # records of other producers, and forged ones
 
     COUNTS = (
         "lines_read", "kafka", "doubled", "online", "archived",
@@ -95,11 +98,19 @@ class Read:
 
     @property
     def gone(self) -> tuple[str, ...]:
-        """Files that the ledger knows and the front-ends no longer have."""
+        """Files, and earlier generations, that the ledger knows and the front-ends no longer have."""
         known = {(account.host, account.src_file) for account in self.accounts}
         return tuple(
-            f"{host}:{name}" for host, name in sorted(self.booked.ledger) if (host, name) not in known
+            f"{host}:{name}"
+            for host, name in sorted(self.booked.ledger)
+            if (host, name) not in known and host != KAFKA_HOST
         )
+
+    @property
+    def elsewhere(self) -> int:
+        """Records in the ledger that were not collected from a file; each has one offset there."""
+        of_kafka = (spans for (host, _), spans in self.booked.ledger.items() if host == KAFKA_HOST)
+        return sum(int((ends - starts).sum()) for starts, ends in of_kafka)
 
 
 def reckon(read: Read) -> Hops:
@@ -121,6 +132,7 @@ def reckon(read: Read) -> Hops:
         files=read.accounts,
         gone=read.gone,
         days_to_come=booked.days_to_come,
+        of_no_file=read.elsewhere,
     )
 
 
@@ -155,9 +167,11 @@ def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
     yield "online", booked.counted, "lines of all event days", booked.event_lines
     yield "dead_lettered", booked.dead, "rows of dead_letters", booked.dead_rows
     if not read.arriving and not read.gone and not booked.forgotten:
-        accounted = booked.counted + booked.dead + lost
-        yield "lines_read", read.lines_read, "online + dead_lettered + lost", accounted
-        yield "kafka", read.kafka, "lines_read - lost + doubled", read.lines_read - lost + booked.doubled
+        sent, name = read.lines_read + read.elsewhere, "lines_read"
+        if read.elsewhere:
+            name = "lines_read + of_no_file"
+        yield name, sent, "online + dead_lettered + lost", booked.counted + booked.dead + lost
+        yield "kafka", read.kafka, f"{name} - lost + doubled", sent - lost + booked.doubled
     if not read.archive_lag:
         yield "archived", booked.archived, "kafka - expired", read.kafka - booked.expired
         yield "hive_raw", read.hive_raw, "archived", booked.archived

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
-from sluice.runtime.days import DAY_MS, begin_ms
+from sluice.runtime.days import DAY_MS, begin_ms, days_of
 from sluice.tasks.period import Period
 
 
@@ -19,8 +19,7 @@ class Interval:
     @property
     def days(self) -> list[date]:
         """The days (UTC) that it covers."""
-        first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (self.start, self.end - 1))
-        return [first + timedelta(days=n) for n in range((last - first).days + 1)]
+        return days_of(self.start, self.end)
 
 
 @dataclass(frozen=True)

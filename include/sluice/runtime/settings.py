@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3])
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
 DEFAULT_INSTANCE = "main"
+LOOPBACK = "127.0.0.1"
 
 
 class UnknownInstance(ValueError):
@@ -34,6 +35,7 @@ class Kafka(BaseModel):
     partitions: int = Field(4, ge=1)
     replication: int = Field(1, ge=1)
     max_message_bytes: int = Field(16 << 20, ge=1 << 20)
+    identity_key: str = Field("", repr=False)  # the edges prove their lines' identities with it
 
 
 class Hdfs(BaseModel):
@@ -125,6 +127,11 @@ class Notifications(BaseModel):
     smtp_password: str = ""
     smtp_starttls: bool = False
 
+    @property
+    def given(self) -> bool:
+        """Whether anybody is to be told."""
+        return bool(self.webhook or self.mail_to)
+
 
 class Metrics(BaseModel):
     path: str = "include/metrics"
@@ -151,11 +158,13 @@ class Settings(BaseSettings):
     instance: str = DEFAULT_INSTANCE
     home: Path = Path()
     root: Path = ROOT
-    bind_host: str = "127.0.0.1"
+    bind_host: str = LOOPBACK
     hosts: dict[str, str] = {}
     port_base: int = 0
     port_bases: dict[str, int] = {}
     port_offsets: dict[str, int] = {}
+    network: Literal["auto", "private", "host"] = "auto"
+    doors: tuple[str, ...] = ()
     external: frozenset[str] = frozenset()
     kafka: Kafka = Kafka()
     hdfs: Hdfs = Hdfs()
@@ -183,12 +192,39 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, _Yaml(settings_cls)
 
+    @property
+    def private(self) -> bool:
+        """Whether the daemons run in a network of the instance's own (stack/network)."""
+        return self.network == "private" or (self.network == "auto" and not self._elsewhere())
+
+    def _elsewhere(self) -> list[str]:
+        """The settings by which a daemon runs on another machine, or is reached from one."""
+        found = {
+            "external": bool(self.external),
+            "hosts": bool(self.hosts),
+            "bind_host": self.bind_host != LOOPBACK,
+            "spark.master": not self.spark.master.startswith("local"),
+        }
+        return [name for name, given in found.items() if given]
+
     def port(self, name: str) -> int:
         return self.port_base + self.port_offsets[name]
 
     def host(self, daemon: str) -> str:
         """The host at which the other daemons reach this one."""
         return self.hosts.get(daemon, self.bind_host)
+
+    @model_validator(mode="after")
+    def _check_network(self) -> Settings:
+        if unknown := [name for name in self.doors if name not in self.port_offsets]:
+            known = ", ".join(self.port_offsets)
+            raise ValueError(f"doors: {unknown[0]!r} is no port: the ports are {known}")
+        if self.network == "private" and (elsewhere := self._elsewhere()):
+            needs = f"{elsewhere[0]} needs other machines"
+            raise ValueError(f"network: 'private' does not go with other settings: {needs}. Say auto or host")
+        if self.private and self.notifications.given and "postgres" not in self.doors:
+            raise ValueError("doors: notifications are sent from the host, so 'postgres' must be a door")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -208,7 +244,7 @@ class Settings(BaseSettings):
         hosts = json.loads(hosts) if isinstance(hosts, str) else hosts
 
         def host(daemon: str) -> str:
-            return str(hosts.get(daemon) or data.get("bind_host", "127.0.0.1"))
+            return str(hosts.get(daemon) or data.get("bind_host", LOOPBACK))
 
         def at(name: str) -> int:
             return base + int(data["port_offsets"][name])
@@ -218,7 +254,9 @@ class Settings(BaseSettings):
             given = given if isinstance(given, dict) else given.model_dump()
             data[name] = {**defaults, **{k: v for k, v in given.items() if v not in ("", 0, None)}}
 
-        section("kafka", bootstrap=f"{host('kafka')}:{at('kafka')}")
+        section(
+            "kafka", bootstrap=f"{host('kafka')}:{at('kafka')}", identity_key=read_secret(home, "identity")
+        )
         section(
             "hdfs",
             namenode=f"hdfs://{host('namenode')}:{at('namenode')}",
@@ -246,6 +284,17 @@ def current_instance() -> str:
     if named:
         return named
     return marker.read_text().strip() if marker.exists() else DEFAULT_INSTANCE
+
+
+def given() -> dict[str, str]:
+    """The environment variables that override settings; an instance's processes inherit them."""
+    names = {f"SLUICE_{name.upper()}" for name in Settings.model_fields}
+    names -= {"SLUICE_INSTANCE", "SLUICE_HOME", "SLUICE_ROOT"}  # these say which instance it is
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in names or (name.startswith("SLUICE_") and "__" in name)
+    }
 
 
 def metrics_folder() -> Path:

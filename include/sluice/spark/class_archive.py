@@ -73,6 +73,7 @@ def load(scratch: Path, made: Path) -> None:
     config = {
         "spark.master": "local[2]",
         "spark.ui.enabled": "false",
+        "spark.authenticate": "true",
         "spark.local.dir": str(scratch / "tmp"),
         "spark.driver.extraJavaOptions": f"{QUICK} -XX:ArchiveClassesAtExit={made} -Xlog:cds=off",
     }

@@ -18,6 +18,7 @@ from sluice.metrics.registry import team
 from sluice.metrics.team import SHIPPED
 from sluice.runtime.jvm import LIB
 from sluice.runtime.settings import Settings
+from sluice.stack.environment import SPARK_SECRET, spark_authentication
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +77,8 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
     }
+    # A standalone cluster's secret is in spark-defaults.conf alone: these go onto a command line.
+    config |= {name: value for name, value in spark_authentication(settings).items() if name != SPARK_SECRET}
     if settings.spark.master.startswith("local"):  # elsewhere the package comes only after the fork
         config["spark.python.daemon.module"] = "sluice.spark.worker_daemon"
     if kafka:

@@ -51,6 +51,7 @@ from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.topic import TopicSpec
+from sluice.transmission.mac import identity_key
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +86,7 @@ class MicroBatch:
         state = State(commits, self._hbase)
         offsets = TopicOffsets(settings, topic)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
-        self._writer = Writer(commits, TopicClaim(database, topic), state, offsets)
+        self._writer = Writer(commits, TopicClaim(database, topic), state, offsets, identity_key(settings))
         backfilled = Backfilled(Backfills(database), self._hbase, topic)
         self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
         self._groupings: TopicRouting | None = None

@@ -75,6 +75,7 @@ class PartitionPass:
     plan: EnginePlan
     topic: str
     known: pa.Table  # intervals of ByteLedger.to_table, of few files
+    key: bytes = field(repr=False)  # for the records' identities
     routes: Routes | None = None  # None: every task is aggregated here, and rows have no worker
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +88,7 @@ class PartitionPass:
         spent: list[Spent] = []
         source, sender = 0, None
         for batch in together(batches):
-            lines, ends = identify(decode(batch), self.topic)
+            lines, ends = identify(decode(batch, self.key), self.topic)
             if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None

@@ -62,7 +62,9 @@ class Writer:
     state, under a token of its own.
     """
 
-    def __init__(self, commits: CommitLog, claim: TopicClaim, state: State, offsets: TopicOffsets) -> None:
+    def __init__(
+        self, commits: CommitLog, claim: TopicClaim, state: State, offsets: TopicOffsets, key: bytes
+    ) -> None:
         self.token = secrets.token_hex(8)
         self.seq = 0
         self.committed_at = datetime.fromtimestamp(0, UTC)
@@ -72,6 +74,7 @@ class Writer:
         self._claim = claim
         self._state = state
         self._offsets = offsets
+        self._key = key  # for the records' identities
         self._topic_id = ""
         self._ledger = ByteLedger()
         self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
@@ -103,7 +106,7 @@ class Writer:
 
     def count(self, plan: EnginePlan, routes: Routes | None, run: RunPass, laps: Laps) -> Counted:
         """What the batch holds and changes. Raises TasksFailed, which names the tasks to leave out."""
-        work = PartitionPass(plan, self._commits.topic, ByteLedger().to_table(), routes)
+        work = PartitionPass(plan, self._commits.topic, ByteLedger().to_table(), self._key, routes)
         found, ledger = gather(partial(run, work), self._ledger, self._recent)
         laps.lap("pass")
         if found.failed:

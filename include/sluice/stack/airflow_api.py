@@ -218,15 +218,17 @@ class Airflow:
         found = self._connections.get_connections(limit=PAGE).connections
         return {each.connection_id: each.to_dict() for each in found}
 
-    def put_connection(self, name: str, fields: Mapping[str, Any], *, exists: bool) -> None:
-        """Make or replace a connection; ``extra`` is an object here."""
+    def put_connection(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Make or replace a connection, whoever else makes it now; ``extra`` is an object here."""
         empty = dict.fromkeys(("host", "port", "login", "password", "schema"))
         extra = json.dumps(fields["extra"]) if fields.get("extra") else None
         body = ConnectionBody.model_validate({**empty, **fields, "connection_id": name, "extra": extra})
-        if exists:
-            self._connections.patch_connection(name, body)
-        else:
+        try:
             self._connections.post_connection(body)
+        except AirflowError as error:
+            if error.status != CONFLICT:
+                raise
+            self._connections.patch_connection(name, body)
 
     def import_errors(self) -> dict[str, str]:
         """The errors of the DAG files that could not be imported, by file."""

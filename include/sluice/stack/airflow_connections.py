@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.connections import from_settings
@@ -38,12 +39,11 @@ def give(settings: Settings, airflow: Airflow) -> list[str]:
                     continue
             elif not _same(there[name], last):
                 continue
-        airflow.put_connection(name, wanted, exists=name in there)
+        airflow.put_connection(name, wanted)
         given[name] = _kept(wanted)
         written.append(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch(mode=0o600)
-    path.write_text(json.dumps(given, indent=1))
+    write_whole(path, json.dumps(given, indent=1), 0o600)
     return written
 
 

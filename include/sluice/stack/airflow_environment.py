@@ -47,18 +47,7 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
             "SQL_ALCHEMY_POOL_SIZE": 5,
             "SQL_ALCHEMY_POOL_PRE_PING": True,
         },
-        "API": {
-            "HOST": settings.bind_host,
-            "PORT": settings.port("airflow"),
-            "BASE_URL": settings.airflow.url,
-            "WORKERS": 1,
-            "SECRET_KEY": read_secret(settings.home, "airflow_api"),
-        },
-        "API_AUTH": {
-            "JWT_SECRET": read_secret(settings.home, "airflow_jwt"),
-            "JWT_EXPIRATION_TIME": TOKEN_SECONDS,
-            "JWT_CLI_EXPIRATION_TIME": TOKEN_SECONDS,
-        },
+        **_api(settings),
         "LOGGING": {
             "BASE_LOG_FOLDER": _home(settings) / "logs",
             "COLORED_CONSOLE_LOG": False,
@@ -77,6 +66,25 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
         # After a kill -9 the next triggerer takes over the triggers once the last heartbeat is this old.
         "TRIGGERER": {"CAPACITY": 100, "JOB_HEARTBEAT_SEC": 3, "TRIGGERER_HEALTH_CHECK_THRESHOLD": 15},
         "USAGE_DATA_COLLECTION": {"ENABLED": False},
+    }
+
+
+def _api(settings: Settings) -> dict[str, dict[str, object]]:
+    return {
+        "API": {
+            "HOST": settings.bind_host,
+            "PORT": settings.port("airflow"),
+            "BASE_URL": settings.airflow.url,
+            "WORKERS": 1,
+            "SECRET_KEY": read_secret(settings.home, "airflow_api"),
+            # Its scripts would come from another site into pages where people are logged in.
+            "ENABLE_SWAGGER_UI": False,
+        },
+        "API_AUTH": {
+            "JWT_SECRET": read_secret(settings.home, "airflow_jwt"),
+            "JWT_EXPIRATION_TIME": TOKEN_SECONDS,
+            "JWT_CLI_EXPIRATION_TIME": TOKEN_SECONDS,
+        },
     }
 
 

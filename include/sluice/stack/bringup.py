@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 from filelock import FileLock
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, jars, process_groups, secrets, supervisord
+from sluice.stack import catalogue, network, ports, process_groups, secrets, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 from sluice.stack.initialise import Step
@@ -30,15 +28,10 @@ LIMIT_SECONDS = 240.0
 # its own fault.
 DEATHS = 3
 LOG_LINES = 20
-DYING_SECONDS = 15.0
 
 
 class BringUpFailed(RuntimeError):
     """A daemon does not become healthy; the message ends with the last lines of its log."""
-
-
-class PortInUse(RuntimeError):
-    """Another program listens on a daemon's port."""
 
 
 def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
@@ -46,9 +39,7 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
 
     ``say`` gets a line for each step.
     """
-    if stale := jars.stale():
-        say(f"resolving the jars of {', '.join(stale)}")
-        jars.resolve()
+    network.open_and_enter(settings, say)
     secrets.make(settings)
     settings = _reread(settings)
     daemons = catalogue.own(settings)
@@ -62,12 +53,13 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
 def _alone(settings: Settings) -> Iterator[None]:
     """Let one process at a time bring it up; the second one finds the first one's supervisor."""
     settings.home.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(settings.home.with_name(f".{settings.home.name}.lock")):
+    # Nobody else may open the file, because whoever can may hold the lock.
+    with FileLock(settings.home.with_name(f".{settings.home.name}.lock"), mode=0o600):
         yield
 
 
 def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
-    """Stop what a killed supervisor left behind, and raise PortInUse if a port is taken."""
+    """Stop what a killed supervisor left behind, and raise ports.PortInUse if a port is taken."""
     known: dict[str, supervisord.Program] = {}
     if supervisord.running(settings):
         known = supervisord.programs(settings)
@@ -77,7 +69,7 @@ def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
         if daemon.name in known and known[daemon.name].state in supervisord.LIVING:
             continue
         for port in daemon.ports:
-            _require_free(settings, daemon, port)
+            ports.require_free(settings, port, daemon.name)
 
 
 def log_tail(settings: Settings, name: str, lines: int = LOG_LINES) -> list[str]:
@@ -193,47 +185,6 @@ def _outside(own: Sequence[Daemon]) -> Iterator[Daemon]:
     """The daemons of external services that clients talk to, since these must answer as well."""
     names = {daemon.name for daemon in own}
     return (daemon for daemon in catalogue.in_order() if daemon.name not in names and daemon.for_clients)
-
-
-def _require_free(settings: Settings, daemon: Daemon, name: str) -> None:
-    """Raises PortInUse if the port is taken.
-
-    A taken port without a process belonged to one that was just killed, so wait until it is released.
-    """
-    port = settings.port(name)
-    deadline = time.monotonic() + DYING_SECONDS
-    while not _free(settings.bind_host, port):
-        listener = _listener(port)
-        if listener is None and time.monotonic() < deadline:
-            time.sleep(POLL_SECONDS)
-            continue
-        raise PortInUse(
-            f"port {port} ({name}, for {daemon.name}) is taken by {listener or 'another program'}: stop "
-            f"that, or give instance {settings.instance!r} another base (port_bases in settings.yaml, or "
-            "SLUICE_PORT_BASE)"
-        )
-
-
-def _free(host: str, port: int) -> bool:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
-def _listener(port: int) -> str | None:
-    """The process that listens on the port; None if this user sees none."""
-    for connection in psutil.net_connections("tcp"):
-        if connection.laddr and connection.laddr.port == port and connection.pid:
-            try:
-                process = psutil.Process(connection.pid)
-                return f"pid {process.pid} ({process.name()})"
-            except psutil.Error:
-                return None
-    return None
 
 
 def _explain(settings: Settings, name: str, what: str) -> str:

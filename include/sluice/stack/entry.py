@@ -7,30 +7,29 @@ time.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import signal
 import sys
 import time
 from pathlib import Path
 
+from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
-from sluice.stack import process_groups, secrets
+from sluice.stack import network, process_groups, secrets
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
 from sluice.stack.jars import JarsMissing
+from sluice.stack.log import Log
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 15.0
 PROBLEM_LETTERS = 200  # some clients put pages of stack trace into their messages
-PR_SET_PDEATHSIG = 1
 
 
 def run(settings: Settings, name: str) -> None:
     """Become the daemon; does not return."""
     chosen = daemon(name)
     log = Log(name)
-    secrets.make(settings)
+    secrets.make_missing(settings)
     settings = Settings()
     left = process_groups.of_daemon(settings, name)
     if left:
@@ -54,11 +53,6 @@ def run(settings: Settings, name: str) -> None:
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
 
 
-def end_with_parent() -> None:
-    """End this process with its supervisor, or daemons of a killed one would keep their ports."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-
-
 def wait(settings: Settings, name: str, log: Log) -> None:
     """Return once the daemon is healthy, however long it takes; log every 15 s what it lacks."""
     reported = time.monotonic()
@@ -80,17 +74,6 @@ def check(settings: Settings, name: str) -> str | None:
     return None
 
 
-class Log:
-    """Lines for a daemon's log, each with its time."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, message: str) -> None:
-        sys.stdout.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} [{self.name}] {message}\n")
-        sys.stdout.flush()
-
-
 def main(argv: list[str]) -> int:
     """Run ``run NAME``, ``health NAME`` or ``jars``; returns the exit code."""
     try:
@@ -108,6 +91,7 @@ def _main(argv: list[str]) -> int:
             return 0
         case ["health", name]:
             daemon(name)
+            network.enter(Settings())
             problem = check(Settings(), name)
             sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
             return 1 if problem else 0

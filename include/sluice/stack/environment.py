@@ -8,11 +8,12 @@ import shlex
 import sys
 from pathlib import Path
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.airflow_environment import airflow_environment
 
 # This variable marks the processes of a daemon, so that what a killed daemon left behind can be found.
 DAEMON = "SLUICE_DAEMON"
+SPARK_SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the property
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -58,6 +59,22 @@ def spark_conf(settings: Settings) -> Path:
 def spark_defaults(settings: Settings) -> Path:
     """The instance's file of Spark properties, for --properties-file."""
     return spark_conf(settings) / "spark-defaults.conf"
+
+
+def spark_authentication(settings: Settings) -> dict[str, str]:
+    """The properties with which Spark's own ports accept only processes of the same application.
+
+    On this machine, on YARN and on Kubernetes Spark makes a secret for each application. A standalone cluster
+    has one secret, which its administrator chose: it is used once it is in ``secrets/spark``.
+    """
+    if settings.spark.master.startswith("local"):
+        # Not encrypted: large results pass the driver's own port, and only root can listen in on loopback.
+        return {"spark.authenticate": "true"}
+    shared = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    if not settings.spark.master.startswith("spark://"):
+        return shared
+    secret = read_secret(settings.home, "spark")
+    return {**shared, SPARK_SECRET: secret} if secret else {"spark.authenticate": "false"}
 
 
 def spark_home() -> Path:

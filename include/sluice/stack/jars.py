@@ -70,7 +70,7 @@ def resolve() -> list[str]:
     used.
     """
     LIB.mkdir(parents=True, exist_ok=True)
-    with FileLock(LIB / ".lock"):
+    with FileLock(LIB / ".lock", mode=0o600):
         wanted = stale()
         if not wanted:
             return []

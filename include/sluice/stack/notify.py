@@ -1,5 +1,8 @@
 """Tells people of raised and cleared alerts: by a webhook, by mail, or both.
 
+The gateway runs ``python -m sluice.stack.notify`` in the host's network. A channel that hangs holds nothing
+else up.
+
 An event is sent again and again until every channel has accepted it. So it can come more than once, and it
 cannot get lost while the platform lives.
 """
@@ -7,19 +10,25 @@ cannot get lost while the platform lives.
 from __future__ import annotations
 
 import smtplib
+import time
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
+from typing import NoReturn
 
 import requests
+from sqlalchemy.exc import SQLAlchemyError
 
+from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Notifications, Settings
+from sluice.stack.log import Log
 from sluice.storage import untold
 from sluice.storage.postgres import engine
 from sluice.storage.untold import Event
 
 SECONDS = 10.0
-#: At most this many alerts at a time: nobody reads more, and a channel that is down holds up the watch.
+#: At most this many alerts at a time, because nobody reads more.
 MOST = 50
+EVERY_SECONDS = 20.0
 
 
 def tell(settings: Settings, say: Callable[[str], None]) -> None:
@@ -28,6 +37,8 @@ def tell(settings: Settings, say: Callable[[str], None]) -> None:
     If a channel fails, the next call sends them all again, to every channel.
     """
     database, where = engine(settings), settings.notifications
+    if not where.given:  # nobody was told, so the events wait
+        return
     events = untold.events(database, MOST)
     if not events:
         return
@@ -40,6 +51,22 @@ def tell(settings: Settings, say: Callable[[str], None]) -> None:
         say(f"{len(events)} events of alerts cannot be told yet: {type(error).__name__}: {error}")
         return
     untold.told(database, events)
+
+
+def forget(settings: Settings) -> None:
+    """Take the events for sent; for an instance that tells nobody."""
+    database = engine(settings)
+    untold.told(database, untold.events(database, MOST))
+
+
+def run(say: Callable[[str], None]) -> NoReturn:
+    """Tell for ever."""
+    while True:
+        time.sleep(EVERY_SECONDS)
+        try:
+            tell(Settings(), say)  # read again, because the first start makes the password
+        except SQLAlchemyError as error:  # PostgreSQL may be restarting; the events wait in it
+            say(f"alerts cannot be read: {str(error).splitlines()[0]}")
 
 
 def _post(settings: Settings, events: Sequence[Event]) -> None:
@@ -94,3 +121,8 @@ def _server(where: Notifications) -> smtplib.SMTP:
 
 def _line(settings: Settings, event: Event) -> str:
     return f"[sluice {settings.instance}] {event.what}: {event.message}"
+
+
+if __name__ == "__main__":
+    end_with_parent()
+    run(Log("notify"))

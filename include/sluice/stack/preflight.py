@@ -23,11 +23,16 @@ PROCESSORS = 2
 DISK_BYTES = 6 * GIB
 # The daemons and jobs take 5 GiB; the Spark jobs of the tests and the demo need more.
 MEMORY_BYTES = 8 * GIB
+#: What may forbid a user to make a network namespace.
+SYSCTLS = (
+    "sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+    "kernel.apparmor_restrict_unprivileged_userns"
+)
 
 
 def missing(root: Path) -> list[str]:
     """One line for each thing that the machine lacks, with the remedy."""
-    return [*_python(sys.version_info[:3]), *_java(), *_tools(), *_machine(root)]
+    return [*_python(sys.version_info[:3]), *_java(), *_tools(), *_machine(root), *_network(root)]
 
 
 def _python(version: tuple[int, ...]) -> list[str]:
@@ -87,6 +92,22 @@ def _machine(root: Path) -> list[str]:
     if memory is not None and memory < MEMORY_BYTES:
         problems.append(f"memory: the machine has {memory / GIB:.1f} GiB, {MEMORY_BYTES // GIB} are needed")
     return problems
+
+
+def _network(root: Path) -> list[str]:
+    """A private network cannot be made, although the settings want one."""
+    given = root / "include" / "settings.yaml"
+    settings = given.read_text() if given.exists() else ""
+    if re.search(r"(?m)^network: *host", settings) or os.environ.get("SLUICE_NETWORK") == "host":
+        return []
+    program = Path(__file__).resolve().parents[1] / "runtime" / "namespace.py"
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, check=False)
+    if done.returncode == 0:
+        return []
+    return [
+        "network namespaces: this user may make none here, so other users could reach the daemons. Allow it "
+        f"({SYSCTLS}), or, if you trust all users, set SLUICE_NETWORK=host"
+    ]
 
 
 def java_version(command: str) -> int | None:

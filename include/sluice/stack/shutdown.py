@@ -12,7 +12,7 @@ import psutil
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, process_groups, supervisord
+from sluice.stack import catalogue, network, process_groups, supervisord
 from sluice.stack.daemon import Daemon
 
 Say = Callable[[str], None]
@@ -34,6 +34,7 @@ def down(settings: Settings, say: Say, stop_agents: StopAgents) -> bool:
         for level in reversed(levels()):
             _stop_daemons(settings, level, say)
         supervisord.stop(settings)
+    network.close(settings)
     left = process_groups.of_daemon(settings)
     if left:
         say(f"stopping {len(left)} processes that a killed supervisor left behind")
@@ -51,6 +52,7 @@ def abandon(settings: Settings) -> None:
     for name in detached.names(run):
         if record := detached.read(name, run):
             detached.stop(record, 0, run=run)
+    network.close(settings)
     process_groups.stop(postgres)  # not killed, because its shared memory would outlive it
 
 

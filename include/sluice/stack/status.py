@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, supervisord
+from sluice.stack import catalogue, network, supervisord
 from sluice.stack.entry import check
 from sluice.stack.memory import proportional_bytes
 
@@ -46,15 +47,11 @@ def daemons(settings: Settings) -> list[Line]:
 def jobs(settings: Settings) -> list[Line]:
     """The detached processes that were started and not stopped.
 
-    These are Flume's agents, the speed layer and the archiver.
+    These are Flume's agents, the speed layer and the archiver, and the gateway.
     """
-    run = settings.home / "run"
     lines = []
-    for name in detached.names(run):
-        record = detached.read(name, run)
-        living = detached.alive(record)
-        memory = family_bytes(record.pid) if record and living else 0
-        lines.append(Line(name, "running" if living else "dead", 0, memory, "" if living else "see its log"))
+    for run in (settings.home / "run", network.folder(settings)):
+        lines += [_job(name, run) for name in detached.names(run)]
     return lines
 
 
@@ -93,6 +90,13 @@ def _job_pids(settings: Settings) -> set[int]:
     run = settings.home / "run"
     records = [detached.read(name, run) for name in detached.names(run)]
     return {record.pid for record in records if record is not None}
+
+
+def _job(name: str, run: Path) -> Line:
+    record = detached.read(name, run)
+    living = detached.alive(record)
+    memory = family_bytes(record.pid) if record and living else 0
+    return Line(name, "running" if living else "dead", 0, memory, "" if living else "see its log")
 
 
 def _daemon(

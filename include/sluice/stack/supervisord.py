@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from xmlrpc.client import Fault, ServerProxy
 
 from supervisor.xmlrpc import Faults, SupervisorTransport
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Settings, given
 from sluice.stack import templating
 from sluice.stack.daemon import Daemon
 from sluice.stack.environment import own_environment
@@ -40,6 +41,15 @@ class SupervisorDown(ConnectionError):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(f"nothing of instance {settings.instance!r} runs: start it with `sluice up`")
+
+
+class ForeignSocket(PermissionError):
+    """Another user made the directory in which supervisord's socket must lie."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"{folder} is not this user's alone: another user may answer as the supervisor there"
+        )
 
 
 class SettingsChanged(RuntimeError):
@@ -65,11 +75,17 @@ class Program:
 
 
 def socket_path(settings: Settings) -> Path:
+    """Where supervisord listens. Raises ForeignSocket."""
     path = settings.home / "run" / "supervisor.sock"
     if len(str(path)) <= LONGEST_SOCKET:
         return path
     name = hashlib.sha256(str(settings.home).encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"sluice-{os.getuid()}-{name}.sock"
+    folder = Path(tempfile.gettempdir()) / f"sluice-{os.getuid()}-{name}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or stat.filemode(found.st_mode) != "drwx------":
+        raise ForeignSocket(folder)
+    return folder / "supervisor.sock"
 
 
 def configure(settings: Settings, daemons: Sequence[Daemon]) -> Path:
@@ -102,22 +118,15 @@ def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
     overrides.touch(mode=0o600)
     overrides.write_text(json.dumps(given()))
     socket_path(settings).unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
-    subprocess.run(
-        argv, check=True, env={**os.environ, **own_environment(settings)}, stdin=subprocess.DEVNULL
-    )
+    # -P: not from the current directory, which may be another user's.
+    argv = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(config)]
+    env = {**os.environ, **own_environment(settings)}
+    subprocess.run(argv, check=True, env=env, cwd=settings.root, stdin=subprocess.DEVNULL)
     deadline = time.monotonic() + START_SECONDS
     while not running(settings):
         if time.monotonic() > deadline:
             raise SupervisorDown(settings)
         time.sleep(0.1)
-
-
-def given() -> dict[str, str]:
-    """The settings from environment variables; the daemons inherit them from the supervisor."""
-    return {
-        name: value for name, value in os.environ.items() if name.startswith("SLUICE_") and "__" in name
-    } | {name: os.environ[name] for name in ("SLUICE_EXTERNAL", "SLUICE_PORT_BASE") if name in os.environ}
 
 
 def stop(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Restarts running but sick daemons, and sends alerts: ``python -m sluice.stack.watch``.
+"""Restarts running but sick daemons: ``python -m sluice.stack.watch``.
 
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
@@ -18,10 +18,12 @@ from typing import NoReturn
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, notify, supervisord
 from sluice.stack.daemon import Daemon
-from sluice.stack.entry import Log, check, end_with_parent
+from sluice.stack.entry import check
+from sluice.stack.log import Log
 
 SECONDS = 20.0
 PATIENCE = 9  # three minutes: a machine can be busy for one
@@ -91,7 +93,8 @@ def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
         try:
             for name, problem in watch.look().items():
                 watch.restart(name, problem)
-            notify.tell(settings, say)
+            if not settings.notifications.given:
+                notify.forget(settings)
         except supervisord.SupervisorDown as down:
             sys.exit(str(down))
         except SQLAlchemyError as error:  # PostgreSQL may be restarting; the events wait in it

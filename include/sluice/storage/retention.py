@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -46,12 +46,6 @@ def expired_days(lines: Iterable[LastLine], end: Mapping[str, int]) -> set[date]
         below = each.last_offset < end.get(str(each.partition), 0)
         days[each.day] = days.get(each.day, True) and below
     return {day for day, below in days.items() if below}
-
-
-def days_of(start_ms: int, end_ms: int) -> list[date]:
-    """The days (UTC) that overlap a period, given as [start, end) in ms since the epoch."""
-    first, last = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (start_ms, end_ms - 1))
-    return [first + timedelta(days=n) for n in range((last - first).days + 1)]
 
 
 class RetentionBook:

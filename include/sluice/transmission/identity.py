@@ -1,13 +1,16 @@
-"""A line's identity in Kafka: the headers host, src_file and src_offset.
+"""A line's identity in Kafka: the headers host, src_file and src_offset, and mac, which proves them.
 
 Flume delivers at least once. A line that comes twice has the same headers both times. Both copies go to the
 same partition, because the key of the Kafka record depends on the line alone.
+
+A record with an identity that it cannot prove is *forged*. It loses the identity, so that it cannot take the
+place of the real line, and it becomes a dead letter.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -15,8 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.transmission.records import HOST, RECORDS, SRC_FILE, SRC_OFFSET
+from sluice.transmission.mac import genuine
+from sluice.transmission.records import FORGED, HOST, MAC, RECORDS, SRC_FILE, SRC_OFFSET
 
+#: The headers that are read.
+NAMES = (HOST, SRC_FILE, SRC_OFFSET, MAC)
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
 LONGEST = 1_000
@@ -33,41 +39,63 @@ class Message(Protocol):
     headers: Headers
 
 
-def records(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
+def records(partition: int, messages: Sequence[Message], key: bytes) -> pa.RecordBatch:
     """The messages of one partition as a RECORDS batch, in their order.
 
     The result is exactly what `transmission.lines.decode` makes of them online. A missing header, or an
     offset that is not a decimal number, gives a null: such a line has no identity but is still a line. If a
     header is repeated, its first value is used. A record without a value is an empty line.
     """
-    found = _headers(messages)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.full(len(messages), partition, np.int32)),
-            pa.array([message.offset for message in messages], pa.int64()),
-            pa.array([message.timestamp for message in messages], pa.int64()),
-            header_text(found[HOST]),
-            header_text(found[SRC_FILE]),
-            header_number(found[SRC_OFFSET]),
-            pa.array([message.value or b"" for message in messages], pa.binary()),
-        ],
-        schema=RECORDS,
+    columns = {
+        "partition": pa.array(np.full(len(messages), partition, np.int32)),
+        "offset": pa.array([message.offset for message in messages], pa.int64()),
+        "arrival": pa.array([message.timestamp for message in messages], pa.int64()),
+        "line": pa.array([message.value or b"" for message in messages], pa.binary()),
+    }
+    columns |= identities(_headers(messages), columns["line"], key)
+    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
+
+
+def identities(headers: Mapping[str, pa.Array], line: pa.Array, key: bytes) -> dict[str, pa.Array]:
+    """The columns HOST, SRC_FILE, SRC_OFFSET and FORGED of records with these headers (NAMES).
+
+    The headers and the lines are binary; a header that is missing is null.
+    """
+    columns = {
+        HOST: header_text(headers[HOST]),
+        SRC_FILE: header_text(headers[SRC_FILE]),
+        SRC_OFFSET: header_number(headers[SRC_OFFSET]),
+    }
+    claimed = np.logical_and.reduce(
+        [column.is_valid().to_numpy(zero_copy_only=False) for column in columns.values()]
     )
+    *identity, macs, text = (*(headers[name] for name in NAMES), line)
+    if not claimed.all():
+        *identity, macs, text = (each.filter(pa.array(claimed)) for each in (*identity, macs, text))
+    forged = np.zeros(len(line), bool)
+    forged[claimed] = ~genuine(key, identity, text, macs)
+    marks = pa.array(forged)
+    if forged.any():
+        columns = {
+            name: pc.if_else(marks, pa.scalar(None, column.type), column) for name, column in columns.items()
+        }
+    return columns | {FORGED: marks}
 
 
 def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
-    """The three headers of all messages, each as a column of bytes with nulls."""
+    """The headers NAMES of all messages, each as a column of bytes with nulls."""
     flat = list(chain.from_iterable(message.headers for message in messages))
     layout = [name for name, _ in messages[0].headers] if messages else []
     names = [name for name, _ in flat]
+    alike = all(len(message.headers) == len(layout) for message in messages)
     at: dict[str, list[bytes | None]]
-    if {HOST, SRC_FILE, SRC_OFFSET} <= set(layout) and names == layout * len(messages):
+    if set(NAMES) <= set(layout) and alike and names == layout * len(messages):
         # The usual case: every message has the same headers in the same order.
         values: list[bytes | None] = [value for _, value in flat]
-        at = {name: values[layout.index(name) :: len(layout)] for name in (HOST, SRC_FILE, SRC_OFFSET)}
+        at = {name: values[layout.index(name) :: len(layout)] for name in NAMES}
     else:
         each = [dict(reversed(message.headers)) for message in messages]
-        at = {name: [found.get(name) for found in each] for name in (HOST, SRC_FILE, SRC_OFFSET)}
+        at = {name: [found.get(name) for found in each] for name in NAMES}
     return {name: pa.array(values, pa.binary()) for name, values in at.items()}
 
 

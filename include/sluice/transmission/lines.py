@@ -1,8 +1,9 @@
 """Decodes Kafka records from Spark into `RECORDS`, in Arrow and without a loop over lines.
 
-Every line has an identity, (host, src_file, src_offset), in three headers. A record that lacks one, or whose
-`src_offset` is not a decimal number, was not collected from a file. Its identity is its place in Kafka: host
-``kafka``, file ``<topic>/<partition>``, and the Kafka offset. So it, too, is counted once.
+Every line has an identity, (host, src_file, src_offset), in three headers, and a fourth that proves it. A
+record that lacks one of the three, or whose `src_offset` is not a decimal number, was not collected from a
+file. Its identity is its place in Kafka: host ``kafka``, file ``<topic>/<partition>``, and the Kafka offset.
+So it, too, is counted once. A forged record has its place in Kafka, too, and is a dead letter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.runtime.arrays import Ints
-from sluice.transmission.identity import header_number, header_text
+from sluice.transmission.identity import NAMES, identities
 from sluice.transmission.records import HOST, IDENTITY, RECORDS, SRC_FILE, SRC_OFFSET
 
 #: What the speed layer selects from Spark's Kafka source (`includeHeaders`).
@@ -20,18 +21,16 @@ KAFKA_COLUMNS = ("partition", "offset", "arrival", "headers", "line")
 KAFKA_HOST = "kafka"
 
 
-def decode(batch: pa.RecordBatch) -> pa.RecordBatch:
+def decode(batch: pa.RecordBatch, key: bytes) -> pa.RecordBatch:
     """`RECORDS` of a batch with `KAFKA_COLUMNS`; missing parts of an identity are null."""
-    host, src_file, src_offset = (_header(batch.column("headers"), name) for name in IDENTITY)
+    line = pc.fill_null(batch.column("line"), b"")  # a record without a value is an empty line
     columns = {
         "partition": batch.column("partition").cast(pa.int32()),
         "offset": batch.column("offset").cast(pa.int64()),
         "arrival": batch.column("arrival").cast(pa.int64()),
-        HOST: header_text(host),
-        SRC_FILE: header_text(src_file),
-        SRC_OFFSET: header_number(src_offset),
-        "line": pc.fill_null(batch.column("line"), b""),  # a record without a value is an empty line
+        "line": line,
     }
+    columns |= identities({name: _header(batch.column("headers"), name) for name in NAMES}, line, key)
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
 
 

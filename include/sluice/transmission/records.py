@@ -7,6 +7,10 @@ import pyarrow as pa
 #: A line is identified by its front-end, its file there and the place of its first byte. These are headers in
 #: Kafka and columns here.
 HOST, SRC_FILE, SRC_OFFSET = IDENTITY = ("host", "src_file", "src_offset")
+#: The header that proves the identity (`transmission.mac`).
+MAC = "mac"
+#: Whether a record came with an identity that it could not prove: then it has none, and is a dead letter.
+FORGED = "forged"
 
 #: A batch of lines as the layers read them: online from Kafka, offline from the archive.
 RECORDS = pa.schema(
@@ -18,5 +22,6 @@ RECORDS = pa.schema(
         pa.field(SRC_FILE, pa.string()),
         pa.field(SRC_OFFSET, pa.int64()),
         pa.field("line", pa.binary(), nullable=False),  # without its newline
+        pa.field(FORGED, pa.bool_()),  # null, in the archive's older files, means that it is not
     ]
 )

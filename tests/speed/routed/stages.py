@@ -19,6 +19,7 @@ from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.routed.worker import WorkerPass
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
+from tests.identities import KEY
 
 #: The strategies that send tuples.
 ROUTED = [name for name in STRATEGIES if name != "combine"]
@@ -40,7 +41,7 @@ def kafka(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Reco
 
 
 def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Gathered:
-    work = PartitionPass(plan, "logs", ByteLedger().to_table())
+    work = PartitionPass(plan, "logs", ByteLedger().to_table(), KEY)
     batches = [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
     return Gathered.of(pa.Table.from_batches(batches, FOUND_ARROW))
 
@@ -48,7 +49,7 @@ def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Gathered:
 def sent(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
     """What the sources send; the slices are the partitions 0, 1, 2 ..."""
     shipped = pickle.loads(pickle.dumps(routes))  # noqa: S301 - as Spark does
-    work = PartitionPass(plan, "logs", ByteLedger().to_table(), shipped)
+    work = PartitionPass(plan, "logs", ByteLedger().to_table(), KEY, shipped)
     return [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
 
 

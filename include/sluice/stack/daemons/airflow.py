@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 from sluice.runtime.settings import Settings
-from sluice.stack import databases, health
+from sluice.stack import databases, health, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hive import configure_spark
 from sluice.stack.environment import environment
@@ -43,7 +44,13 @@ def migrate(settings: Settings) -> None:
 
 
 def _daemon(
-    name: str, argv: list[str], component: str, ports: tuple[str, ...] = (), needs: tuple[str, ...] = ()
+    name: str,
+    argv: list[str],
+    component: str,
+    *,
+    ports: tuple[str, ...] = (),
+    needs: tuple[str, ...] = (),
+    prepare: tuple[Callable[[Settings], None], ...] = (),
 ) -> Daemon:
     def command(settings: Settings) -> Command:
         return Command([AIRFLOW, *argv])
@@ -53,14 +60,16 @@ def _daemon(
         service="airflow",
         ports=ports,
         depends_on=("postgres", *needs),
-        prepare=(prepare_home, configure_spark, migrate),
+        prepare=(*prepare, prepare_home, configure_spark, migrate),
         command=command,
         health=functools.partial(health.airflow, component=component),
         data=("airflow",),
     )
 
 
-API = _daemon("airflow-api", ["api-server"], "metadatabase", ("airflow",))
+API = _daemon(
+    "airflow-api", ["api-server"], "metadatabase", ports=("airflow",), prepare=(users.prepare_users,)
+)
 # The log servers are skipped because they would listen on every interface; the API server finds the logs on
 # disk. The scheduler needs the API: a task that starts while the API does not answer is killed, and tried
 # again a minute later.

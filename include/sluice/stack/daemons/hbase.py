@@ -6,7 +6,7 @@ from sluice.runtime.jvm import HBASE_OPENS, java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
-from sluice.stack.daemons.hdfs import hadoop_conf
+from sluice.stack.daemons.hdfs import PROFILER, hadoop_conf
 from sluice.stack.jars import require
 
 
@@ -21,7 +21,8 @@ def configure(settings: Settings) -> None:
 
 
 def server(settings: Settings) -> Command:
-    return Command(_java(settings, "org.apache.hadoop.hbase.master.HMaster", "start", heap="512m"))
+    argv = _java(settings, "org.apache.hadoop.hbase.master.HMaster", "start", heap="512m")
+    return Command(argv, unset=(PROFILER,))
 
 
 def thrift(settings: Settings) -> Command:

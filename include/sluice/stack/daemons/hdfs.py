@@ -12,6 +12,8 @@ from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
 
 NAMENODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+#: With this variable the web servers of HDFS and HBase run a profiler for whoever asks.
+PROFILER = "ASYNC_PROFILER_HOME"
 DATANODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 
 
@@ -36,12 +38,12 @@ def format_namenode(settings: Settings) -> None:
 
 def namenode(settings: Settings) -> Command:
     require("hadoop")
-    return Command(_java(settings, NAMENODE_CLASS))
+    return Command(_java(settings, NAMENODE_CLASS), unset=(PROFILER,))
 
 
 def datanode(settings: Settings) -> Command:
     require("hadoop")
-    return Command(_java(settings, DATANODE_CLASS))
+    return Command(_java(settings, DATANODE_CLASS), unset=(PROFILER,))
 
 
 def _java(settings: Settings, main_class: str, *args: str) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import databases, health, templating, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
-from sluice.stack.environment import spark_conf, spark_defaults, spark_home
+from sluice.stack.environment import spark_authentication, spark_conf, spark_defaults, spark_home
 from sluice.stack.jars import AGENT, AGENT_USES, ENDPOINT, require
 
 OPENS = tuple(
@@ -54,11 +56,23 @@ def configure_spark(settings: Settings) -> None:
     conf = spark_conf(settings)
     for name in ("core-site.xml", "hdfs-site.xml", "hive-site.xml"):
         templating.write(settings, name, conf / name)
-    options = {"driver_options": " ".join(SPARK_OPTIONS), "executor_options": " ".join(SPARK_ANYWHERE)}
-    templating.write(settings, "spark-defaults.conf", spark_defaults(settings), **options)
+    templating.write(
+        settings,
+        "spark-defaults.conf",
+        spark_defaults(settings),
+        authentication=spark_authentication(settings),
+        driver_options=" ".join(_driver_options(settings)),
+        executor_options=" ".join(SPARK_ANYWHERE),
+    )
     templating.write(settings, "spark-log4j2.properties", conf / "log4j2.properties")
     for scratch in ("spark", "hive"):
         (settings.home / "tmp" / scratch).mkdir(parents=True, exist_ok=True)
+
+
+def _driver_options(settings: Settings) -> list[str]:
+    # In /tmp anybody could read a session's copies of jars and other files.
+    scratch = settings.home / "tmp" / "spark"
+    return [*SPARK_OPTIONS, shlex.quote(f"-Djava.io.tmpdir={scratch}")]
 
 
 def sql(settings: Settings) -> Command:
@@ -75,7 +89,7 @@ def sql(settings: Settings) -> Command:
             *("--driver-memory", settings.spark.sql_memory),
             *("--name", "sluice-sql"),
             *("--conf", f"spark.driver.host={settings.host('sql')}"),
-            *("--driver-java-options", " ".join([*SPARK_OPTIONS, *options])),
+            *("--driver-java-options", " ".join([*_driver_options(settings), *options])),
             *("--conf", "spark.scheduler.mode=FAIR"),
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
@@ -104,7 +118,7 @@ SQL = Daemon(
     service="sql",
     ports=("sql",),
     depends_on=("metastore", "namenode"),
-    prepare=(configure_spark,),
+    prepare=(users.prepare_users, configure_spark),
     command=sql,
     health=health.sql,
 )

@@ -6,7 +6,6 @@ It refuses to run as root, so a root process runs it as an unprivileged user.
 from __future__ import annotations
 
 import os
-import pwd
 import subprocess
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from sluice.runtime.settings import Settings
-from sluice.stack import health, templating
+from sluice.stack import doors, health, private, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
 
@@ -29,22 +28,24 @@ def initialise(settings: Settings) -> None:
         file.write(settings.postgres.password)
         file.flush()
         if os.geteuid() == 0:
-            user = _user()
+            user = private.account(settings)
             os.chown(data, user.pw_uid, user.pw_gid)
             os.chown(file.name, user.pw_uid, user.pw_gid)
         options = ["--encoding=UTF8", "--locale=C", "--auth=scram-sha-256", f"--pwfile={file.name}"]
         user_option = f"--username={settings.postgres.user}"
         subprocess.run(
-            _unprivileged(data, [_binary("initdb"), "-D", str(data), user_option, *options]), check=True
+            _unprivileged(settings, [_binary("initdb"), "-D", str(data), user_option, *options]), check=True
         )
 
 
 def configure(settings: Settings) -> None:
     data = _data(settings)
     for name in ("postgresql.conf", "pg_hba.conf"):
-        templating.write(settings, name, data / name)
+        templating.write(settings, name, data / name, door_connections=doors.MOST)
         if os.geteuid() == 0:
-            os.chown(data / name, _user().pw_uid, _user().pw_gid)
+            # Never through a link: what owns the directory could have put one here.
+            user = private.account(settings)
+            os.chown(data / name, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def forget_dead(settings: Settings) -> None:
@@ -64,8 +65,7 @@ def forget_dead(settings: Settings) -> None:
 
 
 def command(settings: Settings) -> Command:
-    data = _data(settings)
-    return Command(_unprivileged(data, [_binary("postgres"), "-D", str(data)]))
+    return Command(_unprivileged(settings, [_binary("postgres"), "-D", str(_data(settings))]))
 
 
 def _data(settings: Settings) -> Path:
@@ -76,15 +76,7 @@ def _binary(name: str) -> str:
     return str(require("postgres") / "server" / "bin" / name)
 
 
-def _user() -> pwd.struct_passwd:
-    """The user ``postgres`` if the machine has it, else ``nobody``: initdb needs a named user."""
-    try:
-        return pwd.getpwnam("postgres")
-    except KeyError:
-        return pwd.getpwnam("nobody")
-
-
-def _unprivileged(data: Path, argv: list[str]) -> list[str]:
+def _unprivileged(settings: Settings, argv: list[str]) -> list[str]:
     """The command, wrapped so that it drops root if this process is root.
 
     The checkout may lie below a directory that only root may enter (``mktemp -d``). Then the process keeps
@@ -92,7 +84,7 @@ def _unprivileged(data: Path, argv: list[str]) -> list[str]:
     """
     if os.geteuid() != 0:
         return argv
-    user = _user()
+    user = private.account(settings)
     drop = [
         "setpriv",
         "--pdeathsig=INT",
@@ -100,16 +92,11 @@ def _unprivileged(data: Path, argv: list[str]) -> list[str]:
         f"--regid={user.pw_gid}",
         "--clear-groups",
     ]
-    if not all(_enterable(path) for path in (data, Path(argv[0]))):
+    if not all(private.may_enter(user, path) for path in (_data(settings), Path(argv[0]))):
         drop += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
         # initdb looks for postgres with access(), which ignores capabilities without this securebit.
         drop += ["--securebits=+no_setuid_fixup"]
     return [*drop, "--", *argv]
-
-
-def _enterable(path: Path) -> bool:
-    """Whether anybody may pass through every directory above the path."""
-    return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
 
 
 POSTGRES = Daemon(

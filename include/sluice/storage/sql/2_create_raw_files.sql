@@ -6,5 +6,6 @@ CREATE TABLE IF NOT EXISTS {database}.raw_files (
   host STRING,
   src_file STRING,
   src_offset BIGINT,
+  forged BOOLEAN,
   line BINARY
 ) USING parquet OPTIONS (recursiveFileLookup 'true') LOCATION '{raw}'

@@ -1,6 +1,7 @@
 -- raw/<topic>/<topic id>/<partition>/<first offset>.parquet: what the path says becomes columns.
 -- A filter on them is applied to the list of files, before any is opened.
-CREATE VIEW IF NOT EXISTS {database}.raw AS
+-- forged: the record came with an identity that it could not prove, and is counted nowhere.
+CREATE OR REPLACE VIEW {database}.raw AS
 SELECT
   regexp_extract(_metadata.file_path, '/([^/]+)/[^/]+/[0-9]+/[0-9]+[.]parquet$', 1) AS topic,
   regexp_extract(_metadata.file_path, '/([^/]+)/[0-9]+/[0-9]+[.]parquet$', 1) AS topic_id,
@@ -10,5 +11,6 @@ SELECT
   host,
   src_file,
   src_offset,
-  CAST(line AS STRING) AS line
+  CAST(line AS STRING) AS line,
+  COALESCE(forged, false) AS forged
 FROM {database}.raw_files

@@ -1,21 +1,30 @@
 package sluice.flume;
 
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.util.Arrays;
+import java.util.Base64;
 import java.util.List;
 import java.util.Map;
+import javax.crypto.Mac;
+import javax.crypto.spec.SecretKeySpec;
 import org.apache.flume.ChannelException;
 import org.apache.flume.Context;
 import org.apache.flume.Event;
+import org.apache.flume.FlumeException;
 import org.apache.flume.interceptor.Interceptor;
 
 /**
  * Gives each line of an edge agent its identity, and lets the agent's input be stopped.
  *
  * <p>Headers: {@code host}; {@code src_file}, which TAILDIR set to an absolute path, made relative to {@code home}
- * where it lies below it, so that an instance may be moved; {@code key}, the line's first 64 characters up to a
- * white space. TAILDIR itself adds {@code byteoffset}.
+ * where it lies below it, so that an instance may be moved, and for a later {@link Generations generation} of the file
+ * followed by {@code #} and its number ({@code #} is in no name that can be followed); {@code key}, the line's first 64
+ * characters up to a white space. TAILDIR itself adds {@code byteoffset}. {@code mac} proves that host, file and offset
+ * are those of this line: {@code include/sluice/transmission/mac.py} says how it is made, and checks it.
  *
  * <p>While the file {@code hold} exists every batch is refused. TAILDIR then neither commits its position nor reads
  * on, the channel drains, and the agent can be stopped with nothing in its memory.
@@ -23,14 +32,17 @@ import org.apache.flume.interceptor.Interceptor;
 public final class Identity implements Interceptor {
   private static final int KEY_CHARACTERS = 64;
   private static final int KEY_BYTES = 4 * KEY_CHARACTERS; // in UTF-8
+  private static final int MAC_BYTES = 18;
 
   private final String host;
   private final String home;
   private final Path hold;
+  private final Mac mac; // used by the one thread of the source
 
-  private Identity(String host, String home, Path hold) {
+  private Identity(String host, String home, Path hold, Mac mac) {
     this.host = host;
-    this.home = home.endsWith("/") ? home : home + "/";
+    this.mac = mac;
+    this.home = home;
     this.hold = hold;
   }
 
@@ -52,14 +64,30 @@ public final class Identity implements Interceptor {
   @Override
   public Event intercept(Event event) {
     Map<String, String> headers = event.getHeaders();
-    String file = headers.get("src_file");
-    if (file.startsWith(home)) {
-      file = file.substring(home.length());
-      headers.put("src_file", file);
-    }
+    String generation = headers.remove("generation"); // of `TailFile`, from the second on
+    String file = Generations.name(home, headers.get("src_file"));
+    headers.put("src_file", generation == null ? file : file + "#" + generation);
     headers.put("host", host);
     headers.put("key", key(event.getBody()));
+    headers.put("mac", mac(headers.get("src_file"), headers.get("byteoffset"), event.getBody()));
     return event;
+  }
+
+  private String mac(String file, String offset, byte[] line) {
+    mac.update((host + '\0' + file + '\0' + offset + '\0').getBytes(StandardCharsets.UTF_8));
+    return Base64.getUrlEncoder().encodeToString(Arrays.copyOf(mac.doFinal(line), MAC_BYTES));
+  }
+
+  /** With the key in that file. */
+  static Mac keyed(Path file) {
+    try {
+      byte[] key = Files.readString(file).strip().getBytes(StandardCharsets.UTF_8);
+      Mac made = Mac.getInstance("HmacSHA256");
+      made.init(new SecretKeySpec(key, made.getAlgorithm()));
+      return made;
+    } catch (IOException | IllegalArgumentException | GeneralSecurityException unusable) {
+      throw new FlumeException("no key for identities in " + file + ": `sluice up` makes one", unusable);
+    }
   }
 
   /** The longest prefix of at most 64 characters without white space; bytes that are not UTF-8 become U+FFFD. */
@@ -88,7 +116,8 @@ public final class Identity implements Interceptor {
       return new Identity(
           context.getString("host"),
           context.getString("home"),
-          Path.of(context.getString("hold")));
+          Path.of(context.getString("hold")),
+          keyed(Path.of(context.getString("key"))));
     }
   }
 }

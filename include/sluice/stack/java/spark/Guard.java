@@ -35,11 +35,10 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
   /** Statements that run or load code, or move files between the server's disk and elsewhere. */
   private static final Set<String> NEVER =
       Set.of(
-          "ScriptTransformation", "AddJar", "AddJarCommand", "AddJars", "AddJarsCommand", "AddFile", "AddFileCommand",
-          "AddFiles", "AddFilesCommand", "AddArchive", "AddArchiveCommand", "AddArchives", "AddArchivesCommand",
-          "CreateFunction", "CreateFunctionCommand", "CreateUserDefinedFunction", "CreateUserDefinedFunctionCommand",
+          "ScriptTransformation", "AddJarsCommand", "AddFilesCommand", "AddArchivesCommand", "CreateFunction",
+          "CreateFunctionCommand", "CreateUserDefinedFunction", "CreateUserDefinedFunctionCommand",
           "CreateSQLFunctionCommand", "LoadData", "LoadDataCommand", "InsertIntoDir", "InsertIntoDataSourceDirCommand",
-          "InsertIntoHiveDirCommand", "RunnableCommandWithScript");
+          "InsertIntoHiveDirCommand");
 
   /** Functions that call any method by its name, and all of Hive's own, because some of them do. */
   private static final Set<String> NEVER_CALLED =
@@ -52,10 +51,10 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
       Set.of(
           "DescribeColumn", "DescribeColumnCommand", "DescribeDatabaseCommand", "DescribeFunction",
           "DescribeFunctionCommand", "DescribeNamespace", "DescribeQueryCommand", "DescribeRelation",
-          "DescribeTableCommand", "DescribeTableExec", "ExplainCommand", "SetCatalogAndNamespace", "SetCatalogCommand",
+          "DescribeTableCommand", "ExplainCommand", "SetCatalogAndNamespace", "SetCatalogCommand",
           "SetNamespaceCommand", "ShowCatalogsCommand", "ShowColumns", "ShowColumnsCommand", "ShowCreateTable",
           "ShowCreateTableCommand", "ShowCurrentNamespaceCommand", "ShowFunctions", "ShowFunctionsCommand",
-          "ShowNamespaces", "ShowNamespacesCommand", "ShowPartitions", "ShowPartitionsCommand", "ShowTableProperties",
+          "ShowNamespacesCommand", "ShowPartitions", "ShowPartitionsCommand", "ShowTableProperties",
           "ShowTablePropertiesCommand", "ShowTables", "ShowTablesCommand", "ShowViews", "ShowViewsCommand");
 
   private static final String ONLY_TABLES = "only tables may be read here, no files and no other sources";
