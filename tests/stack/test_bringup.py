@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, catalogue, entry, jars, ports, supervisord
+from sluice.stack import bringup, catalogue, entry, initialise, jars, ports, supervisord
+from sluice.storage.hive import Hive, SqlFailed
 
 
 @pytest.fixture
@@ -89,3 +90,23 @@ def test_a_password_may_have_any_characters(settings: Settings) -> None:
 def test_the_entry_point_teaches_its_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["start", "kafka"]) == 2
     assert "run|health NAME" in capsys.readouterr().err
+
+
+def test_hive_tables_are_asked_for_again_if_the_metastore_fails_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [SqlFailed("CREATE TABLE", "[SCHEMA_NOT_FOUND] The schema `sluice` cannot be found.")] * 2
+    tried = []
+
+    def ensure_tables(_: Hive) -> None:
+        tried.append(len(tried))
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(Hive, "ensure_tables", ensure_tables)
+    monkeypatch.setattr(initialise, "HIVE_PAUSE_SECONDS", 0.0)
+    initialise.hive_tables(settings)
+    assert len(tried) == 3
+    failures.extend([SqlFailed("CREATE TABLE", "no")] * 3)
+    with pytest.raises(SqlFailed):
+        initialise.hive_tables(settings)

@@ -163,7 +163,12 @@ class _BringUp:
                 if self.given_up.wait(POLL_SECONDS):
                     return
             started = time.monotonic()
-            step(self.settings)
+            try:
+                step(self.settings)
+            except Exception as error:
+                for name in needs:
+                    error.add_note(_tail(self.settings, name))
+                raise
             self.tell(f"{step.__name__:<22} ready    ({time.monotonic() - started:.1f} s)")
 
     def tell(self, text: str) -> None:
@@ -188,8 +193,12 @@ def _outside(own: Sequence[Daemon]) -> Iterator[Daemon]:
 
 
 def _explain(settings: Settings, name: str, what: str) -> str:
+    return f"{what}. {_tail(settings, name)}\nSee all of it with `sluice logs {name}`."
+
+
+def _tail(settings: Settings, name: str) -> str:
     tail = "\n".join(f"    {line}" for line in log_tail(settings, name))
-    return f"{what}. The end of {log_file(settings, name)}:\n{tail}\nSee all of it with `sluice logs {name}`."
+    return f"The end of {log_file(settings, name)}:\n{tail}"
 
 
 class _Deaths:

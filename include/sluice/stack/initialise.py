@@ -6,6 +6,7 @@ as it is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from sluice.runtime.settings import Settings
@@ -13,6 +14,11 @@ from sluice.stack import databases
 
 #: A step of filling, and the daemons that it talks to.
 Step = tuple[Callable[[Settings], None], tuple[str, ...]]
+
+# A metastore that has just started may lose a query to its own database; it then says that the Hive database
+# does not exist. The next query finds it.
+HIVE_TRIES = 3
+HIVE_PAUSE_SECONDS = 2.0
 
 
 def database(settings: Settings) -> None:
@@ -47,10 +53,17 @@ def tables(settings: Settings) -> None:
 
 def hive_tables(settings: Settings) -> None:
     """Create Hive's tables; until the first night queries find them empty instead of missing."""
-    from sluice.storage.hive import Hive
+    from sluice.storage.hive import Hive, SqlFailed
 
-    with Hive(settings) as hive:
-        hive.ensure_tables()
+    for left in reversed(range(HIVE_TRIES)):
+        try:
+            with Hive(settings) as hive:
+                hive.ensure_tables()
+            break
+        except SqlFailed:
+            if not left:
+                raise
+            time.sleep(HIVE_PAUSE_SECONDS)
 
 
 def connections(settings: Settings) -> None:
@@ -68,7 +81,7 @@ STEPS: tuple[Step, ...] = (
     (database, ("postgres",)),
     (topic, ("kafka",)),
     (directories, ("namenode",)),
-    (hive_tables, ("sql",)),
+    (hive_tables, ("metastore", "sql")),
     (connections, ("airflow-api",)),
     (tables, ("hbase-thrift",)),
 )
