@@ -144,7 +144,7 @@ class SpeedTest:
     def start(self, *arguments: str, fault: str = "", **more: str) -> subprocess.Popen[bytes]:
         env = environment(self.settings) | {
             "SLUICE_FAULT": fault,
-            "SLUICE_SPEED__TRIGGER_SECONDS": "0.2",
+            "SLUICE_SPEED__BATCH_SECONDS": "0.2",
             "SLUICE_POSTGRES__DATABASE": self.settings.postgres.database,
             # Progress, checkpoints and Spark's files go to the test's home; the secrets are in the other one.
             "SLUICE_HOME": str(self.home),

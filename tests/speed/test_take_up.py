@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
-from sluice.runtime.settings import Limits
+from sluice.runtime.settings import Limits, Settings
+from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch
+from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projector
+from sluice.speed.streaming import TopicStream
 from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
 from sluice.storage.commits import Commit, Pointer
 from sluice.tasks.topic import TopicSpec
@@ -55,8 +60,11 @@ class Tasks:
     def __init__(self) -> None:
         self.tasks = {(task.task_id, task.version): task for task in active(spec())}
         self.failed: dict[Version, str] = {}
+        self.away: Exception | None = None
 
     def look(self) -> Any:
+        if self.away:
+            raise self.away
         return self.tasks
 
     active = look
@@ -71,6 +79,14 @@ class Tasks:
         self.failed |= failures
 
 
+class NoSpark:
+    """Takes what a thread says of itself; runs no job."""
+
+    sparkContext = SimpleNamespace(
+        setJobGroup=lambda *_, **__: None, setLocalProperty=lambda *_: None, cancelJobGroup=lambda *_: None
+    )
+
+
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     """A micro-batch after commit 4, without a query around it."""
     log: Any = Log()
@@ -78,8 +94,7 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
         write=lambda *_: [], built_on=lambda *_: [], committed=lambda *_: None, layouts=lambda _: {}
     )
     made: Any = object.__new__(MicroBatch)
-    made.topic, made.failure = "logs", None
-    made._gate, made._closed = threading.Lock(), False
+    made.topic = "logs"
     made._tasks = Tasks()
     made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace(), b"")
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
@@ -95,7 +110,7 @@ def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     (commit,) = one.log.commits
     assert (commit.seq, commit.start, commit.end) == (5, {"0": 7}, {"0": 7})
     assert (commit.opened, commit.closed, commit.tasks) == ([(1, 1)], [], [(1, 1)])
-    assert commit.counts == {"records": 0, "doubled": 0, "counted": 0, "dead": 0}
+    assert commit.counts == dict.fromkeys(("records", "bytes", "doubled", "counted", "dead"), 0)
     assert commit.committed_at == LONG_AGO + COMMITS_APART
     assert one.log.projected == 5
     one.take_up()
@@ -116,25 +131,53 @@ def test_no_empty_commit_is_made_while_lines_are_to_come(lag: int | None) -> Non
     assert one.log.commits == []
 
 
-def test_nothing_is_done_while_a_batch_runs_or_after_the_end() -> None:
+def test_a_database_that_is_away_only_delays_the_look() -> None:
     one = batch()
-    with one._gate:
-        one.take_up()
-    one._closed = True
+    one._tasks.away = OperationalError("SELECT", {}, Exception("away"))
     one.take_up()
     assert one.log.commits == []
+    one._tasks.away = None
+    one.take_up()
+    assert len(one.log.commits) == 1
 
 
-def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
+def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The next batch would have the same number and take that commit for its own."""
-    one = batch()
-    one.log.away = ConnectionError("in the middle of COMMIT")
-    with pytest.raises(ConnectionError):
-        one.take_up()
-    assert one.failure is one.log.away
-    one.log.away = None
-    one.take_up()
-    assert one.log.commits == []
+    lives: list[Any] = []
+
+    class Idle(MicroBatch):
+        """On an idle topic; the first one's commit fails half-way."""
+
+        def __init__(self, *_: Any) -> None:
+            lives.append(self)
+            vars(self).update(vars(batch()))
+            self.closed = False
+            self.log.away = ConnectionError("in the middle of COMMIT") if len(lives) == 1 else None
+
+        def open(self) -> None:
+            pass
+
+        def ends(self) -> dict[str, int]:
+            return self.position
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(streaming, "MicroBatch", Idle)
+    monkeypatch.setattr(streaming, "FIRST_PAUSE", 0.01)
+    progress: Any = SpeedProgress(tmp_path / "progress.json")
+    stream = TopicStream(NoSpark(), Settings(home=tmp_path), "logs", progress)
+    stream.start()
+    deadline = time.monotonic() + 10
+    while (len(lives) < 2 or not lives[-1].log.commits) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    stream.ask_to_stop()
+    stream.join(5)
+    assert [one.closed for one in lives] == [True, True]
+    assert [len(one.log.commits) for one in lives] == [0, 1]
+    assert "in the middle of COMMIT" in progress._topics["logs"]["errors"][0]["message"]
 
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
@@ -150,5 +193,5 @@ def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one._writer.count = count
     one.log.away = RuntimeError("killed")  # before the commit; the next start must find the task failed
     with pytest.raises(RuntimeError, match="killed"):
-        one._count(None, {"0": 9})
+        one.count(None, {"0": 9})
     assert one._tasks.failed == {(1, 1): "boom"}

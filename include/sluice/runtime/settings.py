@@ -85,8 +85,8 @@ class Airflow(BaseModel):
 
 
 class Speed(BaseModel):
-    trigger_seconds: float = Field(1.0, gt=0)
-    max_offsets_per_trigger: int = Field(250_000, ge=1)
+    batch_seconds: float = Field(1.0, gt=0)  # from the begin of a batch to that of the next, at least
+    batch_bytes: int = Field(64 << 20, ge=1 << 20)  # of lines in a batch, about
     workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
 
 

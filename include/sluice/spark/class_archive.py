@@ -88,14 +88,7 @@ def load(scratch: Path, made: Path) -> None:
     ranked = spark.read.schema(rows.schema).parquet(lines).withColumn("rank", F.row_number().over(own))
     ranked.where("rank < 100").repartition("host").mapInArrow(_same, ranked.schema).write.parquet(log)
     spark.read.parquet(log).groupBy("host").agg(F.count("line"), F.max("offset")).toArrow()
-    stream = (
-        spark.readStream.schema(rows.schema)
-        .parquet(lines)
-        .writeStream.foreachBatch(
-            lambda batch, _: batch.repartitionById(2, "host").mapInArrow(_same, rows.schema).toArrow()
-        )
-    )
-    stream.trigger(availableNow=True).start().awaitTermination()
+    rows.mapInArrow(_same, rows.schema).repartitionById(2, "host").mapInArrow(_same, rows.schema).toArrow()
     jvm = spark._jvm
     for name in ENDPOINT:
         jvm.org.apache.spark.util.Utils.classForName(name, True, True)

@@ -88,7 +88,8 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
         config["spark.jars"] = ",".join(map(str, jars))
         # The speed layer uses no Hive table: it must start and count without the metastore.
         config["spark.sql.catalogImplementation"] = "in-memory"
-        config["spark.sql.adaptive.enabled"] = "false"  # streaming does not support it
+        # It would run the stages of a batch one by one and plan each anew.
+        config["spark.sql.adaptive.enabled"] = "false"
     return config
 
 

@@ -22,17 +22,16 @@ commits that are not projected yet.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sqlalchemy.exc import DBAPIError
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version, leaving_out
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.speed.checkpoint import end_offsets
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
@@ -61,25 +60,17 @@ log = logging.getLogger(__name__)
 Tasks = Mapping[Version, ActiveTask]
 
 
-class Closed(RuntimeError):
-    """The speed layer is stopping: this batch is left to its successor."""
-
-
 class MicroBatch:
-    """The function that Spark calls for each micro-batch of one topic.
+    """Counts the batches of one topic, one after the other.
 
-    It lives from one start of the query to the next. Nobody knows how far a failed batch came, so any failure
-    ends it: the next start reads the state again.
+    It lives from one start to the next, in one thread. Nobody knows how far a failed batch came, so any
+    failure ends it: the next start reads the state again.
     """
 
-    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress) -> None:
+    def __init__(self, settings: Settings, topic: str, progress: SpeedProgress) -> None:
         self.topic = topic
-        self.failure: Exception | None = None
         self._settings = settings
-        self._checkpoint = checkpoint
         self._progress = progress
-        self._gate = threading.Lock()
-        self._closed = False
         database = engine(settings)
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
@@ -91,8 +82,13 @@ class MicroBatch:
         self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
         self._groupings: TopicRouting | None = None
 
-    def open(self) -> dict[str, int]:
-        """Read the committed state, finish what was cut short, return the offsets to start from.
+    @property
+    def position(self) -> dict[str, int]:
+        """The offset after the last record that was counted, by partition."""
+        return dict(self._writer.position)
+
+    def open(self) -> None:
+        """Read the committed state, and finish what was cut short.
 
         Raises FencedOut while another writer holds the topic, TopicMissing, TopicReplaced.
         """
@@ -104,53 +100,38 @@ class MicroBatch:
         log.info(
             "topic %s: writer %s goes on after commit %d", self.topic, self._writer.token, self._writer.seq
         )
-        return dict(self._writer.position)
 
-    def close(self, seconds: float) -> None:
-        """Wait up to so many seconds for the batch under way, then close; no other batch begins."""
-        finished = self._gate.acquire(timeout=seconds) if seconds else self._gate.acquire(blocking=False)
-        already, self._closed = self._closed, True
-        if finished:
-            self._gate.release()
-        if not already:
-            self._writer.close()
-            self._hbase.close()
+    def close(self) -> None:
+        self._writer.close()
+        self._hbase.close()
 
-    def __call__(self, lines: DataFrame, batch_id: int) -> None:
-        with self._gate:
-            if self._closed or self.failure is not None:
-                raise Closed(self.topic)
-            try:
-                self._count(lines, end_offsets(self._checkpoint, self.topic, batch_id))
-            except Exception as error:
-                self.failure = error
-                raise
+    def ends(self) -> dict[str, int]:
+        """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
+        return self._writer.ends()
 
     def take_up(self) -> None:
         """Commit a change of the tasks while no line comes: a version begins or ends here.
 
         Without this commit a task on an idle topic would have no first commit, and no backfill could know
-        which lines it owns. Nothing is done while a batch runs or lines wait: their batch commits the change.
+        which lines it owns. Nothing is done while lines wait: their batch commits the change.
         """
-        if not self._gate.acquire(blocking=False):
+        if not self._writer.position:
             return
         try:
-            if self._closed or self.failure is not None or not self._writer.position:
-                return
             tasks = self._tasks.look()
-            if tasks.keys() == self._writer.versions or self._writer.show() != 0:
-                return
-            try:
-                rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
-                self._projector.project(rests)
-            except Exception as error:  # the next start will know whether it was committed
-                self.failure = error
-                raise
-        finally:
-            self._gate.release()
+        except DBAPIError as error:
+            log.warning("topic %s: cannot look for changed tasks: %s", self.topic, error)
+            return
+        if tasks.keys() == self._writer.versions or self._writer.show() != 0:
+            return
+        rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
+        self._projector.project(rests)
 
-    def _count(self, lines: DataFrame, end: dict[str, int]) -> None:
-        """Carry out the batch, step by step, as the module's docstring says."""
+    def count(self, lines: DataFrame, end: dict[str, int]) -> Mapping[str, int]:
+        """Carry out the batch that ends there, step by step, as the module's docstring says.
+
+        Returns what it held (`Gathered.counts`).
+        """
         laps = Laps()
         tasks: Tasks = self._tasks.active()
         attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(lines, end), laps)
@@ -185,6 +166,7 @@ class MicroBatch:
             grouping=self._routing(lines).shown(self.topic, tasks),
             durations=laps.durations,
         )
+        return counted.found.counts
 
     def _attempt(
         self,

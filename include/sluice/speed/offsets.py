@@ -6,6 +6,7 @@ for lag tools only.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ REQUEST_MS = 10_000
 # Showing the offsets must not hold up the counting.
 SHOW_MS = 2_000
 NO_EPOCH = -1
+# How soon a partition that was added is counted, and a topic that was made again is noticed.
+LOOK_SECONDS = 10.0
 
 
 class TopicReplaced(RuntimeError):
@@ -90,19 +93,35 @@ class TopicOffsets:
             enable_auto_commit=False,
             request_timeout_ms=REQUEST_MS,
         )
+        self._topics = Topics(settings)
+        self._topic_id = ""
         self._partitions: list[TopicPartition] = []
+        self._look = 0.0
 
     def bounds(self) -> Bounds:
         """The topic's id and its first and next offsets. Raises TopicMissing."""
-        with Topics(self._settings) as topics:
-            topic = topics.describe(self.topic)
-        self._partitions = [TopicPartition(self.topic, number) for number in topic.partitions]
+        topic_id = self._describe()
         first = self._consumer.beginning_offsets(self._partitions)
-        return Bounds(topic.id, {at.partition: offset for at, offset in first.items()}, self.ends())
+        return Bounds(topic_id, {at.partition: offset for at, offset in first.items()}, self.ends())
+
+    def now(self) -> dict[int, int]:
+        """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
+        before = self._topic_id
+        if time.monotonic() >= self._look and self._describe() != before:
+            raise TopicReplaced(self.topic, f"its id is {self._topic_id}, not {before}")
+        return self.ends()
 
     def ends(self) -> dict[int, int]:
         ends = self._consumer.end_offsets(self._partitions, timeout_ms=SHOW_MS)
         return {at.partition: offset for at, offset in ends.items()}
+
+    def _describe(self) -> str:
+        """Look at the topic's id, which is returned, and at its partitions."""
+        topic = self._topics.describe(self.topic)
+        self._topic_id = topic.id
+        self._partitions = [TopicPartition(self.topic, number) for number in topic.partitions]
+        self._look = time.monotonic() + LOOK_SECONDS
+        return topic.id
 
     def commit(self, end: Mapping[str, int]) -> None:
         """Commit these offsets to the Kafka group."""
@@ -115,4 +134,5 @@ class TopicOffsets:
         )
 
     def close(self) -> None:
+        self._topics.close()
         self._consumer.close()

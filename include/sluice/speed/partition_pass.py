@@ -83,7 +83,7 @@ class PartitionPass:
         pa.set_cpu_count(1)
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        records = doubled = dead = 0
+        records = size = doubled = dead = 0
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
@@ -104,12 +104,14 @@ class PartitionPass:
             found[DAYS].append(days(unique, counted.event_ms, alive))
             found[DEAD].append(self._dead_letters(unique, counted.reason, alive))
             records += len(lines)
+            size += pc.sum(pc.binary_length(lines.column("line"))).as_py()
             doubled += len(lines) - len(unique)
             dead += found[DEAD][-1].num_rows
         if not records:
             return
         found[SEEN].append(fresh.to_table())
-        found[COUNTS].append(pa.table({"records": [records], "doubled": [doubled], "dead": [dead]}))
+        counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
+        found[COUNTS].append(pa.table(counts))
         if len(found[PARTIAL]) > 1:
             merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
             found[PARTIAL] = [merged]
@@ -193,7 +195,7 @@ class Gathered:
     seen: Sequence[pa.Table]  # the new intervals of each slice
     days: pa.Table
     dead_letters: pa.Table
-    counts: Mapping[str, int] = field(default_factory=dict)  # records, doubled, counted, dead
+    counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
     failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
     # What grouping learns from: times by task and place, the routers' present state, and the holders of keys.
     spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
@@ -217,7 +219,7 @@ class Gathered:
         merged, unmerged = merge_guarded(without(partials, failed))
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
-            for name in ("records", "doubled", "dead")
+            for name in ("records", "bytes", "doubled", "dead")
         }
         return cls(
             partials=merged,
@@ -225,10 +227,8 @@ class Gathered:
             days=_sum_days(found[DAYS]),
             dead_letters=pa.concat_tables([DEAD_LETTERS.empty_table(), *found[DEAD]]),
             counts={
-                "records": sums["records"],
-                "doubled": sums["doubled"],
+                **sums,
                 "counted": sums["records"] - sums["doubled"] - sums["dead"],
-                "dead": sums["dead"],
             },
             failed=failed | unmerged,
             spent=pa.concat_tables([spending.SPENT.empty_table(), *found[SPENT]]),

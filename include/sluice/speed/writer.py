@@ -104,6 +104,10 @@ class Writer:
         with suppress(KafkaError, OSError):
             self._offsets.close()
 
+    def ends(self) -> dict[str, int]:
+        """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
+        return {str(at): end for at, end in self._offsets.now().items()}
+
     def count(self, plan: EnginePlan, routes: Routes | None, run: RunPass, laps: Laps) -> Counted:
         """What the batch holds and changes. Raises TasksFailed, which names the tasks to leave out."""
         work = PartitionPass(plan, self._commits.topic, ByteLedger().to_table(), self._key, routes)

@@ -1,0 +1,57 @@
+"""How many records the next batch of a topic has.
+
+A record is a block of lines: one line of a quiet front-end, or 64 KiB of a busy one. So a batch is limited in
+bytes, and the size of the records to come is judged by those of the batch before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+#: A block of lines has at most so many bytes, unless it is a single line.
+LARGEST_RECORD = 64 << 10
+#: The next batch may have so many times the records of the one before, if they turn out to be small.
+GROWTH = 4
+#: A batch that failed is tried with half as many records, down to this part of the limit.
+SMALLEST = 1 / 1024
+
+
+class BatchSize:
+    """The size of one topic's batches; used by one thread."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit  # bytes
+        self._share = 1.0  # of the limit, less after failures
+        self._record = float(LARGEST_RECORD)  # bytes
+        self._before = max(1, limit // LARGEST_RECORD)  # records of the batch before
+
+    def end(self, position: Mapping[str, int], ends: Mapping[str, int]) -> dict[str, int]:
+        """Where the next batch ends in each partition, between `position` and `ends`.
+
+        Partitions get room in proportion to what waits in them, and each that has records gets at least one.
+        Raises ValueError if a partition ends before its position.
+        """
+        waiting = {name: end - position.get(name, 0) for name, end in ends.items()}
+        if behind := [name for name, count in waiting.items() if count < 0]:
+            raise ValueError(f"partition {behind[0]} ends at {ends[behind[0]]}, before what was counted")
+        total, room = sum(waiting.values()), self._records()
+        taken = waiting
+        if room < total:
+            taken = {name: min(count, max(1, count * room // total)) for name, count in waiting.items()}
+        return {**position, **{name: position.get(name, 0) + count for name, count in taken.items()}}
+
+    def counted(self, records: int, size: int) -> None:
+        """Learn from a batch of so many records, whose lines had `size` bytes together."""
+        self._share = min(1.0, self._share * 2)
+        self._before = max(records, 1)
+        if records:
+            self._record = max(1.0, size / records)
+
+    def failed(self) -> None:
+        """Make the next batch smaller: this one may have been too large for the driver or an executor."""
+        self._share = max(SMALLEST, self._share / 2)
+
+    def _records(self) -> int:
+        fitting = self._limit / self._record
+        safe = self._limit / LARGEST_RECORD  # however large they are
+        return max(1, int(self._share * min(fitting, max(safe, GROWTH * self._before))))
