@@ -223,9 +223,11 @@ def test_the_lag_of_a_rate_that_is_held_has_no_slope() -> None:
 
 def test_the_bars_of_the_whole_platform() -> None:
     hold = [seen(float(n), 500, 100 + n // 50) for n in range(60)]
-    found = end_to_end.Found(12_000.0, hold, [1.0] * 98 + [4.0, math.inf], 0.4, 60.0, 15_000.0)
+    found = end_to_end.Found(
+        12_000.0, hold, {"edges": 2.0}, [1.0] * 98 + [4.0, math.inf], 0.2, 60.0, 15_000.0
+    )
     bars = {bar.bar: bar for bar in end_to_end.outcome(found, "", quick=True).bars}
-    assert [bar.holds for bar in bars.values()] == [True, True, True, False, True, True, True, True]
+    assert [bar.holds for bar in bars.values()] == [False, True, True, True, False, True, True, True, True]
     assert bars["freshness at half that rate, 99th percentile"].figure == math.inf
 
 

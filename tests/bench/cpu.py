@@ -1,0 +1,78 @@
+"""The CPU time that each part of an instance takes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+
+import psutil
+
+from sluice.runtime.detached import TOKEN
+from sluice.runtime.settings import Settings
+from sluice.stack.environment import DAEMON
+from sluice.stack.memory import Family
+
+#: A part of the platform, by the beginning of a daemon's or a job's name.
+PARTS = {
+    "flume-collector": "collectors",
+    "flume-": "edges",
+    "kafka": "Kafka",
+    "hbase-thrift": "HBase's Thrift server",
+    "hbase": "HBase",
+    "postgres": "PostgreSQL",
+    "archiver": "archiver",
+    "namenode": "HDFS",
+    "datanode": "HDFS",
+    "airflow": "Airflow",
+    "sql": "SQL endpoint",
+    "metastore": "metastore",
+}
+SPEED = "speed_layer"
+
+
+class Cpu:
+    """CPU seconds by part, user and system, with those of processes that ended meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._family = Family(settings)
+        self._parts: dict[int, str] = {}
+
+    def seconds(self) -> Counter[str]:
+        """What each part has taken so far; the difference of two calls is what it took between them.
+
+        The time of a process that ended is in its parent's account of its children.
+        """
+        found: Counter[str] = Counter()
+        jobs = self._jobs()
+        for pid in self._family.pids():
+            try:
+                process = psutil.Process(pid)
+                if pid not in self._parts:
+                    self._parts[pid] = part(process.environ(), process.cmdline(), jobs)
+                found[self._parts[pid]] += sum(process.cpu_times()[:4])
+            except psutil.Error:
+                continue
+        return found
+
+    def _jobs(self) -> dict[str, str]:
+        """Names of detached jobs, by their tokens."""
+        records = (json.loads(path.read_text()) for path in (self._settings.home / "run").glob("*.json"))
+        return {record["token"]: record["name"] for record in records if "token" in record}
+
+
+def part(environment: Mapping[str, str], command: list[str], jobs: Mapping[str, str]) -> str:
+    """The part that a process belongs to."""
+    name = jobs.get(environment.get(TOKEN, "")) or environment.get(DAEMON, "").rpartition(":")[2]
+    if name == SPEED:
+        if command and command[0].endswith("java"):
+            return "speed layer's JVM"
+        return "speed layer's workers" if "pyspark.daemon" in command else "speed layer's driver"
+    return next((shown for begin, shown in PARTS.items() if name.startswith(begin)), "other")
+
+
+def between(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """What each part took between two calls of `Cpu.seconds`, the most expensive first."""
+    taken = {name: after[name] - before.get(name, 0.0) for name in after}
+    return dict(sorted(taken.items(), key=lambda item: -item[1]))
