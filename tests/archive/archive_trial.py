@@ -158,7 +158,7 @@ class Trial:
 
     def process(self, fault: str = "", **limits: Any) -> subprocess.Popen[bytes]:
         """An archiver as a process of its own; `fault` names the point where it dies."""
-        limits = {"max_records": 500, "max_age_seconds": 1.0} | limits
+        limits = {"max_lines": 500, "max_age_seconds": 1.0} | limits
         environment = {
             **os.environ,
             "SLUICE_INSTANCE": self.settings.instance,

@@ -29,6 +29,7 @@ def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
             pa.array([o * 100 for o in offsets], pa.int64()),
             pa.array(lines, pa.binary()),
             pa.array([True] * n),
+            pa.array(np.zeros(n, np.int32)),
         ],
         schema=RECORDS,
     )

@@ -159,7 +159,7 @@ def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Calla
 
 def test_files_are_found_by_day_below_a_cut(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(900, partition=0)
-    archive_here(max_records=300)
+    archive_here(max_lines=300)
     until("all is archived", lambda: index.positions(trial.settings, trial.topic) == {0: 900})
     all_files = index.files_for(trial.settings, trial.topic, None, {0: 900})
     assert all_files[-1].next == 900

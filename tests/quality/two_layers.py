@@ -77,6 +77,7 @@ class TwoLayers:
             pa.array([offset for _, offset, _ in lines], pa.int64()),
             pa.array([text for _, _, text in lines], pa.binary()),
             pa.array([False] * len(lines)),
+            pa.array([0] * len(lines), pa.int32()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
