@@ -1,4 +1,4 @@
-"""The archiver: what a line costs as a record of its own and in a block, and how near it is to bare polling."""
+"""The archiver: what a line costs alone and in a block, and how near it comes to bare polling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WHAT = """\
 The archiver of one topic of {partitions} partitions on instance `{instance}`, in this process, with Kafka,
 HDFS and PostgreSQL beside it. {singles:,} lines as records of their own, and {in_blocks:,} lines in blocks of
 up to 64 KiB, as collectors send them. Time and CPU count from the first record to the end of the last file.
-*Polling* reads the same blocks with kafka-python and the archiver's own consumer, and does nothing with them."""
+*Polling* reads the same blocks with the archiver's own consumer (kafka-python), and drops them."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,12 @@ def run(quick: bool = False) -> Outcome:
         copies = IN_BLOCKS // SINGLES
         for _ in range(copies):
             blocks.send(cut(lines), len(lines))
-        polled = [blocks.poll() for _ in range(2)][-1]
         alone = singles.archive()
+        blocks.poll()  # so that the page cache has what Kafka reads
+        polls = [blocks.poll()]
         together = blocks.archive()
-        again = blocks.poll()
-        polled = min(polled, again, key=lambda took: took.seconds)
+        polls.append(blocks.poll())
+        polled = min(polls, key=lambda took: took.seconds)
         stages = where_it_goes(settings, list(cut(lines))[:400])
         instance = settings.instance
     bars = [
@@ -81,9 +82,13 @@ def run(quick: bool = False) -> Outcome:
             "most",
             "",
         ),
-        Bar("MB/s of blocks archived, share of what is polled", together.rate / polled.rate, RATE_LIMIT, unit=""),
+        Bar("MB/s archived, share of what is polled", together.rate / polled.rate, RATE_LIMIT, unit=""),
     ]
-    rows = [alone.row("archived, a line a record"), together.row("archived, blocks"), polled.row("polled, blocks")]
+    rows = [
+        alone.row("archived, a line a record"),
+        together.row("archived, blocks"),
+        polled.row("polled, blocks"),
+    ]
     columns = ["", "lines", "MB", "s", "MB/s", "CPU a line, us"]
     tables = [
         Table("The archiver", columns, rows),

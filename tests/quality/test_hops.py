@@ -24,8 +24,8 @@ ENDS = {0: 8, 1: 4}
 def booked(**changes: object) -> Booked:
     """Twelve records of a line each: ten lines (nine counted, one dead) and two doubles."""
     complete = Booked(
-        records=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12, archived_records=12, last_seq=3,
-        projected=3, committed=dict(ENDS), archived_to=dict(ENDS), computed_lines=9,
+        records=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12,
+        archived_records=12, last_seq=3, projected=3, committed=dict(ENDS), archived_to=dict(ENDS), computed_lines=9,
         ledger={("web1", "access.log"): (ints(0), ints(100))},
     )  # fmt: skip
     return replace(complete, **changes)
@@ -118,8 +118,14 @@ def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
     """Another producer's or forged ones: the ledger has their places in Kafka."""
     ledger = {**booked().ledger, ("kafka", "logs/0"): (ints(3, 7), ints(4, 9))}
     book = booked(
-        ledger=ledger, records=15, dead=4, dead_rows=4, archived=15, archived_records=15,
-        committed={0: 16}, archived_to={0: 16},
+        ledger=ledger,
+        records=15,
+        dead=4,
+        dead_rows=4,
+        archived=15,
+        archived_records=15,
+        committed={0: 16},
+        archived_to={0: 16},
     )
     found = reckon(Read("logs", book, {0: 15}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.ok

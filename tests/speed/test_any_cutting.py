@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -58,7 +59,7 @@ def deliveries(draw: st.DrawFn) -> Delivered:
         for single in (True, False):  # the second copy is cut anew, and need not be whole
             ends = range(1, len(lines)) if draw(st.booleans()) else draw(_ends(len(lines)))
             bounds = [0, *ends, len(lines)]
-            pieces = [(name, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+            pieces = [(name, a, b) for a, b in pairwise(bounds)]
             cuts += pieces if single else [piece for piece in pieces if draw(st.booleans())]
     order = draw(st.permutations([*cuts, *([None] * draw(st.integers(0, 2)))]))
     partitions: dict[int, list[Message]] = {number: [] for number in range(PARTITIONS)}
@@ -151,9 +152,9 @@ def _archived(partition: int, messages: list[Message], most: int) -> list[Archiv
         first = files[-1].footer.next if files else 0
         files.append(of_records(place, first, buffer.batches, generation=1))
 
-    for batch in records(partition, messages, KEY):
-        while len(batch):
-            batch = buffer.add(batch)
+    for rest in records(partition, messages, KEY):
+        while len(rest):
+            rest = buffer.add(rest)  # noqa: PLW2901 - what the file does not take any more
             if buffer.due():
                 flush()
                 buffer = Buffer(limits)

@@ -43,10 +43,10 @@ class Footer:
 
     `first` is the previous file's `next`, and `next` is the position after the last record consumed. So the
     files of a partition follow each other without a gap even where Kafka's offsets have gaps (in this file
-    they are `skipped` offsets): next - first = records + skipped. A file has whole records, and a row for each of
-    their `lines`. A file with a `loss` has no records: Kafka no longer had these offsets, and `loss` says
-    what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed` counts
-    those without an event time.
+    they are `skipped` offsets): next - first = records + skipped. A file has whole records, and a row for
+    each of their `lines`. A file with a `loss` has no records: Kafka no longer had these offsets, and `loss`
+    says what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed`
+    counts those without an event time.
     """
 
     topic: str

@@ -3,9 +3,9 @@
 kafka-python's consumer belongs to one thread. That thread polls, hands each partition's records to its writer
 through a short queue (a partition whose queue is full is paused), and carries out what the writers ask for:
 seeks and commits. Parsing records is Python and holds the interpreter's lock, so more consumers would not be
-faster. The writers' work (SHA-256, Arrow, zstd, HTTP) mostly releases the lock. The group only says which member works
-on which partition. It is never trusted with a position: writers derive theirs from the archive's files, and
-offsets are committed to Kafka afterwards for lag tools only.
+faster. The writers' work (SHA-256, Arrow, zstd, HTTP) mostly releases the lock. The group only says which
+member works on which partition. It is never trusted with a position: writers derive theirs from the archive's
+files, and offsets are committed to Kafka afterwards for lag tools only.
 """
 
 from __future__ import annotations

@@ -39,16 +39,18 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
     """The day's lines, each once: the copy that came first, and how many copies there were.
 
-    Within a partition the first copy has the smallest offset, and within a record the smallest place. Copies are in several partitions if partitions
-    were added between them. Then Kafka's timestamps say which copy the speed layer met first.
+    Within a partition the first copy has the smallest offset, and within a record the smallest place. Copies
+    are in several partitions if partitions were added between them. Then Kafka's timestamps say which copy
+    the speed layer met first.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
     copies = Window.partitionBy(*IDENTITY)
+    arrived = copies.orderBy("arrival", "offset", LINE_IN_RECORD, "partition")
     return (
-        lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", LINE_IN_RECORD, "partition")))
+        lines.withColumn("rank", F.row_number().over(arrived))
         .withColumn("copies", F.count(F.lit(1)).over(copies))
         .where("rank = 1")
         .select(*DAY_LINES.names, "copies")

@@ -79,8 +79,8 @@ class ByteLedger:
             fresh = ~np.logical_or.reduce([_inside(*spans, points) for spans in seen])
             fresh[1:] &= points[1:] != points[:-1]
             new[rows] = fresh
-            kept = rows[fresh]
-            self._insert(file, *(np.append(a[~doubtful], b[kept]) for a, b in ((begin, every), (reach, ends))))
+            kept, whole = rows[fresh], ~doubtful
+            self._insert(file, np.append(begin[whole], every[kept]), np.append(reach[whole], ends[kept]))
         return new
 
     def add(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints, ends: Ints) -> None:
@@ -196,7 +196,8 @@ def _rows_of(begins: Ints, ends: Ints) -> Ints:
     """The rows of the ranges [begin, end), one range after the other."""
     lengths = ends - begins
     before = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) + np.repeat(begins - before, lengths)
+    rows: Ints = np.arange(lengths.sum()) + np.repeat(begins - before, lengths)
+    return rows
 
 
 def _numbers(values: pa.Array | Ints) -> Ints:

@@ -40,9 +40,10 @@ def split(records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def proved(records: pa.RecordBatch) -> Bools:
     """Which of these RECORDS have an identity: a forged one was taken away."""
-    return np.logical_and.reduce(
+    found: Bools = np.logical_and.reduce(
         [records.column(name).is_valid().to_numpy(zero_copy_only=False) for name in IDENTITY]
     )
+    return found
 
 
 def _newlines(body: pa.Array) -> int:

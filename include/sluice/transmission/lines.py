@@ -39,9 +39,7 @@ def decode(batch: pa.RecordBatch, key: bytes) -> Iterator[pa.RecordBatch]:
         LINE_IN_RECORD: pa.array(np.zeros(len(batch), np.int32)),
     }
     columns |= identities({name: _header(batch.column("headers"), name) for name in NAMES}, line, key)
-    yield from split(
-        pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
-    )
+    yield from split(pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS))
 
 
 def identify(records: pa.RecordBatch, topic: str) -> tuple[pa.RecordBatch, Ints]:
