@@ -25,7 +25,8 @@ def booked(**changes: object) -> Booked:
     """Twelve records of a line each: ten lines (nine counted, one dead) and two doubles."""
     complete = Booked(
         records=12, doubled=2, counted=9, dead=1, event_lines=9, dead_rows=1, archived=12,
-        archived_records=12, last_seq=3, projected=3, committed=dict(ENDS), archived_to=dict(ENDS), computed_lines=9,
+        archived_records=12, last_seq=3, projected=3, committed=dict(ENDS),
+        archived_to=dict(ENDS), computed_lines=9,
         ledger={("web1", "access.log"): (ints(0), ints(100))},
     )  # fmt: skip
     return replace(complete, **changes)
