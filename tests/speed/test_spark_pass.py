@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from sluice.speed.spark_pass import run_pass
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
 from tests.identities import KEY
+from tests.messages import block, from_spark
 from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts
@@ -33,6 +35,10 @@ TASKS = active(
 PLAN = EnginePlan.of(TASKS, Limits())
 SLICES = [[line(client=f"c{n % 37}", size=str(n)) for n in range(k, 3_000, 3)] for k in range(3)]
 WORKERS = 5
+KAFKA = (
+    "partition int, offset bigint, arrival bigint, "
+    "headers array<struct<key: string, value: binary>>, line binary"
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def lines(spark: SparkSession) -> DataFrame:
     """The slices as the partitions 0, 1, 2 of a DataFrame."""
     table = pa.Table.from_batches([kafka(own, number) for number, own in enumerate(SLICES)])
-    schema = (
-        "partition int, offset bigint, arrival bigint, "
-        "headers array<struct<key: string, value: binary>>, line binary"
-    )
-    return spark.createDataFrame(table.to_pylist(), schema).repartitionById(len(SLICES), "partition")
+    return spark.createDataFrame(table.to_pylist(), KAFKA).repartitionById(len(SLICES), "partition")
 
 
 def rows(found: Gathered) -> list[str]:
@@ -100,6 +102,28 @@ def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeat
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
     assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
+
+
+def test_copies_of_a_line_meet_however_they_were_cut_and_the_first_in_kafka_counts(
+    spark: SparkSession,
+) -> None:
+    own = [line(client=f"c{n}") for n in range(40)] + [b"no time"]
+    begins = [0, *accumulate(len(each) + 1 for each in own)]
+
+    def cut(partition: int, size: int) -> list[dict[str, object]]:
+        cuts = range(0, len(own), size)
+        made = [block(n, "a.log", begins[at], own[at : at + size]) for n, at in enumerate(cuts)]
+        return list(from_spark(partition, made).to_pylist())
+
+    copies = spark.createDataFrame([*cut(2, 5), *cut(1, 7), *cut(0, 1)], KAFKA).repartitionById(
+        3, "partition"
+    )
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
+    found = run_pass(copies, work, work.known, True)
+    size = 3 * sum(map(len, own))
+    assert found.counts == {"records": 123, "bytes": size, "doubled": 82, "counted": 40, "dead": 1}
+    (letter,) = found.dead_letters.to_pylist()
+    assert (letter["partition"], letter["offset"], letter["line_in_record"]) == (0, 40, 0)
 
 
 def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,7 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     )
     made: Any = object.__new__(MicroBatch)
     made.topic = "logs"
+    made._lines_a_record = 1.0
     made._tasks = Tasks()
     made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace(), b"")
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
@@ -178,6 +180,22 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
     assert [one.closed for one in lives] == [True, True]
     assert [len(one.log.commits) for one in lives] == [0, 1]
     assert "in the middle of COMMIT" in progress._topics["logs"]["errors"][0]["message"]
+
+
+def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
+    """Routing decides before the pass whether a batch is worth a second stage."""
+    one, asked = batch(), list[int]()
+    one._settings = SimpleNamespace(limits=Limits())
+    one._groupings = SimpleNamespace(routes=lambda *_, lines, **__: asked.append(lines))
+    of_two_records = nothing().found.counts | {"records": 300}
+    one._writer.count = lambda *_: replace(nothing(), found=replace(nothing().found, counts=of_two_records))
+    one._writer.write_blocks = lambda _: []
+    one.log.away = RuntimeError("stop here")
+    with pytest.raises(RuntimeError, match="stop here"):
+        one.count(None, {"0": 9})
+    with pytest.raises(RuntimeError, match="stop here"):
+        one.count(None, {"0": 11})
+    assert asked == [2, 4 * 150]
 
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:

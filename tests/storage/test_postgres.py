@@ -56,6 +56,8 @@ def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Setting
     migrate(empty_database)
     with engine(empty_database).connect() as connection:
         assert set(connection.scalars(sa.select(frozen_topics.c.topic))) == {"archived", "counted"}
+        # Each record that was archived before there were blocks was a line.
+        assert connection.execute(sa.select(archive_files.c.records, archive_files.c.lines)).all() == [(1, 1)]
 
 
 @pytest.mark.stack

@@ -17,7 +17,7 @@ from sluice.engine.schema import KEYS, partials_schema
 from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.spark.workers import Work, with_metrics
 from sluice.tasks.spec import ActiveTask
-from sluice.transmission.records import IDENTITY, RECORDS
+from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
-    """The archive's records below the cut, as RECORDS; the partition is in each file's path."""
+    """The archive's lines below the cut, as RECORDS; the partition is in each file's path."""
     from pyspark.sql import functions as F
 
     if not paths:
@@ -39,16 +39,18 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
     """The day's lines, each once: the copy that came first, and how many copies there were.
 
-    Within a partition the first copy has the smallest offset. Copies are in several partitions if partitions
-    were added between them. Then Kafka's timestamps say which copy the speed layer met first.
+    Within a partition the first copy has the smallest offset, and within a record the smallest place. Copies
+    are in several partitions if partitions were added between them. Then Kafka's timestamps say which copy
+    the speed layer met first.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
     copies = Window.partitionBy(*IDENTITY)
+    arrived = copies.orderBy("arrival", "offset", LINE_IN_RECORD, "partition")
     return (
-        lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", "partition")))
+        lines.withColumn("rank", F.row_number().over(arrived))
         .withColumn("copies", F.count(F.lit(1)).over(copies))
         .where("rank = 1")
         .select(*DAY_LINES.names, "copies")
@@ -81,6 +83,7 @@ def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, 
                 F.col(field.name).cast("string") if pa.types.is_binary(field.type) else field.name
                 for field in FIELDS
             ),
+            F.coalesce(LINE_IN_RECORD, F.lit(0)).alias(LINE_IN_RECORD),
         )
         .write.parquet(location)
     )

@@ -26,7 +26,7 @@ from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import FORGED, RECORDS
+from sluice.transmission.records import FORGED, LINE_IN_RECORD, RECORDS
 
 #: A trial is read by people.
 MAX_LINES = 1_000
@@ -105,6 +105,7 @@ def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Li
         "src_offset": np.arange(size),
         "line": pa.array(lines, pa.binary()),
         FORGED: pa.repeat(False, size),
+        LINE_IN_RECORD: np.zeros(size, np.int32),
     }
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
     try:

@@ -91,7 +91,7 @@ class Speed(BaseModel):
 
 
 class Archive(BaseModel):
-    max_records: int = Field(100_000, ge=1)
+    max_lines: int = Field(300_000, ge=1)
     max_bytes: int = Field(64 << 20, ge=1)
     max_age_seconds: float = Field(15.0, gt=0)
 

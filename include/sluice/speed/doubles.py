@@ -17,7 +17,7 @@ from sluice.speed.partition_pass import Gathered
 log = logging.getLogger(__name__)
 
 #: One pass over the batch. Its arguments are the known intervals (ByteLedger.to_table), and whether the lines
-#: are dealt out by identity, so that lines of one identity meet, instead of staying as they lie in Kafka.
+#: are dealt out by file, so that copies of a line meet, instead of staying as they lie in Kafka.
 Pass = Callable[[pa.Table, bool], Gathered]
 
 

@@ -81,6 +81,7 @@ class MicroBatch:
         backfilled = Backfilled(Backfills(database), self._hbase, topic)
         self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
         self._groupings: TopicRouting | None = None
+        self._lines_a_record = 1.0  # in the newest batch that had records
 
     @property
     def position(self) -> dict[str, int]:
@@ -141,6 +142,8 @@ class MicroBatch:
         self._tasks.set_aside(failed)
         blocks = self._writer.write_blocks(counted.changes)
         laps.lap("blocks")
+        if records := self._records(end):
+            self._lines_a_record = counted.found.counts["records"] / records
         commit = self._writer.commit(end, tasks, counted, blocks)
         laps.lap("commit")
         crash_point("after_commit")
@@ -186,13 +189,17 @@ class MicroBatch:
 
     def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
         """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
-        position = self._writer.position
         return partial(
             self._routing(lines).routes,
             default=self._tasks.default_grouping(),
             sources=sorted(map(int, end)),
-            lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
+            lines=round(self._records(end) * self._lines_a_record),
         )
+
+    def _records(self, end: dict[str, int]) -> int:
+        """How many Kafka records a batch that ends there has."""
+        position = self._writer.position
+        return sum(offset - position.get(partition, 0) for partition, offset in end.items())
 
     def _routing(self, lines: DataFrame) -> TopicRouting:
         if self._groupings is None:

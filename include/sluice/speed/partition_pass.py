@@ -15,7 +15,6 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,12 +39,13 @@ from sluice.engine.wire import (
     SPENT,
     rows_of,
 )
+from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
 from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import decode, identify
-from sluice.transmission.records import IDENTITY
+from sluice.transmission.records import HOST, IDENTITY, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
 
 # The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
 PASS_LINES = 131_072
@@ -57,6 +57,7 @@ DEAD_LETTERS = pa.schema(
     [
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        (LINE_IN_RECORD, pa.int32()),
         ("host", pa.string()),
         ("src_file", pa.string()),
         ("src_offset", pa.int64()),
@@ -87,12 +88,14 @@ class PartitionPass:
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
-        for batch in together(batches):
-            lines, ends = identify(decode(batch, self.key), self.topic)
+        decoded = (lines for batch in batches for lines in decode(batch, self.key))
+        for batch in together(decoded):
+            lines, ends = identify(batch, self.topic)
             if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
-            unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))
+            new = claim(known, fresh, lines, ends)
+            unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
             counted = count(unique, self.plan.without(failed), routed=routed, source=source)
             failed |= counted.failed
@@ -123,25 +126,11 @@ class PartitionPass:
         tables = ((kind, table) for kind, some in found.items() for table in some)
         yield rows_of(tables, source % self.routes.workers if self.routes is not None else None)
 
-    def _claim(self, known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Any) -> Any:
-        """Which lines are new; from now on they count as seen."""
-        hosts, files = lines.column("host"), lines.column("src_file")
-        starts = lines.column("src_offset").to_numpy(zero_copy_only=False)
-        if not self.known.num_rows:
-            return fresh.claim(hosts, files, starts, ends)
-        first = ~known.seen(hosts, files, starts)
-        where = np.flatnonzero(first)
-        if len(where) < len(first):
-            at = pa.array(where)
-            hosts, files, starts, ends = hosts.take(at), files.take(at), starts[where], ends[where]
-        first[where] = fresh.claim(hosts, files, starts, ends)
-        return first
-
     def _dead_letters(self, lines: pa.RecordBatch, reason: pa.Array, alive: pa.Array) -> pa.Table:
         lost = lines.filter(pc.invert(alive))
         line = lost.column("line")
         most = min(self.plan.limits.dead_letter_bytes, DEAD_BYTES // max(1, len(line)))
-        kept = {name: lost.column(name) for name in ("partition", "offset", *IDENTITY)}
+        kept = {name: lost.column(name) for name in ("partition", "offset", LINE_IN_RECORD, *IDENTITY)}
         return pa.table(
             {
                 **kept,
@@ -154,7 +143,14 @@ class PartitionPass:
         )
 
 
-def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
+def claim(known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Ints) -> Bools:
+    """Which lines of these whole records neither ledger has; from now on `fresh` has them."""
+    place, starts = (np.asarray(lines.column(name)) for name in (LINE_IN_RECORD, SRC_OFFSET))
+    hosts, files = lines.column(HOST), lines.column(SRC_FILE)
+    return fresh.claim(hosts, files, starts, ends, runs=np.flatnonzero(place == 0), known=known)
+
+
+def days(lines: pa.RecordBatch, event_ms: Ints, alive: pa.Array) -> pa.Table:
     """Counted lines and their last offset, by partition and day of event time since the epoch."""
     table = pa.table(
         {
@@ -169,7 +165,7 @@ def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
 
 
 def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same lines in fewer, larger batches."""
+    """The same lines in fewer, larger batches, each of whole records."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         if len(batch):

@@ -9,7 +9,8 @@ replaced whole, so a reader never sees half of it::
                          "grouping": {"1v1": {"strategy": "combine", ...}, ...},
                          "durations": {"pass": 180, "merge": 20, ...}, "batch_at": ..., "errors": [...]}}}
 
-`records` and the other counts are sums since the start; `durations` are those of the newest batch, in ms;
+`records` and the other counts are sums since the start, in lines: `records` is how many came. `lag` is in
+Kafka records, which have one line or more. `durations` are those of the newest batch, in ms;
 `grouping` is `routed.report`.
 """
 

@@ -150,7 +150,7 @@ class Writer:
     def show(self) -> int | None:
         """Show the position to Kafka's lag tools, and return the lag (None if it is unknown).
 
-        The lag is how many records are still to come.
+        The lag is how many Kafka records are still to come; each has one line or more.
         """
         try:
             self._offsets.commit(self.position)

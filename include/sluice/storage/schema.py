@@ -186,6 +186,7 @@ dead_letters = Table(
     Column("topic", Text, primary_key=True),
     Column("partition", Integer, primary_key=True),
     Column("offset", BigInteger, primary_key=True),
+    Column("line_in_record", Integer, primary_key=True, server_default="0"),
     Column("host", Text),
     Column("src_file", Text),
     Column("src_offset", BigInteger),
@@ -204,7 +205,8 @@ archive_files = Table(
     Column("partition", Integer, primary_key=True),
     Column("first", BigInteger, primary_key=True),
     Column("next", BigInteger, nullable=False),
-    Column("records", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),  # of Kafka
+    Column("lines", BigInteger, nullable=False),  # in these records
     Column("bytes", BigInteger, nullable=False),
     Column("arrival_min", BigInteger, nullable=False),  # ms since the epoch
     Column("arrival_max", BigInteger, nullable=False),
