@@ -138,3 +138,12 @@ def test_agents_are_asked_past_a_proxy(endpoint: int, monkeypatch: pytest.Monkey
 def test_an_agent_that_does_not_answer() -> None:
     with pytest.raises(MetricsUnreachable, match=r"no metrics at http://127\.0\.0\.1:1/"):
         metrics.read(1)
+
+
+def test_generations_that_cannot_be_written_are_a_failure_of_the_source() -> None:
+    """The files wait for which they cannot be written, and nothing else fails."""
+    first, second = (
+        Metrics({**reading().counters, "SOURCE.generations": {"EventReadFail": n}}) for n in (0.0, 2.0)
+    )
+    health = judge(EDGE, second, judge(EDGE, first, None, 0), 5)
+    assert health.alerts == {"web1: source": "web1: source fails (EventReadFail +2)"}
