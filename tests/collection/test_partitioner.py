@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import pytest
 from kafka.partitioner.default import murmur2
 
+from sluice.collection.render import PARTITIONER
 from sluice.runtime.jvm import java
 
 pytestmark = pytest.mark.slow
 
-OURS = "sluice.flume.StretchPartitioner"
 DEFAULT = "org.apache.kafka.clients.producer.internals.DefaultPartitioner"
 FILE = "web1\0frontends/web1/caf\u00e9.2026-01-05.log"
 
 
 def partitions(
-    classes: str, keys: Sequence[bytes | None], count: int = 16, partitioner: str = OURS
+    classes: str, keys: Sequence[bytes | None], count: int = 16, partitioner: str = PARTITIONER
 ) -> list[int]:
     texts = [key if key is None else base64.b64encode(key).decode() for key in keys]
     command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classes, "Partitions"]

@@ -56,7 +56,9 @@ def test_an_edge_gives_identity_and_fails_over(rendered: dict[str, Rendered], se
 
 
 def test_the_channel_is_what_the_inventory_says(rendered: dict[str, Rendered]) -> None:
-    assert "agent.channels.buffer.type = memory\n" in properties(rendered["web1"])
+    assert "agent.channels.buffer.type = org.apache.flume.channel.BlockChannel\n" in properties(
+        rendered["web1"]
+    )
     assert "agent.channels.buffer.type = file\n" in properties(rendered["web2"])
     assert "agent.channels.buffer.type = file\n" in properties(rendered["collector1"])
 

@@ -116,7 +116,7 @@ def stop(
         if must_drain and not drained:
             (where / HOLD).unlink(missing_ok=True)
             raise AgentError(
-                f"{agent.name} still holds lines after {drain_seconds:g} s and would lose them: "
+                f"{agent.name} still holds blocks of lines after {drain_seconds:g} s and would lose them: "
                 "see with `sluice status` why they do not move, then deploy again"
             )
         if drain and not drained:

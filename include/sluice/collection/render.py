@@ -25,6 +25,8 @@ SINK_BATCH = 32  # and in one that takes from it: a sink holds all of them in me
 MEMORY_BYTES = 64 << 20
 # The free disk below which a file channel takes nothing more: other daemons have files on this disk, too.
 LEAST_DISK = 1 << 30
+#: Gives a file's stretches to Kafka's partitions in turn.
+PARTITIONER = "sluice.flume.StretchPartitioner"
 # Kafka's producer sends so much for a partition at once: a whole stretch of a file, compressed together.
 PRODUCER_BATCH = 320 << 10
 IDLE_MS = 3_600_000
@@ -140,6 +142,7 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
         topic=inventory.topic,
         bootstrap=settings.kafka.bootstrap,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
+        partitioner=PARTITIONER,
         producer_batch=PRODUCER_BATCH,
     )
 

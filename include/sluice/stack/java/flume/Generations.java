@@ -5,7 +5,6 @@ import com.google.gson.GsonBuilder;
 import com.google.gson.JsonParseException;
 import com.google.gson.reflect.TypeToken;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
@@ -16,9 +15,6 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.Map;
 import java.util.TreeMap;
-import javax.management.JMException;
-import javax.management.ObjectName;
-import javax.management.StandardMBean;
 
 /**
  * Which content of a file's name is being read: its generation, kept in {@code generations.json} beside TAILDIR's
@@ -89,7 +85,7 @@ public final class Generations {
   /** Those of this process's agent, which shows how often they could not be written. */
   public static Generations ofAgent() throws IOException {
     Generations made = new Generations(Path.of(System.getProperty("sluice.folder")), System.getProperty("sluice.home"));
-    Counters counters = new Counters() {
+    LocalMetrics.show("source", "generations", Counters.class, new Counters() {
       @Override
       public String getType() {
         return "SOURCE";
@@ -99,13 +95,7 @@ public final class Generations {
       public long getEventReadFail() {
         return made.failures;
       }
-    };
-    try {
-      ManagementFactory.getPlatformMBeanServer().registerMBean(
-          new StandardMBean(counters, Counters.class), new ObjectName("org.apache.flume.source:type=generations"));
-    } catch (JMException never) {
-      throw new IllegalStateException(never);
-    }
+    });
     return made;
   }
 
