@@ -237,6 +237,7 @@ public class TailFile {
   private void beginAgain() throws IOException {
     int next = generations.next(path); // another file of this name may have begun one, too
     LOG.warn("{}: content was replaced, read up to {}: generation {} begins", path, pos, next);
+    NEWEST.put(path, this); // it may have come back to its name
     content = new Generations.Entry(next, System.currentTimeMillis(), 0, "");
     head = null;
     kept = false;
