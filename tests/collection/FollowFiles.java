@@ -24,7 +24,7 @@ public final class FollowFiles {
     PrintStream answers = System.out;
     System.setOut(System.err); // where the log goes
     MemoryChannel channel = new MemoryChannel();
-    channel.configure(new Context(Map.of("capacity", "1000", "transactionCapacity", "1000", "keep-alive", "0")));
+    channel.configure(new Context(Map.of("capacity", "20000", "transactionCapacity", "20000", "keep-alive", "0")));
     channel.start();
     ReplicatingChannelSelector selector = new ReplicatingChannelSelector();
     selector.setChannels(List.of(channel));
