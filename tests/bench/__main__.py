@@ -13,17 +13,8 @@ from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
 #: The benches of `make bench`, in its order; those that need the stack come last.
-PLATFORM = (
-    "tasks",
-    "sketches",
-    "sketch_states",
-    "offline",
-    "kernels",
-    "start",
-    "hbase",
-    "archive",
-    "end_to_end",
-)
+ALONE = ("tasks", "sketches", "sketch_states", "offline", "kernels", "start")
+PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 BENCHES = (*PLATFORM, *GROUPING)
@@ -78,7 +69,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--instance",
         metavar="NAME",
-        help="the stack that the last three use; default: the one that runs, else trial, brought up",
+        help="the stack for the last four of make bench; default: the one that runs, else trial, brought up",
     )
     return made
 

@@ -50,7 +50,7 @@ class FrontEnd(BaseModel):
     files: list[str] = Field(min_length=1)
     channel: Literal["memory", "file"] = "memory"
     collectors: list[str] = []  # in order of preference; default: all, rotated so that the load is spread
-    capacity: int = Field(10_000, ge=1_000, le=10_000_000)  # lines
+    capacity: int = Field(10_000, ge=1_000, le=10_000_000)  # blocks of lines; 64 MiB at most in memory
     metrics_port: Port | None = None
 
 
@@ -62,7 +62,7 @@ class Collector(BaseModel):
     name: str
     port: Port | None = None
     metrics_port: Port | None = None
-    capacity: int = Field(200_000, ge=1_000, le=100_000_000)  # lines
+    capacity: int = Field(200_000, ge=1_000, le=100_000_000)  # blocks of lines, 64 KiB each at most
 
 
 class Inventory(BaseModel):
