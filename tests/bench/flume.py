@@ -26,7 +26,7 @@ WARM_LINES = 200_000  # until the JVMs have compiled what they need
 TEMPLATES = 100_000
 PARTITIONS = 16
 PORTS = 500  # from the instance's own: those of the bench's agents
-#: What a line cost when each was an event of its own, in microseconds; measured on 2 cores of an AMD EPYC.
+#: What a line cost when each was an event of its own, in microseconds; measured on 2 cores of an Intel Xeon.
 BEFORE = {"edge": 15.7, "collector": 58.1}
 SHARE = 1 / 8
 STRETCH = 256 << 10
