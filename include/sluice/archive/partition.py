@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 # When so many bytes wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
 # and does not fill the memory.
-WAITING_BYTES = 8 << 20
+WAITING_BYTES = 16 << 20
 # What a polled record takes beside its value.
 MESSAGE_BYTES = 1_200
 # The writer retries on its own as long as it owns the partition, so the store need not be patient.

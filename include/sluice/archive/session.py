@@ -38,6 +38,8 @@ from sluice.transmission.topics import Topics
 log = logging.getLogger(__name__)
 
 POLL_MS = 200
+# A poll waits only this long while a partition is paused: its writer may have room again at any moment.
+PAUSED_POLL_MS = 10
 # A poll may give this many records, and about this many bytes, as long as records do not grow.
 POLL_RECORDS = 10_000
 FIRST_POLL_RECORDS = 128
@@ -130,7 +132,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
     def _poll(self) -> None:
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
         try:
-            polled = self._consumer.poll(timeout_ms=POLL_MS, max_records=self._poll_records)
+            wait = PAUSED_POLL_MS if self._consumer.paused() else POLL_MS
+            polled = self._consumer.poll(timeout_ms=wait, max_records=self._poll_records)
         except OffsetOutOfRangeError as error:
             log.warning("%s: Kafka does not have %s", self._topic, error)
             for at in error.args[0]:
