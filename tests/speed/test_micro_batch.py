@@ -12,7 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
+from sluice.state.blocks import period_prefix
 from sluice.storage import schema
+from sluice.storage.commits import CommitLog
+from sluice.storage.epochs import column_seq
 from sluice.storage.hbase import RESULTS, STATE
 from tests.speed.speed_driver import SpeedTest, access_lines, until
 
@@ -115,7 +118,7 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     newest = speed.commits()[-1]
     with speed.engine.begin() as connection:  # another writer was faster, and counted nothing
         row = dict(newest._mapping) | {"seq": newest.seq + 1, "token": "faster", "start": newest.end}
-        row |= {"counts": dict.fromkeys(newest.counts, 0), "blocks": []}
+        row |= {"counts": dict.fromkeys(newest.counts, 0)}
         connection.execute(sa.insert(schema.commits).values(**row))
     speed.append(access_lines(500, seed=15))
     assert loser.wait(60) == FENCED
@@ -141,12 +144,13 @@ def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -
 
 
 def _nothing_committed_is_missing(speed: SpeedTest) -> None:
-    t = schema.state_blocks.c
-    with speed.engine.connect() as connection:
-        blocks = connection.execute(sa.select(t.row, t.seq, t.token).where(t.topic == speed.topic)).all()
-    assert blocks
-    cells = speed.hbase.get(STATE, [block.row.encode() for block in blocks])
-    # Replaced columns are gone; a column that was never committed stays until its block is read cold.
-    for block in blocks:
-        committed_column = f"s:{block.seq:020d}.{block.token}".encode()
-        assert committed_column in cells[block.row.encode()]
+    commits = CommitLog(speed.engine, speed.topic)
+    newest = commits.changed_since(0).snapshot
+    assert newest.periods
+    for period in newest.periods.values():
+        prefix = period_prefix(period.key)
+        rows = dict(speed.hbase.scan(STATE, prefix=prefix))
+        columns = {newest.readable.newest(cells, period.since) for cells in rows.values()}
+        assert max(column_seq(column) for column in columns if column) == period.seq
+        # Of the replaced columns only the newest may be there.
+        assert all(len(cells) <= 2 for cells in rows.values())

@@ -12,13 +12,14 @@ import pytest
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
 from sluice.runtime.settings import Limits
+from sluice.speed import spark_pass
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.partition_pass import Gathered, PartitionPass
-from sluice.speed.spark_pass import run_pass
+from sluice.speed.partition_pass import PartitionPass
+from sluice.state.dealing import Dealing
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
 from tests.identities import KEY
-from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
+from tests.speed.routed.stages import Echo, Merged, by_version, kafka, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts
 
@@ -64,7 +65,16 @@ def lines(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(table.to_pylist(), schema).repartitionById(len(SLICES), "partition")
 
 
-def rows(found: Gathered) -> list[str]:
+def run_pass(lines: DataFrame, work: PartitionPass, dealt: bool) -> Merged:
+    """The batch in Spark, with a last stage that lets the partial aggregates through."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spark_pass, "Gathered", Merged)
+        found = spark_pass.run_pass(lines, work, Dealing(3), Echo(), dealt)
+    assert isinstance(found, Merged)
+    return found
+
+
+def rows(found: Merged) -> list[str]:
     return sorted(map(str, found.partials.drop_columns(["kll"]).to_pylist()))
 
 
@@ -74,7 +84,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    found = run_pass(lines, work, work.known, False)
+    found = run_pass(lines, work, False)
     alone = two_stages(PLAN, routes, SLICES)
     assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
     assert found.counts == alone.counts
@@ -86,7 +96,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
 def test_lines_that_are_dealt_out_again_are_routed_too(lines: DataFrame) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    assert rows(run_pass(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
+    assert rows(run_pass(lines, work, True)) == rows(one_stage(PLAN, SLICES))
 
 
 def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeats(lines: DataFrame) -> None:
@@ -96,14 +106,14 @@ def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeat
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), KEY, routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
-    first, again = (run_pass(each, work, work.known, True) for each in (lines, last_first))
+    first, again = (run_pass(each, work, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
     assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
 
 
-def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
+def test_without_routes_there_are_no_workers(lines: DataFrame) -> None:
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
-    found = run_pass(lines, work, work.known, False)
+    found = run_pass(lines, work, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0

@@ -13,9 +13,8 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
 from sluice.runtime.settings import Limits
 from sluice.speed.micro_batch import MicroBatch
-from sluice.speed.projector import Projector
 from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
-from sluice.storage.commits import Commit, Pointer
+from sluice.storage.commits import Commit
 from sluice.tasks.topic import TopicSpec
 from tests.engine.samples import active, spec
 
@@ -31,22 +30,12 @@ class Log:
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
-        self.projected = 0
         self.away: Exception | None = None
 
     def append(self, commit: Commit) -> None:
         if self.away:
             raise self.away
         self.commits.append(commit)
-
-    def rows_reopened(self, seq: int) -> list[str]:
-        return []
-
-    def pointers_at(self, rows: list[str]) -> list[Pointer]:
-        return []
-
-    def set_projected(self, seq: int) -> None:
-        self.projected = seq
 
 
 class Tasks:
@@ -74,17 +63,16 @@ class Tasks:
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     """A micro-batch after commit 4, without a query around it."""
     log: Any = Log()
-    state: Any = SimpleNamespace(
-        write=lambda *_: [], built_on=lambda *_: [], committed=lambda *_: None, layouts=lambda _: {}
-    )
+    none: Any = SimpleNamespace()
     made: Any = object.__new__(MicroBatch)
     made.topic, made.failure = "logs", None
     made._gate, made._closed = threading.Lock(), False
     made._tasks = Tasks()
-    made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace(), b"")
+    made._writer = Writer(log, none, none, none, key=b"", tasks=2)
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
-    made._projector = Projector(log, state, SimpleNamespace(), SimpleNamespace(), made._tasks)
+    made.projected = []
+    made._projector = SimpleNamespace(project=lambda: made.projected.append(len(log.commits)))
     made.log = log
     return made
 
@@ -97,7 +85,7 @@ def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     assert (commit.opened, commit.closed, commit.tasks) == ([(1, 1)], [], [(1, 1)])
     assert commit.counts == {"records": 0, "doubled": 0, "counted": 0, "dead": 0}
     assert commit.committed_at == LONG_AGO + COMMITS_APART
-    assert one.log.projected == 5
+    assert one.projected == [1]
     one.take_up()
     assert len(one.log.commits) == 1
 
@@ -140,7 +128,7 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
     one._settings = SimpleNamespace(limits=Limits())
-    one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
+    one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
     def count(plan: EnginePlan, *_: Any) -> Counted:
         if plan.tasks:

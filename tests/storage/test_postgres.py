@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
-from sluice.storage.schema import alerts, archive_files, commits, frozen_topics, metadata, uncounted
+from sluice.storage.schema import alerts, archive_files, frozen_topics, metadata, uncounted
 
 
 @pytest.fixture
@@ -49,7 +49,8 @@ def test_topics_with_lines_are_frozen_and_others_are_not(empty_database: Setting
         for topic, end in (("counted", {"0": 0, "1": 7}), ("resting", {"0": 0})):
             row = {"topic": topic, "seq": 1, "token": "t", "topic_id": "id", "start": {}, "end": end}
             row |= {"tasks": [], "counts": {}, "blocks": [], "committed_at": datetime.now(UTC)}
-            connection.execute(sa.insert(commits).values(row))
+            table = sa.Table("commits", sa.MetaData(), autoload_with=connection)
+            connection.execute(sa.insert(table).values(row))
         numbers = ("partition", "first", "next", "records", "bytes", "arrival_min", "arrival_max", "unparsed")
         file = {"topic": "archived", "topic_id": "x", "days": {}, "generation": 1, "path": "p"}
         connection.execute(sa.insert(archive_files).values(file | dict.fromkeys(numbers, 1)))

@@ -3,19 +3,19 @@
 A batch covers an offset range of each partition, which begins where the newest commit ended. It
 
 1. takes the active tasks and how their tuples are routed: a changed task counts from this batch on;
-2. counts the lines (`Writer.count`): one pass in the executors removes the doubles and turns the rest into
-   partial aggregates. The driver checks the new byte intervals against the whole ledger, repeats the pass if
-   a double slipped through, and merges the aggregates into the committed blocks of state. A task that fails
-   here is set aside, and the batch is counted again without it;
-3. writes the new blocks to HBase, as columns that nobody reads yet;
-4. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
-   A second writer collides here, and stops;
-5. projects (`Projector`): writes the results of the touched series, and notes that it did;
-6. deletes the replaced columns, learns how to route the next batch, shows the offsets to Kafka, and writes
-   the progress file.
+2. counts the lines (`Writer.count`), as one Spark job. Its first stage removes the doubles and turns the
+   rest into partial aggregates. Its last stage merges them into the committed blocks of state, and writes
+   the new blocks to HBase as columns that nobody reads yet. The driver checks the new byte intervals against
+   the whole ledger, and repeats the job if a double slipped through. A task that fails here is set aside,
+   and the batch is counted again without it. Each attempt has a token of its own;
+3. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
+   The attempt's token makes its columns the newest. A second writer collides here, and stops;
+4. projects (`Projector`): writes the results of the touched series, and notes that it did;
+5. deletes blocks whose layout was replaced, learns how to route the next batch, shows the offsets to Kafka,
+   and writes the progress file.
 
-If the process dies before step 4, it leaves columns that were never committed, and the next start counts the
-same lines again. If it dies after step 4, the results lag behind the state, and the next start projects the
+If the process dies before step 3, it leaves columns that were never committed, and the next start counts the
+same lines again. If it dies after step 3, the results lag behind the state, and the next start projects the
 commits that are not projected yet.
 """
 
@@ -37,14 +37,13 @@ from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projector
-from sluice.speed.routed.job import slots
 from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.spark_pass import run_pass
+from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
 from sluice.state.backfilled import Backfilled
-from sluice.state.state import State
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, TopicClaim
 from sluice.storage.hbase import HBase
@@ -72,7 +71,10 @@ class MicroBatch:
     ends it: the next start reads the state again.
     """
 
-    def __init__(self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress) -> None:
+    def __init__(
+        self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress, tasks: int
+    ) -> None:
+        """`tasks`: how many Spark tasks run side by side."""
         self.topic = topic
         self.failure: Exception | None = None
         self._settings = settings
@@ -83,13 +85,19 @@ class MicroBatch:
         database = engine(settings)
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
-        state = State(commits, self._hbase)
         offsets = TopicOffsets(settings, topic)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
-        self._writer = Writer(commits, TopicClaim(database, topic), state, offsets, identity_key(settings))
+        self._writer = Writer(
+            commits,
+            TopicClaim(database, topic),
+            Connections.of(settings),
+            offsets,
+            key=identity_key(settings),
+            tasks=tasks,
+        )
         backfilled = Backfilled(Backfills(database), self._hbase, topic)
-        self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
-        self._groupings: TopicRouting | None = None
+        self._projector = Projector(commits, backfilled, self._hbase, self._tasks)
+        self._routing = TopicRouting(settings.speed.workers or tasks)
 
     def open(self) -> dict[str, int]:
         """Read the committed state, finish what was cut short, return the offsets to start from.
@@ -99,7 +107,7 @@ class MicroBatch:
         for lost in self._writer.open():
             log.error("topic %s: %s", self.topic, lost)
             self._progress.error(self.topic, str(lost))
-        self._projector.catch_up(self._writer.seq, self._writer.committed_at)
+        self._projector.project()
         self._writer.show()
         log.info(
             "topic %s: writer %s goes on after commit %d", self.topic, self._writer.token, self._writer.seq
@@ -141,8 +149,8 @@ class MicroBatch:
             if tasks.keys() == self._writer.versions or self._writer.show() != 0:
                 return
             try:
-                rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
-                self._projector.project(rests)
+                self._writer.commit(dict(self._writer.position), tasks, nothing())
+                self._projector.project()
             except Exception as error:  # the next start will know whether it was committed
                 self.failure = error
                 raise
@@ -153,21 +161,20 @@ class MicroBatch:
         """Carry out the batch, step by step, as the module's docstring says."""
         laps = Laps()
         tasks: Tasks = self._tasks.active()
-        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(lines, end), laps)
+        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(end), laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
         # Before the commit without them: a crash in between must not leave them active with a gap.
         self._tasks.set_aside(failed)
-        blocks = self._writer.write_blocks(counted.changes)
-        laps.lap("blocks")
-        commit = self._writer.commit(end, tasks, counted, blocks)
+        crash_point("after_blocks")
+        commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
         crash_point("after_commit")
-        written = self._projector.project(commit, counted.changes.touched)
+        written = self._projector.project()
         laps.lap("project")
-        self._writer.prune()
+        self._writer.prune(self._hbase)
         laps.lap("prune")
-        self._routing(lines).counted(counted.found)
+        self._routing.counted(counted.found)
         laps.lap("grouping")
         lag = self._writer.show()
         laps.lap("show")
@@ -179,10 +186,10 @@ class MicroBatch:
             end=end,
             lag=lag,
             tasks=[task.label for task in tasks.values()],
-            blocks=len(blocks),
+            blocks=counted.blocks,
             results=written,
             committed_at=commit.committed_at.isoformat(),
-            grouping=self._routing(lines).shown(self.topic, tasks),
+            grouping=self._routing.shown(self.topic, tasks),
             durations=laps.durations,
         )
 
@@ -202,17 +209,12 @@ class MicroBatch:
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
         return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
 
-    def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
+    def _routes(self, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
         """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
         position = self._writer.position
         return partial(
-            self._routing(lines).routes,
+            self._routing.routes,
             default=self._tasks.default_grouping(),
             sources=sorted(map(int, end)),
             lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
         )
-
-    def _routing(self, lines: DataFrame) -> TopicRouting:
-        if self._groupings is None:
-            self._groupings = TopicRouting(self._settings.speed.workers or slots(lines))
-        return self._groupings

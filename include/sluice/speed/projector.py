@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from sluice.engine.results import results
 from sluice.engine.set_aside import each_or_all
+from sluice.runtime.crash_points import crash_point
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.state.backfilled import Backfilled
-from sluice.state.blocks import BlockId, unpack
+from sluice.state.blocks import unpack_touched
 from sluice.state.cells import online_cells
-from sluice.state.portions import read_portions
-from sluice.state.state import State
-from sluice.storage.commits import Commit, CommitLog
+from sluice.state.state import read_in_portions
+from sluice.storage.commits import CommitLog
 from sluice.storage.hbase import RESULTS, HBase
 
 log = logging.getLogger(__name__)
@@ -26,48 +26,36 @@ log = logging.getLogger(__name__)
 class Projector:
     """Writes the results of one topic's series, including what backfills counted of them.
 
-    Results carry the time of their commit as HBase's timestamp. So the cells that a fenced-out writer still
-    writes lie below those of its successor.
+    Results carry the time of a commit as HBase's timestamp, and are made of that commit's state or of a later
+    one. So the cells that a second projector still writes lie below those of the one that is ahead.
     """
 
-    def __init__(
-        self, commits: CommitLog, state: State, backfilled: Backfilled, hbase: HBase, tasks: TopicTasks
-    ) -> None:
+    def __init__(self, commits: CommitLog, backfilled: Backfilled, hbase: HBase, tasks: TopicTasks) -> None:
         self._commits = commits
-        self._state = state
         self._backfilled = backfilled
         self._hbase = hbase
         self._tasks = tasks
 
-    def catch_up(self, seq: int, committed_at: datetime) -> None:
-        """Project the commits up to `seq`, the newest, that are not projected yet."""
-        projected = self._commits.projected()
-        if projected >= seq:
-            return
-        written = self._rows(self._commits.rows_since(projected), committed_at)
-        self._commits.set_projected(seq)
-        self._state.prune()
-        log.info("topic %s: %d results of commits %d to %d", self._commits.topic, written, projected + 1, seq)
+    def project(self) -> int:
+        """Project the commits that are not projected yet; returns how many results were written.
 
-    def project(self, commit: Commit, touched: pa.Table | None = None) -> int:
-        """Write the results of a commit, and return how many.
-
-        They are those of the series that it touched (PARTIALS), and all of each version that it opened again.
+        They are those of the series that these commits touched, and all of each version that they opened
+        again.
         """
-        written = 0 if touched is None else self._series(touched, commit.committed_at)
-        if commit.opened:
-            written += self._rows(self._commits.rows_reopened(commit.seq - 1), commit.committed_at)
-        self._commits.set_projected(commit.seq)
-        return written
-
-    def _rows(self, rows: Sequence[str], committed_at: datetime) -> int:
-        """Write the results of all series in these rows of the state, and return how many."""
+        projected = self._commits.projected()
+        changed = self._commits.changed_since(projected)
+        if changed.snapshot.head <= projected:
+            return 0
         written = 0
-        for some in read_portions(self._commits.pointers_at(rows)):
-            self._state.layouts({pointer.period for pointer in some})
-            blocks = self._state.load(BlockId.parse(each.row) for each in some)
-            written += self._series(unpack(blocks), committed_at)
-            self._state.evict()
+        for read in read_in_portions(self._commits, self._hbase, changed.snapshot):
+            series, seqs = unpack_touched(read.data, read.seq)
+            wanted = seqs > projected
+            ids, versions = (np.asarray(series[name]) for name in ("task_id", "version"))
+            for task_id, version in changed.reopened:
+                wanted |= (ids == task_id) & (versions == version)
+            written += self._series(series.filter(pa.array(wanted)), read.snapshot.committed_at)
+        crash_point("projected")
+        self._commits.set_projected(changed.snapshot.head)
         return written
 
     def _series(self, touched: pa.Table, committed_at: datetime) -> int:
@@ -75,6 +63,8 @@ class Projector:
 
         Tasks whose results cannot be made are set aside.
         """
+        if not touched.num_rows:
+            return 0
         touched, failures = self._backfilled.added(touched)
         self._tasks.set_aside(failures)
         versions = zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True)

@@ -62,8 +62,9 @@ from sluice.storage.backfills import (
     FilledDay,
     Filling,
 )
-from sluice.storage.commits import CommitLog, column
+from sluice.storage.commits import CommitLog
 from sluice.storage.days import Days
+from sluice.storage.epochs import column
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
