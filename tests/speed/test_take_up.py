@@ -72,7 +72,7 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
     made.projected = []
-    made._projector = SimpleNamespace(project=lambda: made.projected.append(len(log.commits)))
+    made._projecting = SimpleNamespace(committed=lambda: made.projected.append(len(log.commits)))
     made.log = log
     return made
 

@@ -151,8 +151,8 @@ class TopicRetention:
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
         old = {key: p for key, p in self._log.periods(periods).items() if p.seq <= floor.seq}
-        for read in state.read_in_portions(self._log, self._hbase, self._log.snapshot(old)):
-            results += self._drop_results(task, unpack(read.data))
+        for some in state.in_portions(self._log.snapshot(old)):
+            results += self._drop_results(task, unpack(state.read_blocks(self._log, self._hbase, some).data))
         gone, head = self._book.forget_periods(list(old.values()))
         for key in gone:
             blocks += self._drop_state(key, head)

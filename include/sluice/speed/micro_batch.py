@@ -10,7 +10,8 @@ A batch covers an offset range of each partition, which begins where the newest 
    and the batch is counted again without it. Each attempt has a token of its own;
 3. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
    The attempt's token makes its columns the newest. A second writer collides here, and stops;
-4. projects (`Projector`): writes the results of the touched series, and notes that it did;
+4. tells the projector, a thread with a beat of its own (`Projecting`): it writes the results of the touched
+   series, and notes up to which commit it did;
 5. deletes blocks whose layout was replaced, learns how to route the next batch, shows the offsets to Kafka,
    and writes the progress file.
 
@@ -36,10 +37,10 @@ from sluice.speed.checkpoint import end_offsets
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.projector import Projector
+from sluice.speed.projector import Projecting, Projector, on_executors
 from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
-from sluice.speed.spark_pass import run_pass
+from sluice.speed.spark_pass import run_pass, slots
 from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
@@ -53,9 +54,12 @@ from sluice.tasks.topic import TopicSpec
 from sluice.transmission.mac import identity_key
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
+
+#: How long a stop waits for the results of what is committed.
+PROJECTION_STOP_SECONDS = 10.0
 
 Tasks = Mapping[Version, ActiveTask]
 
@@ -72,9 +76,13 @@ class MicroBatch:
     """
 
     def __init__(
-        self, settings: Settings, topic: str, checkpoint: Path, progress: SpeedProgress, tasks: int
+        self,
+        settings: Settings,
+        topic: str,
+        checkpoint: Path,
+        progress: SpeedProgress,
+        spark: SparkSession,
     ) -> None:
-        """`tasks`: how many Spark tasks run side by side."""
         self.topic = topic
         self.failure: Exception | None = None
         self._settings = settings
@@ -86,6 +94,7 @@ class MicroBatch:
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
         offsets = TopicOffsets(settings, topic)
+        tasks = slots(spark)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
         self._writer = Writer(
             commits,
@@ -95,8 +104,7 @@ class MicroBatch:
             key=identity_key(settings),
             tasks=tasks,
         )
-        backfilled = Backfilled(Backfills(database), self._hbase, topic)
-        self._projector = Projector(commits, backfilled, self._hbase, self._tasks)
+        self._projecting = projecting(settings, topic, progress, spark)
         self._routing = TopicRouting(settings.speed.workers or tasks)
 
     def open(self) -> dict[str, int]:
@@ -107,7 +115,7 @@ class MicroBatch:
         for lost in self._writer.open():
             log.error("topic %s: %s", self.topic, lost)
             self._progress.error(self.topic, str(lost))
-        self._projector.project()
+        self._projecting.start()
         self._writer.show()
         log.info(
             "topic %s: writer %s goes on after commit %d", self.topic, self._writer.token, self._writer.seq
@@ -123,6 +131,7 @@ class MicroBatch:
         if not already:
             self._writer.close()
             self._hbase.close()
+            self._projecting.stop(PROJECTION_STOP_SECONDS if seconds else 0)
 
     def __call__(self, lines: DataFrame, batch_id: int) -> None:
         with self._gate:
@@ -150,7 +159,7 @@ class MicroBatch:
                 return
             try:
                 self._writer.commit(dict(self._writer.position), tasks, nothing())
-                self._projector.project()
+                self._projecting.committed()
             except Exception as error:  # the next start will know whether it was committed
                 self.failure = error
                 raise
@@ -170,8 +179,7 @@ class MicroBatch:
         commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
         crash_point("after_commit")
-        written = self._projector.project()
-        laps.lap("project")
+        self._projecting.committed()
         self._writer.prune(self._hbase)
         laps.lap("prune")
         self._routing.counted(counted.found)
@@ -187,7 +195,6 @@ class MicroBatch:
             lag=lag,
             tasks=[task.label for task in tasks.values()],
             blocks=counted.blocks,
-            results=written,
             committed_at=commit.committed_at.isoformat(),
             grouping=self._routing.shown(self.topic, tasks),
             durations=laps.durations,
@@ -218,3 +225,14 @@ class MicroBatch:
             sources=sorted(map(int, end)),
             lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
         )
+
+
+def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:
+    """The topic's projector, with connections of its own."""
+    database = engine(settings)
+    commits = CommitLog(database, topic)
+    stores = Connections.of(settings)
+    tasks = TopicTasks(database, topic, commits.patience, progress)
+    backfilled = Backfilled(Backfills(database), stores.hbase(), topic)
+    projector = Projector(commits, backfilled, stores, tasks, partial(on_executors, spark, slots(spark)))
+    return Projecting(topic, projector, progress, settings.speed.projection_seconds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ from sluice.storage.postgres import engine_at
 MOST_CELL = 8 << 20
 
 
-class Stores(Protocol):
+class Stores(Hashable, Protocol):
     """Where a task reads and writes state."""
 
     def hbase(self) -> HBase: ...
@@ -42,7 +42,7 @@ class Stores(Protocol):
 
 @dataclass(frozen=True)
 class Connections:
-    """The addresses of HBase and PostgreSQL. Each process has one connection of its own to each."""
+    """The addresses of HBase and PostgreSQL. Each process has connections of its own."""
 
     host: str
     port: int

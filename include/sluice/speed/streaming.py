@@ -25,7 +25,6 @@ from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.spark_pass import slots
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
@@ -106,8 +105,7 @@ class TopicStream:
             tempfile.mkdtemp(prefix=f"checkpoint-{self.topic}-", dir=scratch(self._settings))
         )
         checkpoint = self._scratch / "query"
-        tasks = slots(self._spark)
-        self._batch = MicroBatch(self._settings, self.topic, checkpoint, self._progress, tasks)
+        self._batch = MicroBatch(self._settings, self.topic, checkpoint, self._progress, self._spark)
         start = self._batch.open()
         self._query = (
             source(self._spark, self._settings, self.topic, start)

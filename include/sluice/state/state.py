@@ -108,14 +108,18 @@ def read_state(
     raise RuntimeError(f"the layouts of {len(keys)} periods changed {ATTEMPTS} times while they were read")
 
 
-def read_in_portions(log: CommitLog, hbase: HBase, snapshot: Snapshot) -> Iterator[Read]:
-    """All blocks of the snapshot's periods, a few at a time, each portion as `read_state` reads it.
-
-    A period that was laid out again in the meantime is read whole with each of its portions.
-    """
+def in_portions(snapshot: Snapshot, most: int = BYTES_A_GET) -> Iterator[list[BlockId]]:
+    """All blocks of the snapshot's periods, in portions of about so many bytes."""
     sizes = {key: period.bytes // period.layout for key, period in snapshot.periods.items()}
-    for some in portions(all_blocks(snapshot), lambda block: sizes[block.period], BYTES_A_GET):
-        yield read_state(log, hbase, {block.period for block in some}, partial(_still, some))
+    return portions(all_blocks(snapshot), lambda block: sizes[block.period], most)
+
+
+def read_blocks(log: CommitLog, hbase: HBase, blocks: Sequence[BlockId]) -> Read:
+    """These blocks as `read_state` reads them.
+
+    A period that was laid out again since the blocks were named is read whole.
+    """
+    return read_state(log, hbase, {block.period for block in blocks}, partial(_still, blocks))
 
 
 def _still(wanted: Sequence[BlockId], snapshot: Snapshot) -> list[BlockId]:

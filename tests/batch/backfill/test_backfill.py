@@ -70,7 +70,9 @@ class Layers(TwoLayers):
         self.days = Days(self.database, topic)
         self._epochs, self._known = Epochs(), KnownPeriods()
         tasks: Any = SimpleNamespace(versions=self._versions, set_aside=refuse)
-        self._projector = Projector(self.log, Backfilled(self.book, self.hbase, topic), self.hbase, tasks)
+        stores = Connections.of(settings)
+        backfilled = Backfilled(self.book, stores.hbase(), topic)
+        self._projector = Projector(self.log, backfilled, stores, tasks)
         self._committed_at = datetime.fromtimestamp(0, UTC)
         self._file = 0
 
