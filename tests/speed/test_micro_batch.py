@@ -127,6 +127,39 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     speed.check()
 
 
+def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
+    speed: SpeedTest, tmp_path: Path
+) -> None:
+    """Its first blocks or all of them are in HBase; the task that Spark repeats finds them."""
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    speed.append(access_lines(1_000, seed=30))
+    with speed.running(SLUICE_FAULTS=str(faults)) as process:
+        until(speed.caught_up)
+        for seed, point in enumerate(("state_put", "state_written"), 31):
+            (faults / point).touch()
+            before = len(speed.commits())
+            speed.append(access_lines(1_000, seed=seed))
+            until(lambda before=before: len(speed.commits()) > before and speed.caught_up())
+            assert not (faults / point).exists()
+        assert process.poll() is None
+        assert {commit.token for commit in speed.commits()} == {speed.commits()[0].token}
+    speed.check()
+    _nothing_committed_is_missing(speed)
+
+
+def test_a_driver_killed_while_it_projects_shows_every_result_at_its_next_start(speed: SpeedTest) -> None:
+    speed.append(access_lines(2_000, seed=40))
+    first = speed.start(fault="projected:2")
+    until(lambda: speed.projected() == 1)
+    speed.append(access_lines(2_000, seed=41))
+    assert first.wait(90) == KILLED
+    assert speed.projected() < len(speed.commits())
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()
+
+
 def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -> None:
     name = f"hits_{speed.topic}"
     speed.append(access_lines(1_000, seed=20))
