@@ -148,7 +148,7 @@ class Writers(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(merging_module, "LIMIT", 600)  # so that a few series outgrow a block
         self.patch.setattr(state_pass, "MOST_CELL", 700)
-        self.patch.setattr("sluice.state.state.BLOCKS_A_PUT", 1)
+        self.patch.setattr("sluice.state.state.BYTES_A_PUT", 1)
         self.cells, self.book = Cells(), Book()
         self.writers = [OneWriter(self.book, 0)]
         self.truth: dict[tuple[int, str], tuple[int, int]] = {}  # lines, and the commit that touched it last

@@ -22,7 +22,8 @@ from sluice.storage.hbase import STATE, STATE_FAMILY, Cells, HBase
 
 # A row has the newest column, and mostly the one that it replaced.
 COLUMNS_A_ROW = 2
-# A block has up to 256 KiB: Thrift's frames stay below 16 MiB.
+# Thrift's frames stay below 16 MiB. A block mostly has less than 256 KiB.
+BYTES_A_PUT = 8 << 20
 BLOCKS_A_PUT = 64
 # A period is laid out again a few times in its life. Several times during one read is no coincidence.
 ATTEMPTS = 20
@@ -205,9 +206,8 @@ class AttemptState:
         A column that the same attempt wrote stays: a Spark task that is repeated finds what it wrote before.
         """
         own = column(self._seq, self._token)
-        todo = [block for block in blocks if own not in self._rows.get(block, {})]
-        for begin in range(0, len(todo), BLOCKS_A_PUT):
-            some = todo[begin : begin + BLOCKS_A_PUT]
+        todo = (block for block in blocks if own not in self._rows.get(block, {}))
+        for some in portions(todo, lambda block: len(blocks[block]), BYTES_A_PUT):
             self._hbase.rewrite(
                 STATE, [(block.row.encode(), {own: blocks[block]}, self._stale(block)) for block in some]
             )
