@@ -10,7 +10,7 @@ import pyarrow as pa
 from sluice.storage.epochs import PeriodKey, StatePeriod
 
 #: Many times the periods that lines arrive for. They are sent to each task, which asks for others itself.
-KNOWN = 2_000
+KNOWN = 1_000
 
 
 def changed(stated: pa.Table, seq: int) -> tuple[list[StatePeriod], set[PeriodKey]]:

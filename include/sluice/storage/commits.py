@@ -217,8 +217,13 @@ class CommitLog:
         return patiently(read, self.patience)
 
     def epochs(self) -> Epochs:
-        with self._consistent() as connection:
-            return _epochs(connection, self.topic)
+        """The epochs of all commits that any period's state is of."""
+
+        def read() -> Epochs:
+            with self.engine.connect() as connection:
+                return _epochs(connection, self.topic)
+
+        return patiently(read, self.patience)
 
     def projected(self) -> int:
         """The last commit whose results are all in HBase; 0 before the first."""
