@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -15,6 +17,9 @@ from sluice.runtime.settings import Limits
 from sluice.speed import spark_pass
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import PartitionPass
+from sluice.speed.projection_pass import WRITTEN_ARROW, written
+from sluice.speed.projector import on_executors
+from sluice.state.blocks import BlockId
 from sluice.state.dealing import Dealing
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
@@ -39,13 +44,13 @@ WORKERS = 5
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of two slots that needs no other daemon."""
-    from sluice.spark.session import session
+    from sluice.spark.session import repeating, session
 
     before = dict(os.environ)
     os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
     home = tmp_path_factory.mktemp("home")
     settings = instance_settings().model_copy(update={"home": home})
-    config = {"spark.master": "local[2]", "spark.sql.catalogImplementation": "in-memory"}
+    config = {"spark.master": repeating("local[2]"), "spark.sql.catalogImplementation": "in-memory"}
     config["spark.driver.extraJavaOptions"] = " ".join(SPARK_OPTIONS)
     made = session(settings, "two stages", config=config)
     yield made
@@ -117,3 +122,34 @@ def test_without_routes_there_are_no_workers(lines: DataFrame) -> None:
     found = run_pass(lines, work, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0
+
+
+class Dying:
+    """Projects nothing: says which blocks each portion has, and dies once on the way."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = flag
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        if rows and self.flag.exists():
+            self.flag.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = [
+            {"written": None, "task_id": row["portion"], "version": 1, "message": str(row["bucket"])}
+            for row in rows
+        ]
+        yield pa.RecordBatch.from_pylist([{"written": len(rows)}, *found], WRITTEN_ARROW)
+
+
+def test_portions_go_to_the_executors_and_a_worker_that_dies_is_repeated(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flag = tmp_path / "die"
+    flag.touch()
+    portions = [[BlockId(1, 1, 0, 8, number)] for number in range(7)]
+    work: Any = Dying(flag)
+    found, failures = written(on_executors(spark, 3, work, portions))
+    assert found == 7
+    assert failures == {(number, 1): str(number) for number in range(7)}
+    assert not flag.exists()
