@@ -16,7 +16,7 @@ import pytest
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import ROOT, Limits, Settings
-from sluice.state.blocks import merge_into_blocks
+from sluice.state.merging import merge_into_blocks
 from tests.bench import contenders, end_to_end, flume, hbase, kernels, page, pressure, tasks, workload
 from tests.bench import start as start_bench
 from tests.bench.__main__ import BENCHES, main, parser
