@@ -21,12 +21,13 @@ from sluice.engine.wire import FOUND_ARROW
 from sluice.runtime.settings import Archive, Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.partition_pass import PartitionPass
 from sluice.transmission.identity import records
 from tests.engine.samples import active, line, spec
 from tests.examples import examples
 from tests.identities import KEY
 from tests.messages import Message, block, from_spark
+from tests.speed.routed.stages import Merged
 
 PATHS = ["/", "/a", "/b_c", "/long" * 20]
 TASK = active(spec(dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}]))
@@ -131,7 +132,7 @@ def test_any_cutting_gives_the_same_rows_in_the_archive(given_: Delivered, most:
         assert [_place(row) for row in rows] == [row for each in messages for row in _by_hand(each)]
 
 
-def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Gathered:
+def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Merged:
     """The pass over each partition, or over each file's records from all partitions."""
     slices: dict[Any, list[pa.RecordBatch]] = defaultdict(list)
     for partition, messages in sorted(batch.items()):
@@ -140,7 +141,7 @@ def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Gathe
             slices[of].append(from_spark(partition, [message]))
     work = PartitionPass(PLAN, "logs", known, KEY)
     found = [each for own in slices.values() for each in work(own)]
-    return Gathered.of(pa.Table.from_batches(found, FOUND_ARROW))
+    return Merged.of(pa.Table.from_batches(found, FOUND_ARROW))
 
 
 def _archived(partition: int, messages: list[Message], most: int) -> list[ArchiveFile]:
