@@ -12,9 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
+from sluice.speed.writer import COMMITS_APART
 from sluice.state.blocks import period_prefix
 from sluice.storage import schema
-from sluice.storage.commits import CommitLog
+from sluice.storage.commits import Commit, CommitLog
 from sluice.storage.epochs import column_seq
 from sluice.storage.hbase import RESULTS, STATE
 from tests.speed.speed_driver import SpeedTest, access_lines, until
@@ -115,11 +116,13 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     speed.check()
     _nothing_committed_is_missing(speed)
 
-    newest = speed.commits()[-1]
-    with speed.engine.begin() as connection:  # another writer was faster, and counted nothing
-        row = dict(newest._mapping) | {"seq": newest.seq + 1, "token": "faster", "start": newest.end}
-        row |= {"counts": dict.fromkeys(newest.counts, 0)}
-        connection.execute(sa.insert(schema.commits).values(**row))
+    log = CommitLog(speed.engine, speed.topic)
+    head, tasks = log.head(), sorted(log.open_versions())
+    assert head is not None
+    nothing = dict.fromkeys(("records", "doubled", "counted", "dead"), 0)
+    at = head.committed_at + COMMITS_APART
+    # Another writer was faster, and counted nothing.
+    log.append(Commit(head.seq + 1, "faster", head.topic_id, at, head.end, head.end, tasks, nothing))
     speed.append(access_lines(500, seed=15))
     assert loser.wait(60) == FENCED
     with speed.running():

@@ -26,7 +26,7 @@ from sluice.storage.epochs import PeriodKey, Readable, Snapshot
 from sluice.storage.hbase import ONLINE
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import active, spec
-from tests.state.test_epochs import Book, Cells, partials
+from tests.state.test_epochs import Book, Cells, Killed, partials
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 
@@ -133,11 +133,11 @@ def test_a_projector_that_died_before_it_took_note_writes_the_same_again(
 
     def die(point: str) -> None:
         assert point == "projected"
-        raise KeyboardInterrupt
+        raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "crash_point", die)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             layer.projector.project()
     assert layer.book.shown == 0
     layer.count((0, 2, 1))

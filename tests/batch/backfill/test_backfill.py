@@ -25,7 +25,7 @@ from sluice.batch.retention import TopicRetention
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import RowKey
-from sluice.engine.set_aside import refuse
+from sluice.engine.set_aside import Failures
 from sluice.engine.wire import FOUND_ARROW, PARTIAL, rows_of
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
@@ -59,6 +59,10 @@ PATH = {"delimiter": " ", "index": 6}
 SIZE = {"delimiter": " ", "index": 9}
 
 
+def no_failures(failures: Failures) -> None:
+    assert failures == {}
+
+
 class Layers(TwoLayers):
     """Two layers; the online one keeps its state in blocks, as the speed layer does."""
 
@@ -69,7 +73,7 @@ class Layers(TwoLayers):
         self.book = Backfills(self.database)
         self.days = Days(self.database, topic)
         self._epochs, self._known = Epochs(), KnownPeriods()
-        tasks: Any = SimpleNamespace(versions=self._versions, set_aside=refuse)
+        tasks: Any = SimpleNamespace(versions=self._versions, set_aside=no_failures)
         stores = Connections.of(settings)
         backfilled = Backfilled(self.book, stores.hbase(), topic)
         self._projector = Projector(self.log, backfilled, stores, tasks)
