@@ -192,7 +192,7 @@ class _Trial:
         texts = _of_lines(values)
         if self._plan.measure_type == "text":
             return [MeasureStep(_shown(each), None, each is None or each in ABSENT) for each in texts]
-        found: Floats = numbers(values)
+        found = numbers(values).values
         return [
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
             for each, number in zip(texts, found.tolist(), strict=True)
