@@ -159,8 +159,8 @@ def _task(spec: TaskSpec) -> str:
     condition = spec.where[0]
     dimensions = ",".join(str(d.extract.index) for d in spec.dimensions)
     values = ",".join(condition.filter.values or ())
-    parts = (condition.extract.index, condition.filter.mode, values, dimensions, _measure(spec), _period(spec))
-    return "\t".join(map(str, parts))
+    passes = (condition.extract.index, condition.filter.mode, values)
+    return "\t".join(map(str, (*passes, dimensions, _measure(spec), _period(spec))))
 
 
 def _explode(mode: str, lines: Path, specs: Sequence[TaskSpec], sink: str) -> list[str]:

@@ -4,7 +4,7 @@ Each byte of a line is read once, eight at a time. A field goes to its column's 
 nothing but its code, so that what the loop writes is four bytes a line and column. The twin of this kernel is
 pyarrow's split and dictionary_encode (`cut._Split`). Import this module inside the function that needs it.
 """
-# ruff: noqa: PLR0912, PLR0917, PLR2004 - a kernel is one loop over arrays that its caller made
+# ruff: noqa: PLR0917, PLR2004 - a kernel is one loop over arrays that its caller made
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def encode(
         sizes[k] = 0
         tables[k, : entries[k]] = -1
     for line in range(len(bounds) - 1):
-        begin, stop = np.int64(bounds[line]), np.int64(bounds[line + 1])
+        begin, stop = int(bounds[line]), int(bounds[line + 1])
         read, found = begin, np.uint64(0)
         field, k, more = 0, 0, True
         while more and k < len(wanted):

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from sluice.engine.cut import Fields, cut, encode, stretches
 from sluice.engine.fields import NamedFields, resolved
 from sluice.metrics import Numbers
-from sluice.runtime.arrays import Bools, Floats, Int32s
+from sluice.runtime.arrays import Bools, Int32s
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.topic import TopicSpec
 

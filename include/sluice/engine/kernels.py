@@ -46,11 +46,10 @@ def stamps(data: Bytes, bounds: Int32s, months: Bytes, ms: Ints, valid: Bools, s
     `shaped`: whether there is a stamp; `ms`: its time; `valid`: whether that time is real. `months`: the
     twelve names, three bytes each. The years are 1970 to 9998, as in `times`.
     """
-    before = np.int64(-1)  # where the last stamp with a real time stands, and its time
-    seconds = np.int64(0)
+    before, seconds = -1, 0  # where the last stamp with a real time stands, and its time
     for line in range(len(bounds) - 1):
         ms[line], valid[line], shaped[line] = 0, False, False
-        read, stop = np.int64(bounds[line]), np.int64(bounds[line + 1])
+        read, stop = int(bounds[line]), int(bounds[line + 1])
         found = np.uint64(0)
         while found == 0 and read < stop:
             found = matches(word(data, read), ord("["))
@@ -111,7 +110,7 @@ def select(
     tables: Bools,
     table_at: Ints,
     mask: Bools,
-    period: Int32s,
+    period: Ints,
     columns: Ints,
     radices: Ints,
     rows: Ints,
@@ -128,7 +127,7 @@ def select(
         passes = len(mask) == 0 or mask[line]
         for f in range(len(filters)):
             passes &= tables[table_at[f] + codes[filters[f], line]]
-        number = np.int64(period[line])
+        number = period[line]
         for c in range(len(columns)):
             number = number * radices[c] + codes[columns[c], line]
         # The next line that passes overwrites what one that does not has left: no branch to mispredict.

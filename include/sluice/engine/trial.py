@@ -21,7 +21,6 @@ from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
-from sluice.runtime.arrays import Floats
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec

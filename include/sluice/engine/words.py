@@ -2,14 +2,13 @@
 
 A *word* is eight bytes as one number, the first byte lowest. Import this module only from kernels.
 """
-# ruff: noqa: PLR2004 - a word has eight bytes of eight bits
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
@@ -21,7 +20,7 @@ _ONES = np.uint64(0x0101010101010101)
 _EIGHT = np.uint64(8)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _loaded(_typing: Any, data: Any, at: Any) -> Any:
     """The word at data[at:at + 8], wherever it lies; all of it must be inside the array."""
 
@@ -33,7 +32,7 @@ def _loaded(_typing: Any, data: Any, at: Any) -> Any:
     return types.uint64(data, types.int64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _zeros(_typing: Any, number: Any) -> Any:
     """How many of the lowest bits are 0; the number is not 0."""
 
@@ -47,7 +46,7 @@ def _zeros(_typing: Any, number: Any) -> Any:
 def word(data: Bytes, at: int) -> np.uint64:
     """The word at data[at:at + 8]; what lies beyond the end of the array is 0."""
     if at + 8 <= len(data):
-        return np.uint64(_loaded(data, at))
+        return np.uint64(_loaded(data, at))  # type: ignore[call-arg]
     found = np.uint64(0)
     for n in range(at, len(data)):
         found |= np.uint64(data[n]) << np.uint64(8 * (n - at))
@@ -70,7 +69,7 @@ def matches(value: np.uint64, byte: int) -> np.uint64:
 @inlined
 def first_byte(found: np.uint64) -> int:
     """The place of the first byte in what `matches` found; it found one."""
-    return np.int64(_zeros(found) // _EIGHT)
+    return int(_zeros(found) // _EIGHT)  # type: ignore[call-arg]
 
 
 @compiled
@@ -81,4 +80,5 @@ def equal(data: Bytes, one: int, other: int, size: int) -> bool:
         if word(data, one + at) != word(data, other + at):
             return False
         at += 8
-    return at == size or leading(word(data, one + at), size - at) == leading(word(data, other + at), size - at)
+    left = size - at
+    return left == 0 or leading(word(data, one + at), left) == leading(word(data, other + at), left)

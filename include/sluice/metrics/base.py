@@ -45,7 +45,10 @@ class Numbers:
     """A measure of all lines of a batch, and what accumulators and tasks ask about it."""
 
     def __init__(self, values: Floats, distinct: Floats | None = None) -> None:
-        """`values`: per line, NaN where the measure is missing; `distinct`: the same, some or all of them once."""
+        """`values`: per line, NaN where the measure is missing.
+
+        `distinct`: the values that occur, fewer than there are lines.
+        """
         self.values = values
         self._distinct = values if distinct is None else distinct
 
@@ -164,7 +167,8 @@ class Batch:
         """
         from sluice.metrics.kernels.rows import pairs
 
-        texts, codes = self.text, self.of(self.text.codes)
+        texts = self.text
+        codes: npt.NDArray[Any] = self.of(texts.codes)
         present = texts.present if self.measure is None else texts.present & self.measure.present
         if not present.all():
             codes = np.where(self.of(present), codes, len(texts.distinct))

@@ -48,7 +48,7 @@ from sluice.transmission.lines import decode, identify
 from sluice.transmission.records import IDENTITY
 
 # The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
-PASS_LINES = 131_072
+PASS_LINES = 262_144
 PASS_BYTES = 128 << 20
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20

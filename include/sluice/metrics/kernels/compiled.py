@@ -21,6 +21,6 @@ def compiled(function: Callable[Parameters, Answer]) -> Callable[Parameters, Ans
 
 
 def inlined(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """A small part of kernels, compiled into each place that calls it: a call would cost more than its work."""
+    """Compile a small part of kernels into each place that calls it: a call would cost more than its work."""
     kernel = numba.njit(inline="always", nogil=True)(function)
     return cast("Callable[Parameters, Answer]", kernel)
