@@ -83,36 +83,82 @@ class _Compiled:
         from sluice.engine import dictionaries
 
         self.indexes = indexes
-        lines, columns = len(text), len(indexes)
+        self._values = values = _Values(len(indexes))
+        self._codes = np.empty((len(indexes), len(text)), np.int32)
         bounds, self._data = raw(text)
-        # Only the part of these that distinct values need is ever touched.
-        tables = np.empty((columns, 1 << max(2 * lines, 1).bit_length()), np.int32)
-        hashes = np.empty((columns, lines), np.uint64)
-        self._begins, self._lengths, self._codes = (np.empty((columns, lines), np.int32) for _ in range(3))
-        self._sizes = np.empty(columns, np.int64)
-        dictionaries.encode(
-            self._data,
-            bounds,
-            ord(delimiter),
-            np.array(indexes, np.int64),
-            _SEED,
-            tables,
-            hashes,
-            self._begins,
-            self._lengths,
-            self._codes,
-            self._sizes,
-        )
+        wanted, line = np.array(indexes, np.int64), 0
+        while line < len(text):
+            line = dictionaries.encode(
+                self._data,
+                bounds,
+                line,
+                ord(delimiter),
+                wanted,
+                _SEED,
+                values.at,
+                values.entries,
+                values.tables,
+                values.hashes,
+                values.begins,
+                values.lengths,
+                self._codes,
+                values.sizes,
+            )
+            values.grow()
 
     def column(self, index: int) -> Encoded:
         from sluice.engine import dictionaries
 
         k = list(self.indexes).index(index)
-        size, codes = int(self._sizes[k]), self._codes[k]
+        size, at, codes = int(self._values.sizes[k]), int(self._values.at[k]) // 2, self._codes[k]
         codes[codes < 0] = size
-        begins, lengths = self._begins[k, :size], self._lengths[k, :size]
+        begins, lengths = self._values.begins[at : at + size], self._values.lengths[at : at + size]
         offsets = np.zeros(size + 1, np.int32)
         np.cumsum(lengths, out=offsets[1:])
         out = np.empty(offsets[-1], np.uint8)
-        dictionaries.copy(self._data, begins, lengths, offsets, out)
+        dictionaries.copy(self._data, begins, offsets, out)
         return codes, pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
+
+
+class _Values:
+    """The distinct values of several columns, and a hash table of each column's.
+
+    All stand one after the other in the same arrays, so that a column takes no more room than its values
+    need: most have few, and to clear arrays for the worst case would cost more than to cut the lines.
+    """
+
+    _FIRST, _TIMES = 512, 4
+
+    def __init__(self, columns: int) -> None:
+        self.sizes = np.zeros(columns, np.int64)
+        self.entries = np.full(columns, self._FIRST)
+        self.at = (
+            np.arange(columns) * self._FIRST
+        )  # where a column's table begins; its values, at half of that
+        self._used = columns * self._FIRST
+        self.tables = np.full(self._used, -1, np.int32)
+        self.hashes = np.empty(self._used // 2, np.uint64)
+        self.begins, self.lengths = (np.empty(self._used // 2, np.int32) for _ in range(2))
+
+    def grow(self) -> None:
+        """Give each column whose table is half full a larger one, at the end."""
+        from sluice.engine import dictionaries
+
+        for k in np.flatnonzero(2 * self.sizes >= self.entries).tolist():
+            before, size, at = int(self.at[k]) // 2, int(self.sizes[k]), self._used
+            self.entries[k] *= self._TIMES
+            self._used += int(self.entries[k])
+            self._reserve()
+            for values in (self.hashes, self.begins, self.lengths):
+                values[at // 2 : at // 2 + size] = values[before : before + size]
+            table = self.tables[at : self._used]
+            table[:] = -1
+            dictionaries.enter(table, self.hashes[at // 2 :], self.lengths[at // 2 :], size, _SEED)
+            self.at[k] = at
+
+    def _reserve(self) -> None:
+        if self._used > len(self.tables):
+            room = max(self._used, 2 * len(self.tables))
+            self.tables = np.resize(self.tables, room)
+            self.hashes = np.resize(self.hashes, room // 2)
+            self.begins, self.lengths = (np.resize(a, room // 2) for a in (self.begins, self.lengths))

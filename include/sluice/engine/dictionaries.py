@@ -14,8 +14,6 @@ from sluice.engine.words import equal, first_byte, leading, matches, word
 from sluice.metrics.kernels.compiled import compiled, inlined
 from sluice.runtime.arrays import Bytes, Hashes, Int32s, Ints
 
-#: A table begins with so many entries, and has at most half as many values as entries.
-FIRST_ENTRIES = 1 << 10
 _FOLD = np.uint64(32)
 
 
@@ -46,44 +44,42 @@ def _slot(hashed: np.uint64, size: int, seed: np.uint64, mask: np.uint64) -> np.
 
 
 @compiled
-def _grown(table: Int32s, entries: int, hashes: Hashes, lengths: Int32s, size: int, seed: np.uint64) -> int:
-    """Make the table four times as large and enter its `size` values again; returns its entries."""
-    entries = min(4 * entries, len(table))
-    table[:entries] = -1
-    mask = np.uint64(entries - 1)
+def enter(table: Int32s, hashes: Hashes, lengths: Int32s, size: int, seed: np.uint64) -> None:
+    """Enter the first `size` values into an empty table: 2^j entries of -1."""
+    mask = np.uint64(len(table) - 1)
     for code in range(size):
         slot = _slot(hashes[code], lengths[code], seed, mask)
         while table[slot] >= 0:
             slot = (slot + np.uint64(1)) & mask
         table[slot] = code
-    return entries
 
 
 @compiled
 def encode(
     data: Bytes,
     bounds: Int32s,
+    line: int,
     delimiter: int,
     wanted: Ints,
     seed: np.uint64,
+    at: Ints,
+    entries: Ints,
     tables: Int32s,
     hashes: Hashes,
     begins: Int32s,
     lengths: Int32s,
     codes: Int32s,
     sizes: Ints,
-) -> None:
+) -> int:
     """Number the distinct values of the wanted fields (rising indexes), in order of first occurrence.
 
-    Line n is data[bounds[n]:bounds[n + 1]]. For column k: `sizes[k]` values; the place of each in `begins[k]`
-    and `lengths[k]`; `codes[k, line]`, which is -1 where the line has no such field. `tables` and `hashes`
-    are scratch: 2^j entries a column, at least twice the lines, and one a line.
+    Line n is data[bounds[n]:bounds[n + 1]]. For column k: `sizes[k]` values; the place of each in
+    `begins` and `lengths`, from at[k] // 2 on; `codes[k, line]`, which is -1 where the line has no such
+    field. Its table are the `entries[k]` (2^j) in `tables` from at[k] on. Begins with `line`; returns the
+    line that comes next: after the last one, or as soon as a table is half full and must grow.
     """
-    entries = np.full(len(wanted), min(FIRST_ENTRIES, tables.shape[1]))
-    for k in range(len(wanted)):
-        sizes[k] = 0
-        tables[k, : entries[k]] = -1
-    for line in range(len(bounds) - 1):
+    full = False
+    while line < len(bounds) - 1 and not full:
         begin, stop = int(bounds[line]), int(bounds[line + 1])
         read, found = begin, np.uint64(0)
         field, k, more = 0, 0, True
@@ -96,25 +92,28 @@ def encode(
             if end >= stop:
                 end, more = stop, False
             if field == wanted[k]:
-                length = end - begin
+                length, table, values = end - begin, at[k], at[k] // 2
                 hashed = _hash(data, begin, length, seed)
                 mask = np.uint64(entries[k] - 1)
                 slot = _slot(hashed, length, seed, mask)
-                code = tables[k, slot]
+                code = tables[table + np.int64(slot)]
                 while code >= 0 and not (
-                    hashes[k, code] == hashed
-                    and lengths[k, code] == length
-                    and (length <= 8 or equal(data, begin, begins[k, code], length))
+                    hashes[values + code] == hashed
+                    and lengths[values + code] == length
+                    and (length <= 8 or equal(data, begin, begins[values + code], length))
                 ):
                     slot = (slot + np.uint64(1)) & mask
-                    code = tables[k, slot]
+                    code = tables[table + np.int64(slot)]
                 if code < 0:
                     code = sizes[k]
-                    tables[k, slot] = code
-                    hashes[k, code], begins[k, code], lengths[k, code] = hashed, begin, length
+                    tables[table + np.int64(slot)] = code
+                    hashes[values + code], begins[values + code], lengths[values + code] = (
+                        hashed,
+                        begin,
+                        length,
+                    )
                     sizes[k] += 1
-                    if 2 * sizes[k] > entries[k]:
-                        entries[k] = _grown(tables[k], entries[k], hashes[k], lengths[k], sizes[k], seed)
+                    full |= 2 * sizes[k] >= entries[k]
                 codes[k, line] = code
                 k += 1
             field += 1
@@ -122,10 +121,12 @@ def encode(
         while k < len(wanted):
             codes[k, line] = -1
             k += 1
+        line += 1
+    return line
 
 
 @compiled
-def copy(data: Bytes, begins: Int32s, lengths: Int32s, offsets: Int32s, out: Bytes) -> None:
+def copy(data: Bytes, begins: Int32s, offsets: Int32s, out: Bytes) -> None:
     """The values one after the other in `out`, each at its offset."""
     for n in range(len(begins)):
         source = begins[n]

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine import spent as spending
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
@@ -47,9 +48,6 @@ from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import decode, identify
 from sluice.transmission.records import IDENTITY
 
-# The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
-PASS_LINES = 262_144
-PASS_BYTES = 128 << 20
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
 
@@ -164,19 +162,6 @@ def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
     grouped = table.group_by(["day", "partition"], use_threads=False)
     summed = grouped.aggregate([("offset", "count"), ("offset", "max")])
     return summed.rename_columns({"offset_count": "lines", "offset_max": "last_offset"})
-
-
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same lines in fewer, larger batches."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if len(batch):
-            waiting.append(batch)
-        if sum(map(len, waiting)) >= PASS_LINES or sum(b.nbytes for b in waiting) >= PASS_BYTES:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 #: Which workers hold a partial aggregate of a task's key.
