@@ -13,8 +13,10 @@ from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
 #: The benches of `make bench`, in its order; those that need the stack come last.
-PLATFORM = ("tasks", "flink", "sketches", "sketch_states", "offline", "kernels", "start", "hbase",
-            "end_to_end")  # fmt: skip
+PLATFORM = (
+    *("tasks", "flink", "sketches", "sketch_states", "offline", "kernels", "pass_time", "start"),
+    *("hbase", "end_to_end"),
+)
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 BENCHES = (*PLATFORM, *GROUPING)
