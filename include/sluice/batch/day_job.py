@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 from sluice.archive.file import COLUMNS
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
+from sluice.batch.shuffled import SHUFFLED, dealt, partials
 from sluice.engine.access_log import FIELDS
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import KEYS, partials_schema
-from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
+from sluice.engine.set_aside import Aside, Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.spark.workers import Work, with_metrics
 from sluice.tasks.spec import ActiveTask
 from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS
@@ -140,11 +140,30 @@ def _write_results(
             F.col("line").cast("binary"),
         )
     )
-    counting = partial(to_partials, plan=plan, backwards=backwards, aside=failures.add)
-    partials = mapped(lines, counting, partials_schema()).repartition(*KEYS)
-    merging = partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add)
+    buckets = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=buckets)
+    partials = mapped(lines, counting, SHUFFLED).repartitionById(buckets, "bucket")
+    merging = partial(_merged, tasks=tasks, series=plan.limits.series, aside=failures.add)
     mapped(partials, merging, RESULTS).write.mode("overwrite").parquet(location)
     return Failures(failures.value)
+
+
+def _counted(
+    batches: Iterator[pa.RecordBatch],
+    plan: EnginePlan,
+    backwards: EnginePlan | None,
+    aside: Aside,
+    buckets: int,
+) -> Iterator[pa.RecordBatch]:
+    """Lines to SHUFFLED."""
+    return dealt(to_partials(batches, plan, backwards, aside), buckets)
+
+
+def _merged(
+    batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask], series: int, aside: Aside
+) -> Iterator[pa.RecordBatch]:
+    """SHUFFLED to RESULTS."""
+    return to_results(partials(batches), tasks, series, aside)
 
 
 def mapped(frame: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:

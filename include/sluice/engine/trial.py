@@ -21,7 +21,6 @@ from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
-from sluice.runtime.arrays import Floats
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
@@ -193,7 +192,7 @@ class _Trial:
         texts = _of_lines(values)
         if self._plan.measure_type == "text":
             return [MeasureStep(_shown(each), None, each is None or each in ABSENT) for each in texts]
-        found: Floats = numbers(values)
+        found = numbers(values).values
         return [
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
             for each, number in zip(texts, found.tolist(), strict=True)

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine import spent as spending
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
@@ -54,9 +55,6 @@ from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import decode, identify
 from sluice.transmission.records import HOST, IDENTITY, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
 
-# The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
-PASS_LINES = 131_072
-PASS_BYTES = 128 << 20
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
 
@@ -169,19 +167,6 @@ def days(lines: pa.RecordBatch, event_ms: Ints, alive: pa.Array) -> pa.Table:
     grouped = table.group_by(["day", "partition"], use_threads=False)
     summed = grouped.aggregate([("offset", "count"), ("offset", "max")])
     return summed.rename_columns({"offset_count": "lines", "offset_max": "last_offset"})
-
-
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same lines in fewer, larger batches, each of whole records."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if len(batch):
-            waiting.append(batch)
-        if sum(map(len, waiting)) >= PASS_LINES or sum(b.nbytes for b in waiting) >= PASS_BYTES:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
 
 
 @dataclass(frozen=True)
