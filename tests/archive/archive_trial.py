@@ -29,8 +29,9 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
 
-#: {partition: [(offset, src_offset, line), ...]} in the order of the offsets.
-Contents = dict[int, list[tuple[int, int, bytes]]]
+PLACE = ["offset", "line_in_record", "src_offset", "line"]
+#: {partition: [(offset, line in the record, src_offset, line), ...]} in the order of the offsets.
+Contents = dict[int, list[tuple[int, int, int, bytes]]]
 
 
 def until(what: str, true: Callable[[], Any], seconds: float = 120.0) -> Any:
@@ -107,13 +108,34 @@ class Trial:
         producer.flush()
         producer.close()
 
+    def produce_blocks(self, lines: int, *, most: int, again: bool = False) -> None:
+        """Send so many lines in blocks of up to `most`, the largest ones first.
+
+        again: the same lines as the last time, cut elsewhere; they are doubles.
+        """
+        producer = KafkaProducer(bootstrap_servers=self.settings.kafka.bootstrap, linger_ms=5)
+        first = self.sent - lines if again else self.sent
+        numbers = list(range(first, first + lines))
+        size = most
+        while numbers:
+            own, numbers = numbers[:size], numbers[size:]
+            size = size - 1 or most
+            text = [b"%99d" % n for n in own]
+            body, begin = b"\n".join(text), own[0] * 100
+            key = identity_key(self.settings)
+            headers = to_headers("web1", "access.log", begin, body, key)
+            producer.send(self.topic, body, headers=headers, partition=own[0] // most % 2)
+        producer.flush()
+        producer.close()
+        self.sent = first + lines
+
     def delete_records(self, partition: int, before: int) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
         admin.delete_records({TopicPartition(self.topic, partition): before})
         admin.close()
 
     def in_kafka(self) -> Contents:
-        """What Kafka has."""
+        """What Kafka has, a line at a time."""
         consumer = KafkaConsumer(
             bootstrap_servers=self.settings.kafka.bootstrap, enable_auto_commit=False, max_poll_records=10_000
         )
@@ -125,7 +147,10 @@ class Trial:
         while any(consumer.position(at) < ends[at] for at in partitions):
             for at, messages in consumer.poll(timeout_ms=500, max_records=10_000).items():
                 for m in messages:
-                    found[at.partition].append((m.offset, int(dict(m.headers)["src_offset"]), m.value))
+                    begin = int(dict(m.headers)["src_offset"])
+                    for number, line in enumerate(m.value.split(b"\n")):
+                        found[at.partition].append((m.offset, number, begin, line))
+                        begin += len(line) + 1
         consumer.close()
         return found
 
@@ -136,8 +161,8 @@ class Trial:
         for partition in found:
             for file in self.claims(partition).files():
                 data = store.read(f"{self.directory(partition)}/{file.name}")
-                table = pq.read_table(pa.BufferReader(data), columns=["offset", "src_offset", "line"])
-                found[partition] += list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+                for row in pq.read_table(pa.BufferReader(data)).to_pylist():
+                    found[partition].append(tuple(row.get(name, 0) for name in PLACE))
         return found
 
     def archives_everything(self) -> bool:
@@ -151,14 +176,14 @@ class Trial:
         except AssertionError:
             archive, kafka = self.archived(), self.in_kafka()
             for partition, lines in kafka.items():
-                offsets = [offset for offset, *_ in archive[partition]]
-                assert offsets == sorted(set(offsets))
+                places = [(offset, number) for offset, number, *_ in archive[partition]]
+                assert places == sorted(set(places))
                 assert archive[partition] == lines
             raise
 
     def process(self, fault: str = "", **limits: Any) -> subprocess.Popen[bytes]:
         """An archiver as a process of its own; `fault` names the point where it dies."""
-        limits = {"max_records": 500, "max_age_seconds": 1.0} | limits
+        limits = {"max_lines": 500, "max_age_seconds": 1.0} | limits
         environment = {
             **os.environ,
             "SLUICE_INSTANCE": self.settings.instance,

@@ -41,7 +41,7 @@ def archive_here(trial: Trial) -> Iterator[Callable[..., Here]]:
 
     def start(**limits: Any) -> Here:
         settings = trial.settings.model_copy(
-            update={"archive": Archive(**({"max_records": 500, "max_age_seconds": 0.5} | limits))}
+            update={"archive": Archive(**({"max_lines": 500, "max_age_seconds": 0.5} | limits))}
         )
         stopping, path = threading.Event(), trial.scratch / f"here-{len(running)}.json"
         archiver = Archiver(settings, trial.topic, Heartbeat(path), stopping)

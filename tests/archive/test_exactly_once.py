@@ -45,7 +45,7 @@ def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Ca
 
 def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(300)
-    here = archive_here(max_records=10_000, max_age_seconds=600)
+    here = archive_here(max_lines=10_000, max_age_seconds=600)
     until("all is buffered", lambda: sum(here.partition(p).get("buffered", 0) for p in (0, 1)) == 300)
     here.stop()
     trial.assert_exact()
@@ -53,7 +53,7 @@ def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..
 
 def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(trial: Trial) -> None:
     trial.produce(400)
-    sleeper = trial.process(max_records=10_000, max_age_seconds=3.0)
+    sleeper = trial.process(max_lines=10_000, max_age_seconds=3.0)
     until("it holds lines", lambda: sum(p["buffered"] for p in trial.partitions(sleeper).values()) == 400)
     sleeper.send_signal(signal.SIGSTOP)
     other = trial.process()
@@ -86,7 +86,7 @@ def test_a_member_whose_heartbeats_stall_joins_again(
     monkeypatch.setattr(session, "HEARTBEAT_MS", 2_000)
     monkeypatch.setattr(membership, "WATCH_SECONDS", 1.0)
     trial.produce(400)
-    archive_here(max_records=150)
+    archive_here(max_lines=150)
     trial.assert_exact()
     group = archive_group(trial.topic)
     with Topics(trial.settings) as topics:
@@ -99,7 +99,7 @@ def test_a_member_whose_heartbeats_stall_joins_again(
 
 def test_gaps_that_kafka_itself_skips_are_no_loss(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(600, partition=0, transactions=6)
-    archive_here(max_records=150)
+    archive_here(max_lines=150)
     trial.assert_exact()
     ends(trial)
     skipped = [trial.claims().footer(file).skipped for file in trial.claims().files()]

@@ -29,6 +29,7 @@ def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
             pa.array([o * 100 for o in offsets], pa.int64()),
             pa.array(lines, pa.binary()),
             pa.array([True] * n),
+            pa.array(np.zeros(n, np.int32)),
         ],
         schema=RECORDS,
     )
@@ -86,6 +87,48 @@ def test_a_footer_can_be_read_from_the_end_of_the_file_alone() -> None:
     made = of_records(PLACE, 0, [batch(list(range(5000)), lines)], generation=1)
     tail = made.data[-footers.TAIL_BYTES :]
     assert footers.parse("f", tail) == made.footer
+
+
+def blocks(sizes: dict[int, int]) -> pa.RecordBatch:
+    """Records of so many lines, by offset."""
+    offsets = [offset for offset, size in sizes.items() for _ in range(size)]
+    places = [n for size in sizes.values() for n in range(size)]
+    whole = batch(offsets, [line(17)] * len(offsets))
+    return whole.set_column(8, RECORDS.field("line_in_record"), pa.array(places, pa.int32()))
+
+
+def test_a_footer_counts_records_and_the_lines_in_them() -> None:
+    made = of_records(PLACE, 4, [blocks({5: 3, 6: 1, 9: 2})], generation=1)
+    said = footers.parse("f", made.data)
+    assert (said.first, said.next, said.records, said.lines, said.skipped) == (4, 10, 3, 6, 3)
+    assert said.days == {"2015-05-17": 6}
+    table = pq.read_table(pa.BufferReader(made.data))
+    assert table.column("line_in_record").to_pylist() == [0, 1, 2, 0, 0, 1]
+
+
+@pytest.mark.parametrize("begin", [1, 2])
+def test_a_record_without_its_first_line_is_a_fault_of_the_program(begin: int) -> None:
+    with pytest.raises(ValueError, match="out of order"):
+        of_records(PLACE, 5, [blocks({5: 3}).slice(begin)], generation=1)
+
+
+def test_a_file_of_version_1_has_a_line_a_record() -> None:
+    """As the archiver wrote them while each record was a line."""
+    said = of_records(PLACE, 5, [batch([5, 6, 9], [line(17)] * 3)], generation=1).footer
+    metadata = {k: v for k, v in said.to_metadata().items() if k != "sluice.lines"} | {"sluice.version": "1"}
+    old = [name for name in COLUMNS.names if name != "line_in_record"]
+    table = pa.table({name: [] for name in old}).replace_schema_metadata(metadata)
+    out = pa.BufferOutputStream()
+    pq.write_table(table, out)
+    read = footers.parse("f", out.getvalue().to_pybytes())
+    assert (read.version, read.records, read.lines, read.skipped) == (1, 3, 3, 2)
+
+
+def test_a_footer_of_a_version_to_come_is_refused() -> None:
+    said = of_records(PLACE, 5, [batch([5], [line(17)])], generation=1).footer
+    metadata = {k.encode(): v.encode() for k, v in (said.to_metadata() | {"sluice.version": "3"}).items()}
+    with pytest.raises(ValueError, match=r"sluice\.version is 3"):
+        footers.Footer.from_metadata(metadata)
 
 
 def test_a_file_that_is_no_archive_file_is_named() -> None:

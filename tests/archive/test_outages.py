@@ -29,7 +29,7 @@ def kill_and_wait(trial: Trial, name: str) -> None:
 
 def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
     """tests/e2e/test_faults.py kills a DataNode and PostgreSQL."""
-    process = trial.process(max_records=100, max_age_seconds=0.3)
+    process = trial.process(max_lines=100, max_age_seconds=0.3)
     trial.produce(2000)
     until("it archives", lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2)
     trial.produce(2000)

@@ -51,6 +51,7 @@ def records(*lines: bytes) -> pa.RecordBatch:
         pa.array(range(0, 1000 * size, 1000), pa.int64()),
         pa.array(lines, pa.binary()),
         pa.nulls(size, pa.bool_()),  # as older files of the archive have it
+        pa.nulls(size, pa.int32()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 

@@ -13,7 +13,8 @@ from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
 #: The benches of `make bench`, in its order; those that need the stack come last.
-PLATFORM = ("tasks", "sketches", "sketch_states", "offline", "kernels", "start", "hbase", "end_to_end")
+ALONE = ("tasks", "flink", "sketches", "sketch_states", "offline", "kernels", "pass_time", "scale", "start")
+PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 BENCHES = (*PLATFORM, *GROUPING)
@@ -61,14 +62,14 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="BENCH",
         choices=[*BENCHES, "page", []],
-        help=f"{', '.join(BENCHES)}; none: all but those of grouping, the last two on a running stack. "
+        help=f"{', '.join(BENCHES)}; none: all but those of grouping, the last three on a running stack. "
         "page: write docs/performance.md and its plots from what was measured last",
     )
     made.add_argument("--quick", action="store_true", help="less of everything; kept in var/bench/quick")
     made.add_argument(
         "--instance",
         metavar="NAME",
-        help="the stack for hbase and end_to_end; default: the one that runs, else trial, brought up",
+        help="the stack for the last four of make bench; default: the one that runs, else trial, brought up",
     )
     return made
 

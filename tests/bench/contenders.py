@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
@@ -18,7 +19,6 @@ from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
 from sluice.spark.workers import with_metrics
-from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec
 from sluice.tasks.period import parse_period
 from tests.bench.workload import active

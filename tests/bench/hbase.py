@@ -19,7 +19,8 @@ from sluice.engine.results import results
 from sluice.engine.schema import partials_schema
 from sluice.metrics import accumulator_columns
 from sluice.runtime.settings import Limits
-from sluice.state.blocks import BlockId, Changes, merge_into_blocks
+from sluice.state.blocks import BlockId
+from sluice.state.merging import Changes, merge_into_blocks
 from sluice.state.state import BLOCKS_A_PUT
 from sluice.storage.commits import PeriodKey
 from sluice.storage.hbase import ONLINE, RESULT_FAMILY, STATE_FAMILY, HBase

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.parse import event_time
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
 from sluice.spark.workers import with_metrics
-from sluice.speed.partition_pass import together
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice.tasks.period import parse_period
 from tests.bench import contenders, spark, workload

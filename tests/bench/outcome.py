@@ -87,6 +87,14 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Flame:
+    """A flame graph: seconds by stack of functions (`recorder.Stacks`)."""
+
+    title: str
+    stacks: dict[str, float]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """Everything that one bench reports."""
 
@@ -98,6 +106,7 @@ class Outcome:
     quick: bool = False
     machine: str = field(default_factory=machine)
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="minutes"))
+    flames: Sequence[Flame] = ()
 
     @property
     def holds(self) -> bool:
@@ -123,6 +132,7 @@ class Outcome:
         kept["bars"] = [Bar(**bar) for bar in kept["bars"]]
         kept["tables"] = [Table(**table) for table in kept["tables"]]
         kept["curves"] = [Curve(**curve) for curve in kept["curves"]]
+        kept["flames"] = tuple(Flame(**flame) for flame in kept.get("flames", ()))
         return cls(**kept)
 
     def text(self) -> str:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from sluice.runtime.settings import ROOT
+from tests.bench.flames import draw
 from tests.bench.outcome import FOLDER, Bar, Outcome, Table, cell, number
 from tests.bench.plots import plot
 
@@ -43,6 +44,8 @@ def write(folder: Path = FOLDER, page: Path = PAGE, images: Path = IMAGES) -> No
     for outcome in outcomes:
         for path, curve in zip(plots(outcome), outcome.curves, strict=True):
             plot(curve, images / path)
+        for path, flame in zip(flames(outcome), outcome.flames, strict=True):
+            draw(flame, images / path)
     sys.stdout.write(f"{page}: {', '.join(outcome.bench for outcome in outcomes)}\n")
 
 
@@ -53,10 +56,16 @@ def sections(page: str) -> dict[str, str]:
 
 def plots(outcome: Outcome) -> list[str]:
     """The file names of an outcome's plots."""
-    return [
-        f"bench-{outcome.bench}{f'-{n}' if n else ''}.svg".replace("_", "-")
-        for n in range(len(outcome.curves))
-    ]
+    return _names(outcome, len(outcome.curves))
+
+
+def flames(outcome: Outcome) -> list[str]:
+    """The file names of an outcome's flame graphs."""
+    return [path.replace("bench-", "flames-") for path in _names(outcome, len(outcome.flames))]
+
+
+def _names(outcome: Outcome, number: int) -> list[str]:
+    return [f"bench-{outcome.bench}{f'-{n}' if n else ''}.svg".replace("_", "-") for n in range(number)]
 
 
 def bars(page: str) -> dict[str, list[Bar]]:
@@ -105,6 +114,10 @@ def section(outcome: Outcome) -> str:
         parts += [f"### {table.title}", _markdown(table)]
     parts += [
         f"![{curve.title}](images/{path})" for path, curve in zip(plots(outcome), outcome.curves, strict=True)
+    ]
+    parts += [
+        f"![{flame.title}](images/{path})"
+        for path, flame in zip(flames(outcome), outcome.flames, strict=True)
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -16,8 +16,8 @@ import pytest
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import ROOT, Limits, Settings
-from sluice.state.blocks import merge_into_blocks
-from tests.bench import contenders, end_to_end, hbase, kernels, page, pressure, tasks, workload
+from sluice.state.merging import merge_into_blocks
+from tests.bench import contenders, end_to_end, flume, hbase, kernels, page, pressure, tasks, workload
 from tests.bench import start as start_bench
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
@@ -244,6 +244,21 @@ def test_the_writer_keeps_a_rate_in_whole_lines(tmp_path: Path, monkeypatch: pyt
     assert 300 < writer.written < 2_000
     counted = count(records(lines), EnginePlan.of(workload.active(workload.tasks(1)), Limits()))
     assert counted.reason.null_count == len(lines)  # every line has its time
+
+
+def test_stretches_in_turn_load_partitions_evenly_and_hashed_ones_do_not() -> None:
+    assert flume.imbalance(list(range(5, 5 + 3 * flume.PARTITIONS))) == 1
+    assert flume.imbalance([1, 1, 1, 2]) == 3 / (4 / flume.PARTITIONS)
+    for shape, in_turn, hashed in flume.loads().rows:
+        assert 1 <= in_turn <= hashed, shape  # type: ignore[operator]
+
+
+def test_the_bars_of_flume_are_shares_of_what_a_line_cost_before() -> None:
+    found = flume.outcome({"edge": 2.0, "collector": 6.0}, 100_000.0, 3_000, "", quick=True)
+    bars = {bar.bar.split()[3]: bar for bar in found.bars}
+    assert bars["edge"].figure == pytest.approx(2.0 / flume.BEFORE["edge"])
+    assert not bars["edge"].holds
+    assert bars["collector"].holds
 
 
 def test_the_state_that_hbase_gets_touches_every_bucket() -> None:

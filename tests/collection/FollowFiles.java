@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -10,16 +11,20 @@ import org.apache.flume.Transaction;
 import org.apache.flume.channel.ChannelProcessor;
 import org.apache.flume.channel.MemoryChannel;
 import org.apache.flume.channel.ReplicatingChannelSelector;
+import org.apache.flume.instrumentation.util.JMXPollUtil;
 import org.apache.flume.source.taildir.TaildirSource;
 
 /**
- * Flume's TAILDIR source with Sluice's classes, one look for each line of the input: it answers with the lines that it
- * found. At the end of the input it stops in order. Arguments: the agent's folder, the instance's home, the files.
+ * Flume's TAILDIR source with Sluice's classes. For each line "look" of its input it answers with the blocks that it
+ * finds, for each other one with all counters. At the end of the input it stops in order. Arguments: the agent's folder, the instance's home, the files,
+ * after how many milliseconds a file is idle.
  */
 public final class FollowFiles {
   public static void main(String[] given) throws Exception {
+    PrintStream answers = System.out;
+    System.setOut(System.err); // where the log goes
     MemoryChannel channel = new MemoryChannel();
-    channel.configure(new Context(Map.of("capacity", "1000", "transactionCapacity", "1000", "keep-alive", "0")));
+    channel.configure(new Context(Map.of("capacity", "20000", "transactionCapacity", "20000", "keep-alive", "0")));
     channel.start();
     ReplicatingChannelSelector selector = new ReplicatingChannelSelector();
     selector.setChannels(List.of(channel));
@@ -42,14 +47,18 @@ public final class FollowFiles {
         "fileHeader", "true",
         "fileHeaderKey", "src_file",
         "byteOffsetHeader", "true",
-        "idleTimeout", "3600000",
+        "idleTimeout", given[3],
         "writePosInterval", "3600000")));
     source.start();
-    System.out.println("[]");
+    answers.println("[]");
     BufferedReader orders = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    while (orders.readLine() != null) {
-      source.process();
-      System.out.println(new Gson().toJson(taken(channel)));
+    for (String order = orders.readLine(); order != null; order = orders.readLine()) {
+      if (order.equals("look")) {
+        source.process();
+        answers.println(new Gson().toJson(taken(channel)));
+      } else {
+        answers.println(new Gson().toJson(JMXPollUtil.getAllMBeans()));
+      }
     }
     source.stop();
     System.exit(0);
@@ -61,8 +70,9 @@ public final class FollowFiles {
     transaction.begin();
     for (Event event = channel.take(); event != null; event = channel.take()) {
       Map<String, String> headers = event.getHeaders();
-      String line = new String(event.getBody(), StandardCharsets.UTF_8);
-      found.add(List.of(headers.get("src_file"), headers.get("byteoffset"), line, headers.get("mac")));
+      String body = new String(event.getBody(), StandardCharsets.ISO_8859_1); // a character for each byte
+      found.add(List.of(
+          headers.get("src_file"), headers.get("byteoffset"), body, headers.get("mac"), headers.get("key")));
     }
     transaction.commit();
     transaction.close();

@@ -1,13 +1,14 @@
-"""An instance in a temporary directory, with an inventory of its own."""
+"""An instance in a temporary directory, with an inventory of its own, and the source of an edge agent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from sluice.runtime.settings import Settings
+from tests.collection.follower import Follower, compile_drivers
 
 INVENTORY = """
 topic: h5_logs
@@ -44,3 +45,15 @@ def inventory_text(settings: Settings) -> Write:
 
     write(INVENTORY)
     return write
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return compile_drivers(tmp_path_factory.mktemp("classes"))
+
+
+@pytest.fixture
+def follower(tmp_path: Path, classes: str) -> Iterator[Follower]:
+    made = Follower.made(tmp_path, classes)
+    yield made
+    made.close()

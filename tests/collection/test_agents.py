@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
@@ -19,19 +20,30 @@ from sluice.collection import deploy, health, lifecycle, position
 from sluice.collection.deploy_plan import plan
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
-from sluice.collection.render import BATCH, SINK_BATCH, Agent, folder
+from sluice.collection.render import SINK_BATCH, Agent, folder
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from sluice.traffic.generate import batches
 from tests.collection import conftest
+from tests.collection.follower import LIMIT, STRETCH
 
 pytestmark = pytest.mark.stack
 
 Identity = tuple[str, str, int]
 HOSTS = ("front1", "front2")
+SHORTEST = 99  # bytes of a made-up line at least
 # Other names than usual, because a running collection may use the instance's database, and so its alerts.
 INVENTORY = re.sub(r"collector(?=\d)", "gather", re.sub(r"web(?=\d)", "front", conftest.INVENTORY))
+
+
+class Arrived(NamedTuple):
+    """A line and the record that it came in."""
+
+    identity: Identity
+    line: bytes
+    key: bytes
+    partition: int
 
 
 @dataclass
@@ -40,7 +52,7 @@ class Collected:
 
     settings: Settings
     topic: str
-    _arrived: list[tuple[Identity, bytes, bytes]] = field(default_factory=list)
+    _arrived: list[Arrived] = field(default_factory=list)
     _next: dict[TopicPartition, int] = field(default_factory=dict)
 
     def deploy(self, inventory: str = INVENTORY) -> list[str]:
@@ -64,10 +76,11 @@ class Collected:
         records = {a.name: lifecycle.record(self.settings, a) for a in deploy.agents(self.settings)}
         return {name: record.pid for name, record in records.items() if record}
 
-    def await_size(self, agent: Agent, lines: int) -> None:
+    def await_lines(self, agent: Agent) -> None:
+        """Wait until its channel holds something."""
         deadline = time.monotonic() + 60
-        while health.check(self.settings, agent).channel_size != lines:
-            assert time.monotonic() < deadline, f"{agent.name} does not hold {lines:,} lines"
+        while not health.check(self.settings, agent).channel_size:
+            assert time.monotonic() < deadline, f"{agent.name} holds nothing"
             time.sleep(0.2)
 
     def written(self) -> dict[Identity, bytes]:
@@ -82,8 +95,8 @@ class Collected:
                     offset += len(line) + 1
         return found
 
-    def arrived(self) -> list[tuple[Identity, bytes, bytes]]:
-        """(identity, line, key) of every record; only new records are fetched."""
+    def arrived(self) -> list[Arrived]:
+        """Every line; only new records are fetched."""
         consumer = KafkaConsumer(
             bootstrap_servers=self.settings.kafka.bootstrap,
             max_partition_fetch_bytes=32 << 20,
@@ -98,8 +111,11 @@ class Collected:
             for records in consumer.poll(1_000).values():
                 for record in records:
                     head = {name: value.decode() for name, value in record.headers}
-                    identity = (head["host"], head["src_file"], int(head["src_offset"]))
-                    self._arrived.append((identity, record.value, record.key))
+                    offset = int(head["src_offset"])
+                    for line in record.value.split(b"\n"):
+                        identity = (head["host"], head["src_file"], offset)
+                        self._arrived.append(Arrived(identity, line, record.key, record.partition))
+                        offset += len(line) + 1
         self._next = {part: consumer.position(part) for part in parts}
         consumer.close()
         return self._arrived
@@ -111,7 +127,7 @@ class Collected:
         """
         deploy.wait_drained(self.settings, 180)
         arrived = self.arrived()
-        assert {identity: line for identity, line, _ in arrived} == self.written()
+        assert {each.identity: each.line for each in arrived} == self.written()
         return len(arrived) - len(self.written())
 
 
@@ -151,10 +167,24 @@ def test_every_byte_arrives_with_its_identity(collected: Collected) -> None:
     assert collected.doubles() == 0
 
 
-def test_keys_are_a_function_of_the_line(collected: Collected) -> None:
-    for _, line, key in collected.arrived():
-        if line[:64].isascii():
-            assert key == line.split(None, 1)[0][:64] if line.strip() else key == b""
+def test_keys_name_the_stretch_of_the_file(collected: Collected) -> None:
+    for (host, src_file, offset), _, key, _ in collected.arrived():
+        assert key == f"{host}\0{src_file}\0{offset // STRETCH}".encode()
+
+
+def test_a_files_stretches_go_to_the_partitions_in_turn(collected: Collected) -> None:
+    collected.append("front1", 11, log(20_000, seed=11))
+    collected.append("front2", 11, log(20_000, seed=12))
+    collected.doubles()
+    places: dict[tuple[str, int], set[int]] = {}
+    for (host, src_file, offset), _, _, partition in collected.arrived():
+        if src_file.endswith("01-11.log"):
+            places.setdefault((host, offset // STRETCH), set()).add(partition)
+    assert len(places) > 2 * 8
+    partitions = collected.settings.kafka.partitions
+    for (host, stretch), found in places.items():
+        (first,) = places[host, 0]
+        assert found == {(first + stretch) % partitions}
 
 
 def test_a_line_waits_for_its_end(collected: Collected) -> None:
@@ -169,10 +199,10 @@ def test_lines_that_come_one_by_one_do_not_wait_for_a_whole_batch(collected: Col
     first = f"the first of {host}".encode()
     collected.append(host, 10, first + b"\n")
     for _ in range(SINK_BATCH // 2):
-        if any(line == first for _, line, _ in collected.arrived()):
+        if any(each.line == first for each in collected.arrived()):
             break
         collected.append(host, 10, b"one more\n")
-        time.sleep(0.3)
+        time.sleep(0.6)
     else:
         pytest.fail(f"{SINK_BATCH // 2} lines were written and the first has not arrived")
     assert collected.doubles() == 0
@@ -203,7 +233,7 @@ def test_a_killed_collector_loses_nothing(collected: Collected) -> None:
     well = health.check(settings, deploy.agent(settings, "gather1"))
     assert health.report(engine(settings), [well]) == ["over: gather1: dead"]
     assert "gather1: dead" not in {a.name for a in alerts.open_alerts(engine(settings), health.SOURCE)}
-    assert collected.doubles() <= 4 * BATCH
+    assert collected.doubles() <= 2 * SINK_BATCH * LIMIT / SHORTEST  # a transaction of each edge
 
 
 def test_a_killed_memory_edge_sends_again_what_it_held(collected: Collected) -> None:
@@ -214,20 +244,23 @@ def test_a_killed_memory_edge_sends_again_what_it_held(collected: Collected) -> 
     collected.kill("front1")
     collected.kill("front2")
     assert deploy.ensure(collected.settings) == ["front1", "front2"]
-    # At most what the channel holds from each of its four files; front2's file channel kept its lines.
-    capacity = deploy.agent(collected.settings, "front1").capacity
-    assert collected.doubles() - before <= 4 * (capacity + BATCH) + 2 * BATCH
+    # At most all that front1 has read, which is less than its channel may hold; front2's file channel kept
+    # its lines, but may send a transaction twice.
+    sent = sum(host == "front1" for host, _, _ in collected.written())
+    assert collected.doubles() - before <= sent + SINK_BATCH * LIMIT / SHORTEST
 
 
 def test_lines_wait_while_both_collectors_are_dead(collected: Collected) -> None:
     settings = collected.settings
     collected.kill("gather1")
     collected.kill("gather2")
-    for host in HOSTS:
-        collected.append(host, 6, log(12_000, seed=6))
-    collected.await_size(deploy.agent(settings, "front1"), 10_000)
-    full = health.check(settings, deploy.agent(settings, "front1"))
-    assert full.alerts["front1: channel"] == "front1: channel 100 % full"
+    collected.append("front1", 6, (b"x" * 60_000 + b"\n") * 1_000)
+    collected.append("front2", 6, log(12_000, seed=6))
+    front1, deadline = deploy.agent(settings, "front1"), time.monotonic() + 60
+    while "front1: channel" not in (full := health.check(settings, front1)).alerts:
+        assert time.monotonic() < deadline, full
+        time.sleep(0.2)
+    assert (full.channel_size or 0) < front1.capacity / 10  # it is full by bytes
     assert deploy.stop(settings, deploy.agent(settings, "front1"), drain_seconds=1) is False
     assert deploy.ensure(settings) == ["gather1", "gather2", "front1"]
     collected.doubles()
@@ -267,8 +300,8 @@ def test_an_edge_that_cannot_hand_over_stays(collected: Collected) -> None:
         collected.kill(name)
     collected.append("front1", 9, log(100, seed=9))
     agent = deploy.agent(settings, "front1")
-    collected.await_size(agent, 100)
-    with pytest.raises(lifecycle.AgentError, match="front1 still holds lines after 2 s"):
+    collected.await_lines(agent)
+    with pytest.raises(lifecycle.AgentError, match="front1 still holds blocks of lines after 2 s"):
         lifecycle.stop(settings, agent, print, must_drain=True, drain_seconds=2)
     assert lifecycle.alive(settings, agent)
     assert deploy.ensure(settings) == collectors
@@ -280,8 +313,8 @@ def test_an_order_to_rewind_makes_doubles_and_no_more(collected: Collected) -> N
     before = collected.doubles()
     agent = deploy.agent(settings, "front2")
     assert deploy.stop(settings, agent) is True
-    moved = deploy.rewind(settings, agent, lines=50)
+    moved = deploy.rewind(settings, agent, sent=5_000)
     deploy.start(settings, agent)
     files = [path for path in moved if Path(path).exists()]
-    assert 0 < collected.doubles() - before <= 50 * len(files)
+    assert 0 < collected.doubles() - before <= 5_000 / SHORTEST * len(files)
     assert (folder(settings, "front2") / "position.json").exists()

@@ -47,7 +47,7 @@ def test_only_the_agent_that_differs_changes(settings: Settings, inventory_text:
     }
     text = describe(changes)
     assert "~ web1 (edge): change" in text
-    assert "-agent.channels.buffer.type = memory" in text
+    assert "-agent.channels.buffer.type = org.apache.flume.channel.BlockChannel" in text
     assert "+agent.channels.buffer.type = file" in text
 
 

@@ -2,118 +2,41 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
-import subprocess
+import struct
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from sluice.collection import position
-from sluice.runtime.jvm import LIB, java
-from sluice.runtime.settings import make_secret, read_secret
-from sluice.transmission.mac import mac
+from tests.collection.follower import NAME, Follower, Line
 
 pytestmark = pytest.mark.slow
 
-Line = tuple[str, int, str]  # src_file, offset, text
-NAME = "logs/access.2026-01-05.log"
-DRIVER = Path(__file__).with_name("FollowFiles.java")
 LONG_AGO = time.time() - 3600
 
 
-@dataclass
-class Follower:
-    """The source in a process of its own, which looks at the files when it is told to."""
+class Replacements:
+    """Counts how often a file of a folder was replaced by another one."""
 
-    home: Path
-    classes: str
-    _running: subprocess.Popen[str] | None = field(default=None)
+    MOVED = 0xC0  # both from and to: the kernel makes one event of equal ones in a row
 
-    @property
-    def folder(self) -> Path:
-        return self.home / "flume" / "web1"
+    def __init__(self, folder: Path, name: str) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._events = self._libc.inotify_init1(os.O_NONBLOCK)
+        self._name = name.encode()
+        assert self._libc.inotify_add_watch(self._events, os.fsencode(folder), self.MOVED) >= 0
 
-    @property
-    def log(self) -> Path:
-        return self.home / NAME
-
-    def start(self) -> None:
-        command = [
-            java(), "-XX:TieredStopAtLevel=1", f"-Dsluice.folder={self.folder}", f"-Dsluice.home={self.home}",
-            "-cp", self.classes, "FollowFiles",
-            str(self.folder), str(self.home), f"{self.log.parent}/access\\.[0-9-]+\\.log",
-        ]  # fmt: skip
-        self._running = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self._answer() == []
-
-    def look(self) -> list[Line]:
-        """The lines that the source finds now."""
-        process = self._process()
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-        return self._answer()
-
-    def stop(self) -> None:
-        """In order: the position file is written."""
-        process = self._process()
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(30) == 0
-
-    def kill(self) -> None:
-        """The position file stays as it was."""
-        self._process().kill()
-        self._process().wait()
-
-    def restart(self) -> list[Line]:
-        self.stop()
-        self.start()
-        return self.look()
-
-    def close(self) -> None:
-        if self._running is not None:
-            self._running.kill()
-            self._running.wait()
-
-    def _process(self) -> subprocess.Popen[str]:
-        assert self._running is not None
-        return self._running
-
-    def _answer(self) -> list[Line]:
-        out = self._process().stdout
-        assert out is not None
-        answer = json.loads(out.readline())
-        for name, offset, text, proof in answer:  # both sides make the same of a line and its identity
-            key = read_secret(self.home, "identity").encode()
-            assert proof.encode() == mac(key, b"web1", name.encode(), offset.encode(), text.encode())
-        return [(name, int(offset), text) for name, offset, text, _ in answer]
-
-
-@pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The class path, with the compiled driver."""
-    target = tmp_path_factory.mktemp("classes")
-    flume = f"{LIB / 'flume' / 'classes'}:{LIB / 'flume' / '*'}"
-    javac = Path(java()).with_name("javac") if "/" in java() else "javac"
-    subprocess.run([javac, "-nowarn", "-d", target, "-cp", flume, DRIVER], check=True)
-    return f"{target}:{flume}"
-
-
-@pytest.fixture
-def follower(tmp_path: Path, classes: str) -> Iterator[Follower]:
-    made = Follower(tmp_path, classes)
-    made.folder.mkdir(parents=True)
-    made.log.parent.mkdir()
-    make_secret(tmp_path, "identity")
-    yield made
-    made.close()
+    def count(self) -> int:
+        data, found = os.read(self._events, 1 << 20), 0
+        while data:
+            _, _, _, size = struct.unpack_from("iIII", data)
+            found += data[16 : 16 + size].rstrip(b"\0") == self._name
+            data = data[16 + size :]
+        return found
 
 
 def positions_written(follower: Follower, when: float) -> None:
@@ -268,7 +191,7 @@ def test_taking_positions_back_keeps_their_age(follower: Follower) -> None:
     follower.log.write_text("another first line\nand a second\n")
     sent = follower.look()
     follower.kill()
-    position.rewind(follower.folder / "position.json", 1)
+    position.rewind(follower.folder / "position.json", 1, follower.max_line)
     follower.start()
     assert follower.look() == sent
 
@@ -312,3 +235,74 @@ def test_damaged_generations_keep_the_source_from_starting(follower: Follower) -
     (follower.folder / "generations.json").write_text('{"a')
     with pytest.raises(json.JSONDecodeError):  # it said nothing
         follower.start()
+
+
+def other(follower: Follower) -> Path:
+    return follower.log.with_name("access.2026-01-06.log")
+
+
+def writable(follower: Follower, yes: bool) -> None:
+    """Whether generations.json can be written."""
+    if yes:
+        (follower.folder / ".generations.json").rmdir()
+        time.sleep(1.1)  # so long it is not tried again
+    else:
+        (follower.folder / ".generations.json").mkdir()
+
+
+def test_a_file_whose_generation_cannot_be_written_waits_alone(follower: Follower) -> None:
+    followed(follower)
+    writable(follower, False)
+    other(follower).write_text("new\n")
+    os.utime(other(follower), (LONG_AGO, LONG_AGO))  # so that it is read first
+    with follower.log.open("a") as out:
+        out.write("four\n")
+    assert follower.look() == [(NAME, 14, "four")]
+    assert float(follower.counters()["SOURCE.generations"]["EventReadFail"]) > 0  # an alert, see health.py
+    writable(follower, True)
+    assert follower.look() == [("logs/access.2026-01-06.log", 0, "new")]
+
+
+def test_a_replaced_file_whose_generation_cannot_be_written_waits_alone(follower: Follower) -> None:
+    other(follower).write_text("a\n")
+    assert len(followed(follower)) == 4
+    writable(follower, False)
+    follower.log.write_text("1\n")
+    os.utime(follower.log, (LONG_AGO, LONG_AGO))
+    with other(follower).open("a") as out:
+        out.write("b\n")
+    assert follower.look() == [("logs/access.2026-01-06.log", 2, "b")]
+    writable(follower, True)
+    assert follower.look() == [(f"{NAME}#1", 0, "1")]
+    assert follower.restart() in ([], [(f"{NAME}#1", 0, "1")])  # its position may be as old as the generation
+
+
+def test_generations_are_written_once_for_all_files(follower: Follower) -> None:
+    for day in range(300):
+        (follower.log.parent / f"access.{day}.log").write_text(f"line {day}\n")
+    writes = Replacements(follower.folder, "generations.json")
+    follower.start()
+    assert len(follower.look()) == 300
+    assert writes.count() == 1
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_file_that_loses_its_name_before_its_first_line_is_read_is_sent(
+    follower: Follower, copied: bool
+) -> None:
+    """When it is idle; its lines are taken for those of the file that has the name now only if they are."""
+    follower.idle_ms = 100
+    follower.log.write_text("one\ntwo\n")
+    follower.start()
+    made_again(follower.log, "one\ntwo\nthree\n" if copied else "new\n")
+    lines: list[Line] = []
+    name = NAME if copied else f"{NAME}#1"
+    deadline = time.monotonic() + 20
+    while lines.count((name, 4, "two")) < (2 if copied else 1):
+        assert time.monotonic() < deadline, lines
+        lines += follower.look()
+        time.sleep(0.1)
+    old = {(name, 0, "one"), (name, 4, "two")}
+    assert set(lines) == old | ({(NAME, 8, "three")} if copied else {(NAME, 0, "new")})
+    follower.log.write_text("x\n")
+    assert follower.look() == [(f"{NAME}#1" if copied else f"{NAME}#2", 0, "x")]

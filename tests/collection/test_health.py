@@ -50,6 +50,12 @@ def test_a_filling_channel(size: float, alerts: list[str]) -> None:
     assert list(judge(EDGE, reading(size=size), None, 0).alerts) == alerts
 
 
+def test_a_channel_that_is_full_by_bytes() -> None:
+    """Blocks of many lines fill a memory channel long before it has as many as it may have."""
+    full = Metrics({**reading(size=900).counters, "CHANNEL.bytes": {"ChannelFillPercentage": 91.0}})
+    assert judge(EDGE, full, None, 0).alerts == {"web1: channel": "web1: channel 91 % full"}
+
+
 def test_a_failing_sink_is_named_while_it_fails() -> None:
     first = judge(EDGE, reading(sink={"EventWriteFail": 3}), None, 0)
     second = judge(EDGE, reading(sink={"EventWriteFail": 5}), first, 5)
@@ -71,7 +77,7 @@ def test_lines_that_do_not_move() -> None:
         health = judge(EDGE, reading(size=500), health, at)
         assert health.alerts == {}
     health = judge(EDGE, reading(size=500), health, 20)
-    assert health.alerts == {"web1: sinks": "web1: 500 lines have not moved for 20 s"}
+    assert health.alerts == {"web1: sinks": "web1: 500 blocks of lines have not moved for 20 s"}
     assert judge(EDGE, reading(size=400, taken=200), health, 25).alerts == {}
 
 
@@ -138,3 +144,12 @@ def test_agents_are_asked_past_a_proxy(endpoint: int, monkeypatch: pytest.Monkey
 def test_an_agent_that_does_not_answer() -> None:
     with pytest.raises(MetricsUnreachable, match=r"no metrics at http://127\.0\.0\.1:1/"):
         metrics.read(1)
+
+
+def test_generations_that_cannot_be_written_are_a_failure_of_the_source() -> None:
+    """The files wait for which they cannot be written, and nothing else fails."""
+    first, second = (
+        Metrics({**reading().counters, "SOURCE.generations": {"EventReadFail": n}}) for n in (0.0, 2.0)
+    )
+    health = judge(EDGE, second, judge(EDGE, first, None, 0), 5)
+    assert health.alerts == {"web1: source": "web1: source fails (EventReadFail +2)"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.collection import position
-from sluice.collection.position import Position, identity, lines_before, rewind
+from sluice.collection.position import Position, identity, line_before, rewind
 
 
 @pytest.fixture
@@ -18,13 +18,18 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("lines", [0, 1, 2, 49, 600, 999, 1_000, 1_001, 5_000])
-def test_so_many_lines_back(log: Path, lines: int) -> None:
+@pytest.mark.parametrize("max_line", [10, 16 << 20])
+@pytest.mark.parametrize("sent", [0, 1, 2, 49, 5_000, 20_000, 3_000_001, 7_000_000, 50_000_000])
+def test_so_many_sent_bytes_back(log: Path, sent: int, max_line: int) -> None:
     data = log.read_bytes()
     read = data[: data[: len(data) - 500].rindex(b"\n") + 1]
-    at = lines_before(log, len(read), lines)
-    assert at == 0 or data[at - 1 : at] == b"\n"
-    assert data[at : len(read)].count(b"\n") == min(lines, read.count(b"\n"))
+    lines = read.split(b"\n")[:-1]
+    wanted, at = 0, len(read)
+    while wanted < sent and lines:
+        line = lines.pop()
+        wanted += min(len(line), max_line) + 1
+        at -= len(line) + 1
+    assert line_before(log, len(read), sent, max_line) == at
 
 
 def test_positions_go_back_and_never_forward(tmp_path: Path, log: Path) -> None:
@@ -33,11 +38,11 @@ def test_positions_go_back_and_never_forward(tmp_path: Path, log: Path) -> None:
     gone = {"inode": 8, "pos": 77, "file": str(tmp_path / "gone.log")}
     path.write_text(json.dumps([{"inode": log.stat().st_ino, "pos": size, "file": str(log)}, gone]))
     os.utime(path, (1_000, 1_000))
-    moved = rewind(path, 10)
+    moved = rewind(path, 100, 1 << 20)
     assert path.stat().st_mtime == 1_000  # so the agent knows a position that is older than a generation
     (entry, same) = position.read(path) or []
     assert moved == {str(log): (size, entry.pos)}
-    assert log.read_bytes()[entry.pos :].count(b"\n") == 10
+    assert entry.pos == line_before(log, size, 100, 1 << 20)
     assert same == Position(**gone)
 
 
@@ -47,7 +52,7 @@ def test_a_position_in_an_earlier_content_stays(tmp_path: Path, log: Path, inode
     status, path = log.stat(), tmp_path / "position.json"
     before = {"inode": status.st_ino + inode, "pos": status.st_size + beyond, "file": str(log)}
     path.write_text(json.dumps([before]))
-    assert rewind(path, 10) == {}
+    assert rewind(path, 100, 1 << 20) == {}
     assert position.read(path) == [Position(**before)]
 
 
@@ -56,7 +61,7 @@ def test_a_torn_position_file_means_from_the_beginning(tmp_path: Path, text: str
     path = tmp_path / "position.json"
     path.write_text(text)
     assert position.read(path) is None
-    assert rewind(path, 10) == {}
+    assert rewind(path, 100, 1 << 20) == {}
     assert not path.exists()
 
 

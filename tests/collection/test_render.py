@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.collection import inventory
-from sluice.collection.render import Agent, Rendered, render
+from sluice.collection.render import LEAST_DISK, MEMORY_BYTES, Agent, Rendered, render
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import Write
 
@@ -11,7 +11,7 @@ EDGE = """\
 agent.sources.files.fileHeader = true
 agent.sources.files.fileHeaderKey = src_file
 agent.sources.files.byteOffsetHeader = true
-agent.sources.files.batchSize = 500
+agent.sources.files.batchSize = 100
 """
 FAILOVER = """\
 agent.sinkgroups = collectors
@@ -56,7 +56,9 @@ def test_an_edge_gives_identity_and_fails_over(rendered: dict[str, Rendered], se
 
 
 def test_the_channel_is_what_the_inventory_says(rendered: dict[str, Rendered]) -> None:
-    assert "agent.channels.buffer.type = memory\n" in properties(rendered["web1"])
+    assert "agent.channels.buffer.type = org.apache.flume.channel.BlockChannel\n" in properties(
+        rendered["web1"]
+    )
     assert "agent.channels.buffer.type = file\n" in properties(rendered["web2"])
     assert "agent.channels.buffer.type = file\n" in properties(rendered["collector1"])
 
@@ -66,6 +68,13 @@ def test_a_collector_hands_identity_to_kafka(rendered: dict[str, Rendered]) -> N
     assert KAFKA in text
     assert "agent.sinks.kafka.kafka.topic = h5_logs\n" in text
     assert "agent.sinks.kafka.kafka.producer.max.request.size = 16793600\n" in text
+    assert "agent.sinks.kafka.kafka.producer.partitioner.class = sluice.flume.StretchPartitioner\n" in text
+
+
+def test_channels_are_bounded_by_bytes_and_disk(rendered: dict[str, Rendered]) -> None:
+    assert f"agent.channels.buffer.byteCapacity = {MEMORY_BYTES}\n" in properties(rendered["web1"])
+    for name in ("web2", "collector1"):
+        assert f"agent.channels.buffer.minimumRequiredSpace = {LEAST_DISK}\n" in properties(rendered[name])
 
 
 def test_nothing_listens_beyond_the_bind_address(rendered: dict[str, Rendered]) -> None:

@@ -79,9 +79,9 @@ def test_kill_of_a_collector(platform: Platform) -> None:
     platform.assert_online_is_exact(today)
 
 
-@pytest.mark.parametrize("point", ["after_blocks", "after_commit"])
-def test_the_speed_layer_dies_inside_a_batch(platform: Platform, point: str) -> None:
-    today = day(4 if point == "after_blocks" else 5)
+@pytest.mark.parametrize("point", ["after_blocks", "after_commit", "projected"])
+def test_the_speed_layer_dies_inside_a_batch_or_a_projection(platform: Platform, point: str) -> None:
+    today = day({"after_blocks": 4, "after_commit": 5, "projected": 6}[point])
     lines = access_lines(today, 800)
     platform.write(today, lines[:400])
     platform.drain()
@@ -92,6 +92,22 @@ def test_the_speed_layer_dies_inside_a_batch(platform: Platform, point: str) -> 
     platform.wait_restarted(running)
     platform.drain()
     platform.assert_online_is_exact(today)
+
+
+@pytest.mark.parametrize("point", ["state_put", "state_written"])
+def test_a_worker_dies_while_it_writes_state(platform: Platform, point: str) -> None:
+    """Spark repeats its task; the speed layer's process lives on."""
+    today = day(3 if point == "state_put" else 4)
+    running = platform.job("speed_layer")
+    platform.write(today, access_lines(today, 300))
+    platform.drain()
+    armed = platform.arm(point)
+    platform.write(today, access_lines(today, 400, seed=1), host="web2")
+    platform.wait_fired(armed)
+    platform.drain()
+    platform.assert_online_is_exact(today)
+    assert platform.job("speed_layer") == running
+    assert detached.alive(running)
 
 
 def test_a_second_speed_layer_is_fenced(platform: Platform) -> None:
@@ -118,7 +134,7 @@ def test_the_archiver_dies_around_its_claim(platform: Platform, point: str) -> N
     platform.wait_fired(armed)
     platform.wait_restarted(running)
     hops = platform.drain()
-    assert hops.archived == hops.kafka
+    assert hops.archived == hops.online + hops.doubled + hops.dead_lettered
 
 
 def test_the_archive_group_is_rebalanced_while_it_writes(platform: Platform) -> None:
@@ -139,7 +155,7 @@ def test_the_archive_group_is_rebalanced_while_it_writes(platform: Platform) -> 
         second.send_signal(signal.SIGKILL)  # its partitions go back although it did not leave the group
         second.wait()
     hops = platform.drain()
-    assert hops.archived == hops.kafka
+    assert hops.archived == hops.online + hops.doubled + hops.dead_lettered
 
 
 @pytest.mark.parametrize("daemon", ["hbase", "datanode", "postgres"])
@@ -152,7 +168,7 @@ def test_kill_of_a_daemon_underneath(platform: Platform, daemon: str) -> None:
     time.sleep(3)
     platform.write(today, lines[1000:])
     hops = platform.drain()
-    assert hops.archived == hops.kafka
+    assert hops.archived == hops.online + hops.doubled + hops.dead_lettered
     platform.assert_online_is_exact(today)
 
 

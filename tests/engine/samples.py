@@ -47,6 +47,7 @@ def records(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Re
             pa.array(ends[:-1], pa.int64()),
             pa.array(lines, pa.binary()),
             pa.nulls(count, pa.bool_()),
+            pa.array([0] * count, pa.int32()),
         ],
         schema=RECORDS,
     )

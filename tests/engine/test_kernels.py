@@ -76,6 +76,37 @@ def test_a_hundred_thousand_distinct_values_and_a_million_bytes() -> None:
     assert first.column(1)[1].to_pylist() == ["x", "z"]
 
 
+LONG = st.integers(0, 40).map(lambda n: "0123456789abcdefghijklmnopqrstuvwxyzABCD"[:n])
+
+
+@examples(60)
+@given(st.lists(st.lists(st.one_of(LONG, st.sampled_from(["", "a", "b", "é" * 9])), max_size=5), max_size=40))
+def test_values_of_any_length_are_told_apart(rows: list[list[str]]) -> None:
+    text = pa.array([" ".join(row) for row in rows], pa.string())
+    found = _Compiled(text, " ", [0, 2, 4])
+    for index in (0, 2, 4):
+        expected = [(*each.split(" "), *[None] * 5)[index] for each in text.to_pylist()]
+        assert values(found.column(index)) == expected
+
+
+def test_values_that_differ_in_one_bit_or_in_their_length_are_told_apart() -> None:
+    texts = ["x" * size for size in range(1, 70)]
+    texts += [text[:at] + "y" + text[at + 1 :] for text in texts for at in range(len(text))]
+    found = _Compiled(pa.array(texts), " ", [0]).column(0)
+    assert values(found) == texts
+
+
+def test_the_twelve_months_and_a_stamp_after_each_place() -> None:
+    lines = [
+        b"x" * before + f"[17/{month}/2015:10:05:0{second} +0000] ".encode()
+        for before in range(20)
+        for month in ("Jan", "Dec", "Foo", "Feb")
+        for second in (1, 1, 2)
+    ]
+    for one, other in zip(_by_position(pa.array(lines)), _compiled(pa.array(lines)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @st.composite
 def nearly_stamps(draw: st.DrawFn) -> bytes:
     """A stamp, with some of its characters replaced, somewhere in a line."""

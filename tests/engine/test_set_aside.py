@@ -19,10 +19,12 @@ from sluice.metrics.accumulators import MAX
 from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Limits
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.partition_pass import Gathered, PartitionPass
-from sluice.state.blocks import BlockId, bucket_hash, merge_into_blocks, pack
+from sluice.speed.partition_pass import PartitionPass
+from sluice.state.blocks import BlockId, bucket_hash, pack
+from sluice.state.merging import merge_into_blocks
 from tests.engine.samples import BYTES, active, line, plan, records, spec
 from tests.identities import KEY
+from tests.speed.routed.stages import Merged
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
 GOOD = spec(name="good")
@@ -87,7 +89,7 @@ def test_the_one_that_raises_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
 def test_its_partial_aggregates_from_other_partitions_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     RaisingMetric(monkeypatch, adding=True)
     found = passed(plan(MAXIMUM, GOOD), kafka(line(), line()), kafka(line(size="666"), partition=1))
-    gathered = Gathered.of(found)
+    gathered = Merged.of(found)
     assert gathered.failed == {(1, 1): "Broken: no devils\\x00here"}
     assert {(r["task_id"], r["lines"]) for r in gathered.partials.to_pylist()} == {(2, 3)}
     assert gathered.counts["counted"] == 3
@@ -122,8 +124,8 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
     lines = [line(size="666"), line(path="/" + "x" * 2_000), line()]
     calls: list[Failures] = []
 
-    def attempt(tasks: Mapping[Version, Any]) -> Gathered:
-        found = Gathered.of(passed(EnginePlan.of(tasks.values(), Limits()), kafka(*lines)))
+    def attempt(tasks: Mapping[Version, Any]) -> Merged:
+        found = Merged.of(passed(EnginePlan.of(tasks.values(), Limits()), kafka(*lines)))
         calls.append(dict(found.failed))
         if found.failed:
             raise TasksFailed(found.failed)
@@ -131,7 +133,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
 
     tasks = {(task.task_id, task.version): task for task in active(MAXIMUM, GOOD)}
     found, left, aside = leaving_out(attempt, tasks)
-    paused = Gathered.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), kafka(*lines)))
+    paused = Merged.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), kafka(*lines)))
     assert found.partials.equals(paused.partials)
     assert found.counts == paused.counts == {"records": 3, "doubled": 0, "counted": 3, "dead": 0}
     assert (set(left), set(aside), len(calls)) == ({(2, 1)}, {(1, 1)}, 2)
@@ -172,8 +174,8 @@ def test_more_series_than_allowed_in_the_state() -> None:
     new = count(records(clients(20, first=30)), plan(CLIENTS)).partials
     same = count(records(clients(20)), plan(CLIENTS)).partials
     state = {block: pack(before)}
-    assert merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=50).touched.num_rows == 20
-    assert merge_into_blocks(same, {(1, 1, start): 1}, lambda _: state, series=40).touched.num_rows == 20
+    assert merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=50).blocks
+    assert merge_into_blocks(same, {(1, 1, start): 1}, lambda _: state, series=40).blocks
     with pytest.raises(TasksFailed, match="about 50 series in one period, 49 are allowed"):
         merge_into_blocks(new, {(1, 1, start): 1}, lambda _: state, series=49)
 

@@ -33,6 +33,8 @@ from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
 
 Line = tuple[str, int, bytes]  # file, offset in it, text
+#: A Kafka record has up to so many lines of a file.
+BLOCK_LINES = 3
 
 
 class TwoLayers:
@@ -65,18 +67,26 @@ class TwoLayers:
         self.tasks.apply(specs, "test")
 
     def records(self, lines: Sequence[Line], partition: int = 0) -> pa.RecordBatch:
-        """The lines as they come out of Kafka."""
-        first = self.next[partition]
-        self.next[partition] += len(lines)
+        """The lines as they come out of Kafka: in blocks of up to BLOCK_LINES."""
+        first, number, places = self.next[partition], -1, list[int]()
+        offsets, following = list[int](), None
+        for name, begin, text in lines:
+            follows = (name, begin) == following and places[-1] + 1 < BLOCK_LINES
+            number += not follows
+            offsets.append(first + number)
+            places.append(places[-1] + 1 if follows else 0)
+            following = (name, begin + len(text) + 1)
+        self.next[partition] += number + 1
         columns = [
             pa.array([partition] * len(lines), pa.int32()),
-            pa.array(range(first, first + len(lines)), pa.int64()),
+            pa.array(offsets, pa.int64()),
             pa.array([1_700_000_000_000] * len(lines), pa.int64()),
             pa.array(["web1"] * len(lines)),
             pa.array([name for name, _, _ in lines]),
             pa.array([offset for _, offset, _ in lines], pa.int64()),
             pa.array([text for _, _, text in lines], pa.binary()),
             pa.array([False] * len(lines)),
+            pa.array(places, pa.int32()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 

@@ -50,12 +50,41 @@ def test_each_line_is_new_once(found: list[list[Row]]) -> None:
             expected.append(row not in model)
             model.add(row)
         assert claim(ledger, rows) == expected
-        assert not rows or ledger.seen(*columns(rows)[:3]).all()
+        assert not any(claim(ledger, rows))
     for number, file in enumerate(FILES):
         lines = {n for f, n in model if f == number}
         assert ledger.covered(*file) == sum(LENGTHS[n] for n in lines)
         holes = {b for a, z in ledger.holes(*file, int(STARTS[-1])) for b in range(a, z)}
         assert holes == {b for n in set(range(10)) - lines for b in range(STARTS[n], STARTS[n + 1])}
+
+
+#: Records: a file, the number of the first line, and how many lines there are.
+records = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(1, 10)), max_size=8)
+
+
+@examples(100)
+@given(records, records, records)
+def test_records_taken_as_runs_are_claimed_like_their_lines(
+    elsewhere: list[tuple[int, int, int]], before: list[tuple[int, int, int]], now: list[tuple[int, int, int]]
+) -> None:
+    def lines(some: list[tuple[int, int, int]]) -> list[Row]:
+        return [(file, n) for file, at, size in some for n in range(at, min(at + size, len(LENGTHS)))]
+
+    def runs(some: list[tuple[int, int, int]]) -> np.ndarray:
+        sizes = [min(size, len(LENGTHS) - at) for _, at, size in some]
+        return (np.cumsum(sizes) - sizes).astype(np.int64)
+
+    known, ledger, model = ByteLedger(), ByteLedger(), set(lines(elsewhere))
+    claim(known, lines(elsewhere))
+    for some in (before, now):
+        expected = []
+        for row in lines(some):
+            expected.append(row not in model)
+            model.add(row)
+        assert ledger.claim(*columns(lines(some)), runs=runs(some), known=known).tolist() == expected
+    own = ByteLedger()
+    claim(own, [row for row in lines(before + now) if row not in lines(elsewhere)])
+    assert content(ledger) == content(own)
 
 
 @examples(30)

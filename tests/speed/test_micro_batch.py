@@ -12,7 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
+from sluice.speed.writer import COMMITS_APART
+from sluice.state.blocks import period_prefix
 from sluice.storage import schema
+from sluice.storage.commits import Commit, CommitLog
+from sluice.storage.epochs import column_seq
 from sluice.storage.hbase import RESULTS, STATE
 from tests.speed.speed_driver import SpeedTest, access_lines, until
 
@@ -112,13 +116,48 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     speed.check()
     _nothing_committed_is_missing(speed)
 
-    newest = speed.commits()[-1]
-    with speed.engine.begin() as connection:  # another writer was faster, and counted nothing
-        row = dict(newest._mapping) | {"seq": newest.seq + 1, "token": "faster", "start": newest.end}
-        row |= {"counts": dict.fromkeys(newest.counts, 0), "blocks": []}
-        connection.execute(sa.insert(schema.commits).values(**row))
+    log = CommitLog(speed.engine, speed.topic)
+    head, tasks = log.head(), sorted(log.open_versions())
+    assert head is not None
+    nothing = dict.fromkeys(("records", "doubled", "counted", "dead"), 0)
+    at = head.committed_at + COMMITS_APART
+    # Another writer was faster, and counted nothing.
+    log.append(Commit(head.seq + 1, "faster", head.topic_id, at, head.end, head.end, tasks, nothing))
     speed.append(access_lines(500, seed=15))
     assert loser.wait(60) == FENCED
+    with speed.running():
+        until(speed.caught_up)
+    speed.check()
+
+
+def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
+    speed: SpeedTest, tmp_path: Path
+) -> None:
+    """Its first blocks or all of them are in HBase; the task that Spark repeats finds them."""
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    speed.append(access_lines(1_000, seed=30))
+    with speed.running(SLUICE_FAULTS=str(faults)) as process:
+        until(speed.caught_up)
+        for seed, point in enumerate(("state_put", "state_written"), 31):
+            (faults / point).touch()
+            before = len(speed.commits())
+            speed.append(access_lines(1_000, seed=seed))
+            until(lambda before=before: len(speed.commits()) > before and speed.caught_up())
+            assert not (faults / point).exists()
+        assert process.poll() is None
+        assert {commit.token for commit in speed.commits()} == {speed.commits()[0].token}
+    speed.check()
+    _nothing_committed_is_missing(speed)
+
+
+def test_a_driver_killed_while_it_projects_shows_every_result_at_its_next_start(speed: SpeedTest) -> None:
+    speed.append(access_lines(2_000, seed=40))
+    first = speed.start(fault="projected:2")
+    until(lambda: speed.projected() == 1)
+    speed.append(access_lines(2_000, seed=41))
+    assert first.wait(90) == KILLED
+    assert speed.projected() < len(speed.commits())
     with speed.running():
         until(speed.caught_up)
     speed.check()
@@ -141,12 +180,13 @@ def test_a_task_that_counts_again_shows_what_it_never_showed(speed: SpeedTest) -
 
 
 def _nothing_committed_is_missing(speed: SpeedTest) -> None:
-    t = schema.state_blocks.c
-    with speed.engine.connect() as connection:
-        blocks = connection.execute(sa.select(t.row, t.seq, t.token).where(t.topic == speed.topic)).all()
-    assert blocks
-    cells = speed.hbase.get(STATE, [block.row.encode() for block in blocks])
-    # Replaced columns are gone; a column that was never committed stays until its block is read cold.
-    for block in blocks:
-        committed_column = f"s:{block.seq:020d}.{block.token}".encode()
-        assert committed_column in cells[block.row.encode()]
+    commits = CommitLog(speed.engine, speed.topic)
+    newest = commits.changed_since(0).snapshot
+    assert newest.periods
+    for period in newest.periods.values():
+        prefix = period_prefix(period.key)
+        rows = dict(speed.hbase.scan(STATE, prefix=prefix))
+        columns = {newest.readable.newest(cells, period.since) for cells in rows.values()}
+        assert max(column_seq(column) for column in columns if column) == period.seq
+        # Of the replaced columns only the newest may be there.
+        assert all(len(cells) <= 2 for cells in rows.values())

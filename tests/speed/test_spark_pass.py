@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import signal
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -12,13 +15,18 @@ import pytest
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.jvm import QUICK, SPARK_OPTIONS
 from sluice.runtime.settings import Limits
+from sluice.speed import spark_pass
 from sluice.speed.ledger import ByteLedger
-from sluice.speed.partition_pass import Gathered, PartitionPass
-from sluice.speed.spark_pass import run_pass
+from sluice.speed.partition_pass import PartitionPass
+from sluice.speed.projection_pass import WRITTEN_ARROW, written
+from sluice.speed.projector import on_executors
+from sluice.state.blocks import BlockId
+from sluice.state.dealing import Dealing
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
 from tests.identities import KEY
-from tests.speed.routed.stages import by_version, kafka, one_stage, routes_of, two_stages
+from tests.messages import block, from_spark
+from tests.speed.routed.stages import Echo, Merged, by_version, kafka, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts
 
@@ -33,18 +41,22 @@ TASKS = active(
 PLAN = EnginePlan.of(TASKS, Limits())
 SLICES = [[line(client=f"c{n % 37}", size=str(n)) for n in range(k, 3_000, 3)] for k in range(3)]
 WORKERS = 5
+KAFKA = (
+    "partition int, offset bigint, arrival bigint, "
+    "headers array<struct<key: string, value: binary>>, line binary"
+)
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session of two slots that needs no other daemon."""
-    from sluice.spark.session import session
+    from sluice.spark.session import repeating, session
 
     before = dict(os.environ)
     os.environ.setdefault("JAVA_TOOL_OPTIONS", QUICK)
     home = tmp_path_factory.mktemp("home")
     settings = instance_settings().model_copy(update={"home": home})
-    config = {"spark.master": "local[2]", "spark.sql.catalogImplementation": "in-memory"}
+    config = {"spark.master": repeating("local[2]"), "spark.sql.catalogImplementation": "in-memory"}
     config["spark.driver.extraJavaOptions"] = " ".join(SPARK_OPTIONS)
     made = session(settings, "two stages", config=config)
     yield made
@@ -57,14 +69,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 def lines(spark: SparkSession) -> DataFrame:
     """The slices as the partitions 0, 1, 2 of a DataFrame."""
     table = pa.Table.from_batches([kafka(own, number) for number, own in enumerate(SLICES)])
-    schema = (
-        "partition int, offset bigint, arrival bigint, "
-        "headers array<struct<key: string, value: binary>>, line binary"
-    )
-    return spark.createDataFrame(table.to_pylist(), schema).repartitionById(len(SLICES), "partition")
+    return spark.createDataFrame(table.to_pylist(), KAFKA).repartitionById(len(SLICES), "partition")
 
 
-def rows(found: Gathered) -> list[str]:
+def run_pass(lines: DataFrame, work: PartitionPass, dealt: bool) -> Merged:
+    """The batch in Spark, with a last stage that lets the partial aggregates through."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spark_pass, "Gathered", Merged)
+        found = spark_pass.run_pass(lines, work, Dealing(3), Echo(), dealt)
+    assert isinstance(found, Merged)
+    return found
+
+
+def rows(found: Merged) -> list[str]:
     return sorted(map(str, found.partials.drop_columns(["kll"]).to_pylist()))
 
 
@@ -74,7 +91,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    found = run_pass(lines, work, work.known, False)
+    found = run_pass(lines, work, False)
     alone = two_stages(PLAN, routes, SLICES)
     assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
     assert found.counts == alone.counts
@@ -86,7 +103,7 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
 def test_lines_that_are_dealt_out_again_are_routed_too(lines: DataFrame) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    assert rows(run_pass(lines, work, work.known, True)) == rows(one_stage(PLAN, SLICES))
+    assert rows(run_pass(lines, work, True)) == rows(one_stage(PLAN, SLICES))
 
 
 def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeats(lines: DataFrame) -> None:
@@ -96,14 +113,67 @@ def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeat
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
     work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), KEY, routes)
     last_first = lines.sortWithinPartitions("offset", ascending=False)
-    first, again = (run_pass(each, work, work.known, True) for each in (lines, last_first))
+    first, again = (run_pass(each, work, True) for each in (lines, last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
     assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
 
 
-def test_without_routes_it_is_one_stage(lines: DataFrame) -> None:
+def test_copies_of_a_line_meet_however_they_were_cut_and_the_first_in_kafka_counts(
+    spark: SparkSession,
+) -> None:
+    own = [line(client=f"c{n}") for n in range(40)] + [b"no time"]
+    begins = [0, *accumulate(len(each) + 1 for each in own)]
+
+    def cut(partition: int, size: int) -> list[dict[str, object]]:
+        cuts = range(0, len(own), size)
+        made = [block(n, "a.log", begins[at], own[at : at + size]) for n, at in enumerate(cuts)]
+        return list(from_spark(partition, made).to_pylist())
+
+    copies = spark.createDataFrame([*cut(2, 5), *cut(1, 7), *cut(0, 1)], KAFKA).repartitionById(
+        3, "partition"
+    )
     work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
-    found = run_pass(lines, work, work.known, False)
+    found = run_pass(copies, work, True)
+    size = 3 * sum(map(len, own))
+    assert found.counts == {"records": 123, "bytes": size, "doubled": 82, "counted": 40, "dead": 1}
+    (letter,) = found.dead_letters.to_pylist()
+    assert (letter["partition"], letter["offset"], letter["line_in_record"]) == (0, 40, 0)
+
+
+def test_without_routes_there_are_no_workers(lines: DataFrame) -> None:
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
+    found = run_pass(lines, work, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0
+
+
+class Dying:
+    """Projects nothing: says which blocks each portion has, and dies once on the way."""
+
+    def __init__(self, flag: Path) -> None:
+        self.flag = flag
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        if rows and self.flag.exists():
+            self.flag.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = [
+            {"written": None, "task_id": row["portion"], "version": 1, "message": str(row["bucket"])}
+            for row in rows
+        ]
+        yield pa.RecordBatch.from_pylist([{"written": len(rows)}, *found], WRITTEN_ARROW)
+
+
+def test_portions_go_to_the_executors_and_a_worker_that_dies_is_repeated(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flag = tmp_path / "die"
+    flag.touch()
+    portions = [[BlockId(1, 1, 0, 8, number)] for number in range(7)]
+    work: Any = Dying(flag)
+    found, failures = written(on_executors(spark, 3, work, portions))
+    assert found == 7
+    assert failures == {(number, 1): str(number) for number in range(7)}
+    assert not flag.exists()

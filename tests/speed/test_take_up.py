@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +18,9 @@ from sluice.runtime.settings import Limits, Settings
 from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.projector import Projector
 from sluice.speed.streaming import TopicStream
 from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
-from sluice.storage.commits import Commit, Pointer
+from sluice.storage.commits import Commit
 from sluice.tasks.topic import TopicSpec
 from tests.engine.samples import active, spec
 
@@ -36,22 +36,12 @@ class Log:
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
-        self.projected = 0
         self.away: Exception | None = None
 
     def append(self, commit: Commit) -> None:
         if self.away:
             raise self.away
         self.commits.append(commit)
-
-    def rows_reopened(self, seq: int) -> list[str]:
-        return []
-
-    def pointers_at(self, rows: list[str]) -> list[Pointer]:
-        return []
-
-    def set_projected(self, seq: int) -> None:
-        self.projected = seq
 
 
 class Tasks:
@@ -90,16 +80,16 @@ class NoSpark:
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     """A micro-batch after commit 4, without a query around it."""
     log: Any = Log()
-    state: Any = SimpleNamespace(
-        write=lambda *_: [], built_on=lambda *_: [], committed=lambda *_: None, layouts=lambda _: {}
-    )
+    none: Any = SimpleNamespace()
     made: Any = object.__new__(MicroBatch)
     made.topic = "logs"
+    made._lines_a_record = 1.0
     made._tasks = Tasks()
-    made._writer = Writer(log, SimpleNamespace(), state, SimpleNamespace(), b"")
+    made._writer = Writer(log, none, none, none, key=b"", tasks=2)
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
-    made._projector = Projector(log, state, SimpleNamespace(), SimpleNamespace(), made._tasks)
+    made.projected = []
+    made._projecting = SimpleNamespace(committed=lambda: made.projected.append(len(log.commits)))
     made.log = log
     return made
 
@@ -112,7 +102,7 @@ def test_a_new_task_is_valid_from_where_the_topic_rests() -> None:
     assert (commit.opened, commit.closed, commit.tasks) == ([(1, 1)], [], [(1, 1)])
     assert commit.counts == dict.fromkeys(("records", "bytes", "doubled", "counted", "dead"), 0)
     assert commit.committed_at == LONG_AGO + COMMITS_APART
-    assert one.log.projected == 5
+    assert one.projected == [1]
     one.take_up()
     assert len(one.log.commits) == 1
 
@@ -162,7 +152,7 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
         def ends(self) -> dict[str, int]:
             return self.position
 
-        def close(self) -> None:
+        def close(self, seconds: float = 0.0) -> None:
             self.closed = True
 
     monkeypatch.setattr(streaming, "MicroBatch", Idle)
@@ -180,10 +170,25 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
     assert "in the middle of COMMIT" in progress._topics["logs"]["errors"][0]["message"]
 
 
+def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
+    """Routing decides before the pass whether a batch is worth a second stage."""
+    one, asked = batch(), list[int]()
+    one._settings = SimpleNamespace(limits=Limits())
+    one._routing = SimpleNamespace(routes=lambda *_, lines, **__: asked.append(lines))
+    of_two_records = nothing().found.counts | {"records": 300}
+    one._writer.count = lambda *_: replace(nothing(), found=replace(nothing().found, counts=of_two_records))
+    one.log.away = RuntimeError("stop here")
+    with pytest.raises(RuntimeError, match="stop here"):
+        one.count(None, {"0": 9})
+    with pytest.raises(RuntimeError, match="stop here"):
+        one.count(None, {"0": 11})
+    assert asked == [2, 4 * 150]
+
+
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
     one._settings = SimpleNamespace(limits=Limits())
-    one._groupings = SimpleNamespace(routes=lambda *_, **__: None)
+    one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
     def count(plan: EnginePlan, *_: Any) -> Counted:
         if plan.tasks:

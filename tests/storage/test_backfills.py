@@ -14,6 +14,7 @@ from sluice.runtime.days import days_of
 from sluice.storage import schema
 from sluice.storage.backfills import BackfillPointer, Backfills, UnknownBackfill
 from sluice.storage.days import Days
+from sluice.storage.epochs import StatePeriod
 from sluice.storage.retention import Floor, LastLine, RetentionBook, expired_days
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
@@ -53,7 +54,7 @@ def ask(book: Backfills, first: date = DAY, last: date = NEXT) -> Any:
 def commit(database: sa.Engine, seq: int, start: int, end: int, at: datetime = NOW) -> None:
     row = {
         "topic": "logs", "seq": seq, "token": "t", "topic_id": "id", "committed_at": at,
-        "start": {"0": start}, "end": {"0": end}, "tasks": [], "blocks": [],
+        "start": {"0": start}, "end": {"0": end}, "tasks": [],
         "counts": {"records": 10, "doubled": 1, "counted": 7, "dead": 2},
     }  # fmt: skip
     with database.begin() as connection:
@@ -235,26 +236,43 @@ def test_dropped_days_are_marked_once_and_have_no_results(database: sa.Engine) -
     assert list(found.ranges) == [(1, 1)]  # they still say which lines were dead letters
 
 
-def test_a_pointer_that_a_late_line_replaced_is_not_forgotten(database: sa.Engine, book: Backfills) -> None:
-    from sluice.storage.commits import Pointer
-
-    seen = [Pointer(f"1v1/{n}/1/0", 1, 1, n, 1, 0, 5, "t", 9) for n in (0, 1)]
+def test_what_a_late_line_or_a_backfill_changed_is_not_forgotten(
+    database: sa.Engine, book: Backfills
+) -> None:
+    seen = [StatePeriod(1, 1, start, 1, 5, 5, 9) for start in (0, 1)]
     with database.begin() as connection:
         for each in seen:
-            connection.execute(sa.insert(schema.state_blocks).values(topic="logs", **vars(each)))
-        moved = sa.update(schema.state_blocks).where(schema.state_blocks.c.row == seen[1].row)
-        connection.execute(moved.values(seq=6))
+            connection.execute(sa.insert(schema.state_periods).values(topic="logs", **vars(each)))
+        t = schema.state_periods
+        connection.execute(sa.update(t).where(t.c.period_start == 1).values(seq=6))
     with book.filling(ask(book)) as filling:
         filling.replace(DAY, [pointer(0), pointer(1)], 1)
     retention = RetentionBook(database, "logs")
     assert retention.versions() == [(1, 1)]
     assert retention.periods(1, 1) == [0, 1]
-    before = book.revision("logs")
-    retention.forget_blocks(seen, [pointer(0), pointer(1, column="s:9")])
+    assert retention.forget_periods(seen) == ([seen[0].key], 0)
     with database.connect() as connection:
-        assert connection.execute(sa.select(schema.state_blocks.c.row)).scalars().all() == [seen[1].row]
+        assert connection.execute(sa.select(schema.state_periods.c.period_start)).scalars().all() == [1]
+    before = book.revision("logs")
+    retention.forget_filled([pointer(0), pointer(1, column="s:9")])
     assert [each.bucket for each in book.pointers_of(1, 1, DAY)] == [1]
     assert book.revision("logs") == before + 1  # the speed layer keeps pointers in memory
+
+
+@pytest.mark.parametrize(("since", "kept"), [([5, 9], [3, 7]), ([7], [7]), ([2], [1, 3, 7]), ([], [7])])
+def test_epochs_before_every_period_are_forgotten(
+    database: sa.Engine, since: list[int], kept: list[int]
+) -> None:
+    t = schema.epochs
+    with database.begin() as connection:
+        for first in (1, 3, 7):
+            connection.execute(sa.insert(t).values(topic="logs", first_seq=first, token=str(first)))
+        for start, seq in enumerate(since):
+            period = StatePeriod(1, 1, start, 1, seq, 9, 9)
+            connection.execute(sa.insert(schema.state_periods).values(topic="logs", **vars(period)))
+    RetentionBook(database, "logs").prune_epochs()
+    with database.connect() as connection:
+        assert connection.scalars(sa.select(t.c.first_seq).order_by(t.c.first_seq)).all() == kept
 
 
 def test_dead_letters_and_files_go_by_their_own_age(database: sa.Engine) -> None:

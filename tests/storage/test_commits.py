@@ -10,17 +10,15 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
 from sluice.storage.commits import (
-    BlocksGone,
     Commit,
     CommitLog,
     DayLines,
     FencedOut,
     LedgerRow,
-    Pointer,
+    PeriodsGone,
     TopicClaim,
-    column,
-    column_seq,
 )
+from sluice.storage.epochs import Epochs, Readable, StatePeriod
 from sluice.storage.postgres import engine
 from sluice.storage.retention import RetentionBook
 
@@ -44,17 +42,12 @@ def commit(seq: int, writer: str = "me", **other: object) -> Commit:
     return Commit(seq=seq, token=writer, **{**whole, **other})  # type: ignore[arg-type]
 
 
-def pointer(bucket: int, seq: int, layout: int = 1) -> Pointer:
-    row = f"{TASK}v1/0/{layout}/{bucket}"
-    return Pointer(row, TASK, 1, 0, layout, bucket, seq, "me", 100)
+def period(start: int, seq: int) -> StatePeriod:
+    """A period that began with the commit `seq`."""
+    return StatePeriod(TASK, 1, start, layout=1, since=seq, seq=seq, bytes=100)
 
 
 TASK = 2_000_000_000 + secrets.randbelow(100_000_000)
-
-
-def test_a_column_is_ordered_by_its_sequence_number() -> None:
-    assert column(7, "ab") < column(10, "aa")
-    assert column_seq(column(7, "ab")) == 7
 
 
 def test_only_one_of_two_writers_gets_a_sequence_number(log: CommitLog) -> None:
@@ -81,34 +74,44 @@ def test_a_commit_whose_answer_was_lost_is_made_once(log: CommitLog) -> None:
     assert tuple(row) == (7, 9)
 
 
-def test_ledger_and_pointers_are_the_newest(log: CommitLog) -> None:
+def test_ledger_and_periods_are_the_newest(log: CommitLog) -> None:
     first = LedgerRow("web1", "/a", b"\0" * 8, b"\1" * 8)
     second = LedgerRow("web1", "/a", b"\0" * 16, b"\1" * 16)
     other = LedgerRow("web2", "/a", b"\0" * 8, b"\2" * 8)
-    log.append(commit(1, ledger=[first, other], blocks=[pointer(0, 1)]))
-    log.append(commit(2, ledger=[second], blocks=[pointer(0, 2)]))
+    log.append(commit(1, ledger=[first, other], periods=[period(0, 1), period(60, 1)]))
+    wide = replace(period(0, 2), since=1, layout=4)
+    log.append(commit(2, ledger=[second], periods=[wide]))
     assert sorted(log.ledger(), key=lambda row: row.host) == [second, other]
-    assert log.pointers([(TASK, 1, 0), (TASK, 1, 60)]) == [pointer(0, 2)]
-    grown = [pointer(0, 3, 2), pointer(1, 3, 2)]
-    log.append(commit(3, blocks=grown, dropped=[pointer(0, 2).row]))
-    assert sorted(log.pointers([(TASK, 1, 0)]), key=lambda p: p.bucket) == grown
-    rows = log.rows_since(1)
-    assert rows == sorted({pointer(0, 2).row, *(p.row for p in grown)})
-    assert sorted(log.pointers_at(rows), key=lambda p: p.bucket) == grown
+    assert log.periods([(TASK, 1, 0), (TASK, 1, 120)]) == {(TASK, 1, 0): wide}
+    seen = log.snapshot([(TASK, 1, 0), (TASK, 1, 60)])
+    assert (seen.head, log.newest(), seen.committed_at) == (2, 2, commit(2).committed_at)
+    assert set(seen.periods.values()) == {wide, period(60, 1)}
+    changed = log.changed_since(1)
+    assert (list(changed.snapshot.periods.values()), changed.reopened) == ([wide], set())
 
 
-def test_a_batch_that_was_built_on_blocks_that_are_gone_does_not_count(log: CommitLog) -> None:
-    first, second = pointer(0, 1), pointer(1, 1)
-    log.append(commit(1, blocks=[first, second]))
-    RetentionBook(log.engine, log.topic).forget_blocks([second], [])
-    grown = [pointer(0, 2), pointer(1, 2)]
-    with pytest.raises(BlocksGone, match=f"1 blocks .* such as {second.row}"):
-        log.append(commit(2, blocks=grown, built_on=[first.row, second.row]))
+def test_a_batch_that_was_built_on_periods_that_are_gone_does_not_count(log: CommitLog) -> None:
+    log.append(commit(1, periods=[period(0, 1), period(60, 1)]))
+    assert RetentionBook(log.engine, log.topic).forget_periods([period(60, 1)]) == ([(TASK, 1, 60)], 1)
+    grown = [replace(period(start, 2), since=1) for start in (0, 60)]
+    with pytest.raises(PeriodsGone, match=f"1 periods .* such as that of {TASK}v1 from 60"):
+        log.append(commit(2, periods=grown))
     head = log.head()
     assert head is not None
-    assert (head.seq, log.pointers([(TASK, 1, 0)])) == (1, [first])
-    log.append(commit(2, blocks=grown, built_on=[first.row]))  # the second one counted from nothing
-    assert sorted(log.pointers([(TASK, 1, 0)]), key=lambda p: p.bucket) == grown
+    assert (head.seq, list(log.periods([(TASK, 1, 0), (TASK, 1, 60)]))) == (1, [(TASK, 1, 0)])
+    again = [grown[0], period(60, 2)]  # the second one counted from nothing
+    log.append(commit(2, periods=again))
+    assert sorted(log.periods([(TASK, 1, 0), (TASK, 1, 60)]).values(), key=lambda p: p.since) == again
+    with pytest.raises(PeriodsGone):  # it is another period of that name
+        log.append(commit(3, periods=[replace(period(60, 3), since=1)]))
+
+
+def test_a_token_has_an_epoch_until_the_next_token(log: CommitLog) -> None:
+    assert (log.epochs(), log.newest()) == (Epochs(), 0)
+    for seq, token in enumerate(("a", "a", "b", "b", "a"), 1):
+        log.append(commit(seq, token))
+    assert log.epochs() == Epochs((1, 3, 5), ("a", "b", "a"))
+    assert log.snapshot([]).readable == Readable(5, log.epochs())
 
 
 def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:
@@ -123,18 +126,20 @@ def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:
     assert ranges == [(1, {"0": 10}, {"0": 20}), (2, {"0": 20}, {"0": 30}), (1, {"0": 30}, None)]
 
 
-def test_rows_of_a_version_that_was_opened_again_are_projected_again(log: CommitLog) -> None:
-    def own(bucket: int, seq: int) -> Pointer:
-        made = pointer(bucket, seq)
-        return replace(made, row=made.row.replace(f"{TASK}v", f"{other}v"), task_id=other)
+def test_all_periods_of_a_version_that_was_opened_again_are_projected_again(log: CommitLog) -> None:
+    def own(start: int, seq: int) -> StatePeriod:
+        return replace(period(start, seq), task_id=other)
 
     other = TASK + 1
-    log.append(commit(1, opened=[(other, 1)], blocks=[own(0, 1)]))
+    log.append(commit(1, opened=[(other, 1)], periods=[own(0, 1)]))
     log.append(commit(2, closed=[(other, 1)], opened=[(other, 2)]))
-    assert log.rows_reopened(1) == []  # the new version has no older rows
-    log.append(commit(3, closed=[(other, 2)], opened=[(other, 1)], blocks=[own(1, 3)]))
-    assert log.rows_reopened(2) == [own(0, 1).row]
-    assert log.rows_since(2) == sorted([own(0, 1).row, own(1, 3).row])
+    changed = log.changed_since(1)
+    assert (changed.reopened, changed.snapshot.periods) == ({(other, 2)}, {})  # it has no older periods
+    log.append(commit(3, closed=[(other, 2)], opened=[(other, 1)], periods=[own(60, 3)]))
+    changed = log.changed_since(2)
+    assert changed.reopened == {(other, 1)}
+    assert set(changed.snapshot.periods.values()) == {own(0, 1), own(60, 3)}
+    assert log.changed_since(3).snapshot.periods == {}
 
 
 def test_the_projection_never_goes_back(log: CommitLog) -> None:

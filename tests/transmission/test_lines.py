@@ -31,6 +31,10 @@ def kafka(headers: list[Headers | None], lines: list[bytes | None]) -> pa.Record
     )
 
 
+def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.concat_batches(list(decode(batch, KEY)))
+
+
 def whole(host: bytes, src_file: bytes, src_offset: bytes) -> Headers:
     return [("host", host), ("src_file", src_file), ("src_offset", src_offset)]
 
@@ -41,7 +45,7 @@ def identities(records: pa.RecordBatch) -> list[tuple[object, ...]]:
 
 def test_identity_comes_from_the_headers_and_a_line_ends_after_its_newline() -> None:
     batch = kafka([whole(b"web1", b"/a.log", b"0"), whole(b"web1", b"/a.log", b"4")], [b"abc", b""])
-    records, ends = identify(decode(batch, KEY), "logs")
+    records, ends = identify(decoded(batch), "logs")
     assert records.schema == RECORDS
     assert identities(records) == [("web1", "/a.log", 0), ("web1", "/a.log", 4)]
     np.testing.assert_array_equal(ends, [4, 5])
@@ -58,9 +62,9 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
         ],
         [b"a", None, b"bb", b"ccc", b"dddd"],
     )
-    decoded = decode(batch, KEY)
-    assert decoded.column("line").to_pylist() == [b"a", b"", b"bb", b"ccc", b"dddd"]
-    records, ends = identify(decoded, "logs")
+    lines = decoded(batch)
+    assert lines.column("line").to_pylist() == [b"a", b"", b"bb", b"ccc", b"dddd"]
+    records, ends = identify(lines, "logs")
     assert identities(records) == [
         ("kafka", "logs/3", 100),
         ("kafka", "logs/3", 101),
@@ -73,13 +77,13 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
 
 def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
     odd = [("key", b"k"), *whole(b"w\xff", b"/a.log", b"12"), ("host", b"later")]
-    decoded = decode(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]), KEY)
-    assert identities(decoded) == [("w\\xff", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
+    lines = decoded(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]))
+    assert identities(lines) == [("w\\xff", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
 
 
 def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
     names = [b"/" + b"x" * 5000 + end for end in (b"1", b"2")] + ["é".encode() * 600]
-    found = decode(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]), KEY)
+    found = decoded(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]))
     for column in ("host", "src_file"):
         shown = found.column(column).to_pylist()
         assert len(set(shown)) == 3
@@ -88,5 +92,5 @@ def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
 
 
 def test_an_empty_batch() -> None:
-    records, ends = identify(decode(kafka([], []), KEY), "logs")
+    records, ends = identify(decoded(kafka([], [])), "logs")
     assert len(records) == len(ends) == 0

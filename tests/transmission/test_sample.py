@@ -10,8 +10,10 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from sluice.runtime.settings import Settings
+from sluice.transmission.mac import identity_key
 from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing, Topics
+from tests.identities import to_headers
 
 pytestmark = pytest.mark.stack
 
@@ -36,6 +38,20 @@ def topic(stack: Settings) -> Iterator[str]:
 def test_the_newest_lines_of_all_partitions_come_oldest_first(stack: Settings, topic: str) -> None:
     assert sample(stack, topic, 5) == [b"25", b"26", b"27", b"28", b"29"]
     assert sample(stack, topic, 100) == [str(number).encode() for number in range(30)]
+
+
+def test_blocks_give_their_newest_lines_and_not_whole_blocks(stack: Settings, topic: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
+    key = identity_key(stack)
+    for number in range(3):
+        body = b"\n".join(b"%d.%d" % (number, line) for line in range(4))
+        headers = to_headers("web1", "a.log", 0, body, key)
+        producer.send(topic, body, headers=headers, partition=number).get(30)
+        time.sleep(0.002)
+    producer.close()
+    assert sample(stack, topic, 5) == [b"1.3", b"2.0", b"2.1", b"2.2", b"2.3"]
+    assert sample(stack, topic, 100)[:30] == [str(number).encode() for number in range(30)]
+    assert len(sample(stack, topic, 100)) == 42
 
 
 def test_an_empty_topic_answers_at_once(stack: Settings) -> None:

@@ -35,11 +35,15 @@ Event = Seek | Archived | Gone
 
 @dataclass
 class PartitionProgress:
-    """What the heartbeat says of a partition; offsets and counts since the writer began."""
+    """What the heartbeat says of a partition.
+
+    position: the offset after the last record that is archived. buffered: lines that are in no file yet.
+    files, lines: what the writer archived since it began.
+    """
 
     state: str = "deriving its position"
     position: int | None = None
     buffered: int = 0
     files: int = 0
-    records: int = 0
+    lines: int = 0
     message: str = ""

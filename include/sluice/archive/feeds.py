@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sluice.archive.events import Seek
 from sluice.archive.partition import PartitionWriter
-from sluice.transmission.identity import Message, records
+from sluice.transmission.identity import Message
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,6 @@ class Feed:
     """One partition: its writer, and which record must come next."""
 
     writer: PartitionWriter
-    key: bytes = field(repr=False)  # for the records' identities
     epoch: int = 0  # 0: the writer has not asked for records yet
     expected: int = 0
     doubted: tuple[int, int] | None = None  # a gap that is being fetched a second time
@@ -49,15 +48,14 @@ class Feed:
         if messages:
             self.doubted = None
             self.expected = messages[-1].offset + 1
-            self.writer.put(self.epoch, records(self.writer.place.partition, messages, self.key))
+            self.writer.put(self.epoch, messages)
         return True
 
 
 class Feeds:
     """The partitions of one topic that the group gave to this member."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self) -> None:
         self._feeds: dict[int, Feed] = {}
 
     def __bool__(self) -> bool:
@@ -69,7 +67,7 @@ class Feeds:
 
     def add(self, writer: PartitionWriter) -> None:
         """Start the writer of a partition; it asks for records when it knows its position."""
-        self._feeds[writer.place.partition] = Feed(writer, self._key)
+        self._feeds[writer.place.partition] = Feed(writer)
         writer.start()
 
     def get(self, partition: int) -> Feed | None:

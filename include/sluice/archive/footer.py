@@ -17,8 +17,10 @@ from sluice.archive import layout
 from sluice.storage.hdfs import HdfsFile, HdfsStore
 
 PREFIX = "sluice."
-VERSION = 1
-# A footer of six columns and up to 100 row groups, with the days of a year, is below 40 KiB: one read gets
+#: In a footer of version 1 each record is a line, and `lines` is not said.
+VERSION = 2
+READABLE = (1, VERSION)
+# A footer of eight columns and up to 100 row groups, with the days of a year, is below 40 KiB: one read gets
 # it.
 TAIL_BYTES = 64 << 10
 TRAILER_BYTES = 8
@@ -41,9 +43,10 @@ class Footer:
 
     `first` is the previous file's `next`, and `next` is the position after the last record consumed. So the
     files of a partition follow each other without a gap even where Kafka's offsets have gaps (in this file
-    they are `skipped` offsets). A file with a `loss` has no records: Kafka no longer had these offsets, and
-    `loss` says what was found. `days` counts the lines by day of event time (UTC), doubles included;
-    `unparsed` counts those without an event time.
+    they are `skipped` offsets): next - first = records + skipped. A file has whole records, and a row for
+    each of their `lines`. A file with a `loss` has no records: Kafka no longer had these offsets, and `loss`
+    says what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed`
+    counts those without an event time.
     """
 
     topic: str
@@ -51,7 +54,8 @@ class Footer:
     partition: int
     first: int
     next: int
-    records: int
+    records: int  # of Kafka
+    lines: int  # in these records
     skipped: int
     arrival_min: int
     arrival_max: int
@@ -72,12 +76,15 @@ class Footer:
     @classmethod
     def from_metadata(cls, metadata: dict[bytes, bytes]) -> Footer:
         """Raises KeyError or ValueError where a field is missing or malformed."""
+        said = {key: json.loads(value) for key, value in metadata.items() if key.startswith(PREFIX.encode())}
+        version = said[(PREFIX + "version").encode()]
+        if version not in READABLE:
+            raise ValueError(f"sluice.version is {version}, this program reads {READABLE}")
+        if version == 1:
+            said[(PREFIX + "lines").encode()] = said[(PREFIX + "records").encode()]
         values: dict[str, Any] = {
-            field.name: json.loads(metadata[(PREFIX + field.name).encode()])
-            for field in dataclasses.fields(cls)
+            field.name: said[(PREFIX + field.name).encode()] for field in dataclasses.fields(cls)
         }
-        if values["version"] != VERSION:
-            raise ValueError(f"sluice.version is {values['version']}, this program reads {VERSION}")
         return cls(**values)
 
 

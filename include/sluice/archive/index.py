@@ -40,7 +40,8 @@ class IndexedFile:
     partition: int
     first: int
     next: int
-    records: int
+    records: int  # of Kafka
+    lines: int
     bytes: int
     days: dict[str, int]
     unparsed: int

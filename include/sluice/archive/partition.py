@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from kafka.errors import KafkaError
@@ -38,23 +38,25 @@ from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsError, HdfsStore, HdfsUnavailable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import TopicStore
-from sluice.transmission.records import RECORDS
+from sluice.transmission.identity import Message, records
 from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
 
-# When so many polled batches wait for the writer, the consumer pauses the partition: a slow HDFS holds up the
-# fetching and does not fill the memory.
-QUEUE_BATCHES = 4
+# When so many bytes wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
+# and does not fill the memory.
+WAITING_BYTES = 16 << 20
+# What a polled record takes beside its value.
+MESSAGE_BYTES = 1_200
 # The writer retries on its own as long as it owns the partition, so the store need not be patient.
 HDFS_PATIENCE_SECONDS = 5.0
 # A broken chain needs a person; looking again this often makes the remedy take effect without a restart.
 BROKEN_DELAY_SECONDS = 15.0
 TICK_SECONDS = 0.5
 
-# An epoch and the records fetched for it.
-_Item = tuple[int, pa.RecordBatch]
-OUT_OF_RANGE: _Item = (-1, RECORDS.empty_table())
+# An epoch and the messages fetched for it.
+_Item = tuple[int, Sequence[Message]]
+OUT_OF_RANGE: _Item = (-1, ())
 
 
 class LogBehindArchive(BrokenChain):
@@ -85,8 +87,10 @@ class PartitionWriter:
         database: Engine,
         events: Callable[[Event], None],
         generation: Callable[[], int],
+        key: bytes,
     ) -> None:
         self.place = place
+        self._key = key  # for the records' identities
         self._limits = settings.archive
         self._topics, self._database = topics, database
         self._emit, self._generation = events, generation
@@ -96,6 +100,7 @@ class PartitionWriter:
         self.progress = self._status.progress
         self._publisher = Publisher(place, self._claims, topics, database, self._status)
         self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._given = self._taken = 0  # bytes; each is written by one thread
         self._buffer = Buffer(self._limits)
         self._format: TopicSpec | None = None
         self._epoch = 0
@@ -107,12 +112,13 @@ class PartitionWriter:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, epoch: int, records: pa.RecordBatch) -> None:
-        """Hand over the next records (RECORDS). `epoch` is that of the Seek that asked for them."""
-        self._inbox.put((epoch, records))
+    def put(self, epoch: int, messages: Sequence[Message]) -> None:
+        """Hand over the next messages. `epoch` is that of the Seek that asked for them."""
+        self._given += held(messages)
+        self._inbox.put((epoch, messages))
 
     def full(self) -> bool:
-        return self._inbox.qsize() >= QUEUE_BATCHES
+        return self._given - self._taken >= WAITING_BYTES
 
     def stop(self, flush_seconds: float) -> None:
         """Ask for the end: flush what is buffered within that time (0: drop it). Returns at once."""
@@ -209,7 +215,8 @@ class PartitionWriter:
                 self._flush()
                 return
             elif item[0] == self._epoch:
-                self._take(item[1])
+                for batch in records(self.place.partition, item[1], self._key):
+                    self._take(batch)
             if self._buffer.due():
                 self._flush()
             elif self._publisher.behind:
@@ -218,21 +225,24 @@ class PartitionWriter:
     def _next_item(self) -> _Item | None:
         wait = min(TICK_SECONDS, max(0.0, self._buffer.seconds_left()))
         try:
-            return self._inbox.get(timeout=wait)
+            item = self._inbox.get(timeout=wait)
         except queue.Empty:
             return None
+        if item is not None:
+            self._taken += held(item[1])
+        return item
 
     def _take(self, batch: pa.RecordBatch) -> None:
-        """Buffer the records, a file's worth at a time."""
+        """Buffer the lines, a file's worth at a time."""
         while len(batch):
             batch = self._buffer.add(batch)
-            self.progress.buffered = self._buffer.records
+            self.progress.buffered = self._buffer.lines
             if self._buffer.due():
                 self._flush()
 
     def _flush(self) -> None:
         """Make a file of the buffer and claim its name; raises LostClaim, TopicChanged."""
-        if not self._buffer.records:
+        if not self._buffer.lines:
             return
         if self._format is None:
             self._format = TopicStore(self._database).freeze(self.place.topic)
@@ -240,7 +250,7 @@ class PartitionWriter:
         self._publisher.publish_through_outages(made, given_up=self._expired, sleep=self._sleep)
         self._moved(made.footer.next)
         self.progress.files += 1
-        self.progress.records += made.footer.records
+        self.progress.lines += made.footer.lines
         self._drop()
         self._emit(Archived(self.place.partition, self._next))
 
@@ -259,3 +269,8 @@ class PartitionWriter:
             time.sleep(min(seconds, FIRST_DELAY_SECONDS))
         else:
             self._stopping.wait(seconds)
+
+
+def held(messages: Sequence[Message]) -> int:
+    """About how many bytes of memory the messages take."""
+    return sum(len(message.value or b"") for message in messages) + MESSAGE_BYTES * len(messages)

@@ -124,6 +124,6 @@ class Publisher:
     def _ended(self, how: str) -> str:
         return (
             f"topic {self._place.topic!r} with id {self._place.topic_id} {how} "
-            f"({self._status.progress.buffered} buffered records of partition {self._place.partition} are "
+            f"({self._status.progress.buffered} buffered lines of partition {self._place.partition} are "
             "dropped: they may be another topic's)"
         )

@@ -3,9 +3,9 @@
 kafka-python's consumer belongs to one thread. That thread polls, hands each partition's records to its writer
 through a short queue (a partition whose queue is full is paused), and carries out what the writers ask for:
 seeks and commits. Parsing records is Python and holds the interpreter's lock, so more consumers would not be
-faster. The writers' work (Arrow, zstd, HTTP) mostly releases the lock. The group only says which member works
-on which partition. It is never trusted with a position: writers derive theirs from the archive's files, and
-offsets are committed to Kafka afterwards for lag tools only.
+faster. The writers' work (SHA-256, Arrow, zstd, HTTP) mostly releases the lock. The group only says which
+member works on which partition. It is never trusted with a position: writers derive theirs from the archive's
+files, and offsets are committed to Kafka afterwards for lag tools only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,9 +27,10 @@ from sluice.archive.feeds import Feed, Feeds
 from sluice.archive.file import Place
 from sluice.archive.heartbeat import Heartbeat
 from sluice.archive.membership import Membership, Replaced
-from sluice.archive.partition import PartitionWriter
+from sluice.archive.partition import PartitionWriter, held
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.transmission.identity import Message
 from sluice.transmission.lag import archive_group
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
@@ -37,8 +38,12 @@ from sluice.transmission.topics import Topics
 log = logging.getLogger(__name__)
 
 POLL_MS = 200
-# A polled record is about 1.2 KB of Python objects and 200 B in Arrow: poll little, convert at once.
+# A poll waits only this long while a partition is paused: its writer may have room again at any moment.
+PAUSED_POLL_MS = 10
+# A poll may give this many records, and about this many bytes, as long as records do not grow.
 POLL_RECORDS = 10_000
+FIRST_POLL_RECORDS = 128
+POLL_BYTES = 8 << 20
 FETCH_BYTES = 16 << 20
 # A member that died is replaced after this long. Its files stand and nobody needs it alive, so short is fine.
 SESSION_MS, HEARTBEAT_MS = 10_000, 3_000
@@ -69,10 +74,12 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._topics, self._heartbeat, self._stop = topics, heartbeat, stop
         self._database = engine(settings)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._feeds = Feeds(identity_key(settings))
+        self._key = identity_key(settings)
+        self._feeds = Feeds()
         self._membership = Membership(topics, topic, topic_id)
         self._generation = -1
         self._beaten = 0.0
+        self._poll_records = FIRST_POLL_RECORDS
         self._consumer = _consumer(settings, topic)
 
     def run(self) -> None:
@@ -107,6 +114,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                     database=self._database,
                     events=self._events.put,
                     generation=lambda: self._generation,
+                    key=self._key,
                 )
             )
 
@@ -124,7 +132,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
     def _poll(self) -> None:
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
         try:
-            polled = self._consumer.poll(timeout_ms=POLL_MS)
+            wait = PAUSED_POLL_MS if self._consumer.paused() else POLL_MS
+            polled = self._consumer.poll(timeout_ms=wait, max_records=self._poll_records)
         except OffsetOutOfRangeError as error:
             log.warning("%s: Kafka does not have %s", self._topic, error)
             for at in error.args[0]:
@@ -133,6 +142,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                     feed.void()
             return
         self._generation = self._consumer.group_metadata().generation_id
+        if polled:
+            self._poll_records = fitting(polled.values())
         for at, messages in polled.items():
             if (feed := self._feeds.fed(at.partition)) is None:
                 continue
@@ -212,6 +223,12 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         position = progress["position"]
         lag = max(0, end - position) if end is not None and position is not None else None
         return {**progress, "end": end, "lag": lag}
+
+
+def fitting(polled: Collection[Sequence[Message]]) -> int:
+    """How many records of the size of these are POLL_BYTES."""
+    size = sum(held(messages) for messages in polled)
+    return max(1, min(POLL_RECORDS, POLL_BYTES * sum(map(len, polled)) // max(1, size)))
 
 
 def _consumer(settings: Settings, topic: str) -> KafkaConsumer:

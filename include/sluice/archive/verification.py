@@ -31,7 +31,8 @@ class Verified:
     topic_id: str
     partition: int
     files: int
-    records: int
+    records: int  # of Kafka
+    lines: int  # in these records
     first: int
     next: int
     problem: str | None
@@ -90,6 +91,7 @@ def _verified(database: sqlalchemy.Engine, place: Place, claims: Claims) -> Veri
         partition=place.partition,
         files=len(footers),
         records=sum(footer.records for footer, _ in footers),
+        lines=sum(footer.lines for footer, _ in footers),
         first=min((footer.first for footer, _ in footers), default=0),
         next=max((footer.next for footer, _ in footers), default=0),
         problem=problem,

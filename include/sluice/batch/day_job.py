@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,13 @@ import pyarrow as pa
 from sluice.archive.file import COLUMNS
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
+from sluice.batch.shuffled import SHUFFLED, dealt, partials
 from sluice.engine.access_log import FIELDS
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import KEYS, partials_schema
-from sluice.engine.set_aside import Failures, Noted, TasksFailed, Version, leaving_out
+from sluice.engine.set_aside import Aside, Failures, Noted, TasksFailed, Version, leaving_out
 from sluice.spark.workers import Work, with_metrics
 from sluice.tasks.spec import ActiveTask
-from sluice.transmission.records import IDENTITY, RECORDS
+from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
-    """The archive's records below the cut, as RECORDS; the partition is in each file's path."""
+    """The archive's lines below the cut, as RECORDS; the partition is in each file's path."""
     from pyspark.sql import functions as F
 
     if not paths:
@@ -39,16 +39,18 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
 def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
     """The day's lines, each once: the copy that came first, and how many copies there were.
 
-    Within a partition the first copy has the smallest offset. Copies are in several partitions if partitions
-    were added between them. Then Kafka's timestamps say which copy the speed layer met first.
+    Within a partition the first copy has the smallest offset, and within a record the smallest place. Copies
+    are in several partitions if partitions were added between them. Then Kafka's timestamps say which copy
+    the speed layer met first.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
     copies = Window.partitionBy(*IDENTITY)
+    arrived = copies.orderBy("arrival", "offset", LINE_IN_RECORD, "partition")
     return (
-        lines.withColumn("rank", F.row_number().over(copies.orderBy("arrival", "offset", "partition")))
+        lines.withColumn("rank", F.row_number().over(arrived))
         .withColumn("copies", F.count(F.lit(1)).over(copies))
         .where("rank = 1")
         .select(*DAY_LINES.names, "copies")
@@ -81,6 +83,7 @@ def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, 
                 F.col(field.name).cast("string") if pa.types.is_binary(field.type) else field.name
                 for field in FIELDS
             ),
+            F.coalesce(LINE_IN_RECORD, F.lit(0)).alias(LINE_IN_RECORD),
         )
         .write.parquet(location)
     )
@@ -137,11 +140,30 @@ def _write_results(
             F.col("line").cast("binary"),
         )
     )
-    counting = partial(to_partials, plan=plan, backwards=backwards, aside=failures.add)
-    partials = mapped(lines, counting, partials_schema()).repartition(*KEYS)
-    merging = partial(to_results, tasks=tasks, series=plan.limits.series, aside=failures.add)
+    buckets = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=buckets)
+    partials = mapped(lines, counting, SHUFFLED).repartitionById(buckets, "bucket")
+    merging = partial(_merged, tasks=tasks, series=plan.limits.series, aside=failures.add)
     mapped(partials, merging, RESULTS).write.mode("overwrite").parquet(location)
     return Failures(failures.value)
+
+
+def _counted(
+    batches: Iterator[pa.RecordBatch],
+    plan: EnginePlan,
+    backwards: EnginePlan | None,
+    aside: Aside,
+    buckets: int,
+) -> Iterator[pa.RecordBatch]:
+    """Lines to SHUFFLED."""
+    return dealt(to_partials(batches, plan, backwards, aside), buckets)
+
+
+def _merged(
+    batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask], series: int, aside: Aside
+) -> Iterator[pa.RecordBatch]:
+    """SHUFFLED to RESULTS."""
+    return to_results(partials(batches), tasks, series, aside)
 
 
 def mapped(frame: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:

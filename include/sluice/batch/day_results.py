@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.batch.backfill.count_apart import count_apart
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.groups import code
 from sluice.engine.merge import merge_guarded
@@ -52,13 +53,14 @@ def to_partials(
     backwards: EnginePlan | None = None,
     aside: Aside = refuse,
 ) -> Iterator[pa.RecordBatch]:
-    """Unique, living lines (partition, offset, line) to PARTIALS, merged over these batches.
+    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as that makes them fewer.
 
     `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
     that fail; their PARTIALS must not be used.
     """
-    counted = (table for batch in batches for table in _counted(batch, plan, backwards, aside))
-    yield from merge_all(counted, aside).to_batches()
+    counted = (table for batch in together(batches) for table in _counted(batch, plan, backwards, aside))
+    for some in merged_in_part(counted, aside):
+        yield from some.to_batches()
 
 
 def _counted(
@@ -102,6 +104,23 @@ def _task_rows(rows: pa.Table, task: ActiveTask, series: int | None) -> Iterator
         yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
 
 
+def merged_in_part(tables: Iterator[pa.Table], aside: Aside = refuse) -> Iterator[pa.Table]:
+    """PARTIALS merged until they have MERGE_ROWS rows or MERGE_BYTES bytes, then those that follow.
+
+    Lines are nearly in the order of time, so what is merged already has few series and periods in common with
+    what comes later: to merge everything would hash each row again and again for little.
+    """
+    waiting, rows, size = list[pa.Table](), 0, 0
+    for table in tables:
+        waiting.append(table)
+        rows += table.num_rows
+        size += table.nbytes
+        if rows >= MERGE_ROWS or size >= MERGE_BYTES:
+            yield _merged(waiting, aside)
+            waiting, rows, size = [], 0, 0
+    yield _merged(waiting, aside)
+
+
 def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
     """PARTIALS merged to one row a series and period.
 
@@ -109,20 +128,23 @@ def merge_all(tables: Iterator[pa.Table], aside: Aside = refuse) -> pa.Table:
     merged so far if that is more.
     """
 
-    def merge(parts: list[pa.Table]) -> pa.Table:
-        merged, failures = merge_guarded(pa.concat_tables(parts))
-        if failures:
-            aside(failures)
-        return merged
-
     kept, waiting, rows, size = partials_schema().empty_table(), [], 0, 0
     for table in tables:
         waiting.append(table)
         rows += table.num_rows
         size += table.nbytes
         if rows >= max(MERGE_ROWS, kept.num_rows) or size >= max(MERGE_BYTES, kept.nbytes):
-            kept, waiting, rows, size = merge([kept, *waiting]), [], 0, 0
-    return merge([kept, *waiting])
+            kept, waiting, rows, size = _merged([kept, *waiting], aside), [], 0, 0
+    return _merged([kept, *waiting], aside)
+
+
+def _merged(parts: list[pa.Table], aside: Aside) -> pa.Table:
+    if len(parts) == 1:
+        return parts[0]  # one batch's partials have one row a series and period
+    merged, failures = merge_guarded(pa.concat_tables([partials_schema().empty_table(), *parts]))
+    if failures:
+        aside(failures)
+    return merged
 
 
 def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:

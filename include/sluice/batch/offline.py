@@ -5,7 +5,7 @@ The tables are `logs` and `task_results`.
 1. The cut is fixed at the archive's present positions. Task versions are read after that.
 2. The files that hold lines of the day are read once. Of a line's copies only the one that came first stays.
    What is left is written as the day's lines.
-3. These lines are read back (the tasks need three of the eighteen columns of `logs`) and counted by the same
+3. These lines are read back (the tasks need three of the nineteen columns of `logs`) and counted by the same
    code as in the speed layer. Each task version counts just the offsets that it was valid for, and those that
    it was filled backwards for.
 4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a

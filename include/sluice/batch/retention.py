@@ -16,12 +16,13 @@ again, because its lines would count again. Never dropped: the archive in HDFS a
 lines and not results, and the tasks.
 
 HBase's own TTL is not used, because it knows cells but no days. A late line would touch some results of an
-old day, and the others would expire alone. A block of state could also expire under a pointer in PostgreSQL.
+old day, and the others would expire alone. A block of state could also expire while PostgreSQL says that it
+is readable.
 
 Everything may be repeated, and a run that died is repeated: each run finds what is left to drop. Results are
-dropped before the state that names them, and pointers before the blocks, so nothing points to what is not
-there. A crash between the two leaves columns that nobody reads. A batch that was built on a dropped block
-cannot commit (`BlocksGone`): the speed layer starts again without it.
+dropped before the state that names them, and what makes blocks readable before the blocks. A crash between
+the two leaves columns that nobody reads. A batch that was built on a dropped period cannot commit
+(`PeriodsGone`): the speed layer starts again without it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ import pyarrow as pa
 from sluice.engine.rowkey import encode_column
 from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
-from sluice.state.blocks import BlockId, unpack
+from sluice.state import state
+from sluice.state.blocks import BlockId, period_prefix, unpack
 from sluice.state.portions import read_portions
 from sluice.storage.backfills import BackfillPointer, Backfills
-from sluice.storage.commits import CommitLog, Pointer, column_seq
+from sluice.storage.commits import CommitLog
 from sluice.storage.days import Days
-from sluice.storage.hbase import RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
+from sluice.storage.epochs import PeriodKey, column_seq
+from sluice.storage.hbase import NAMES_ONLY, RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
@@ -108,6 +111,7 @@ class TopicRetention:
         if floor is not None:
             days, results, blocks, partitions = self._drop_days(floor)
             commits = self._book.prune_commits(floor)
+            self._book.prune_epochs()
         return Dropped(
             topic=self._topic,
             days=days,
@@ -141,25 +145,29 @@ class TopicRetention:
     def _drop_periods(self, task: ActiveTask, starts: Sequence[int], floor: Floor) -> tuple[int, int]:
         """Drop these periods of a version; returns how many results and blocks.
 
-        Blocks of commits after the floor stay: each has a line that came while this runs, for a day that had
-        already expired.
+        A period that a commit after the floor changed stays: it has a line that came while this runs, for a
+        day that had already expired.
         """
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
-        old = [each for each in self._log.pointers(periods) if each.seq <= floor.seq]
-        for some in read_portions(old):
-            found = self._hbase.get(STATE, [each.row.encode() for each in some], [STATE_FAMILY])
-            there = {each: found.get(each.row.encode(), {}) for each in some}
-            data = {BlockId.parse(p.row): cells[p.column] for p, cells in there.items() if p.column in cells}
-            results += self._drop_results(task, unpack(data))
-            self._book.forget_blocks(some, [])
-            blocks += self._hbase.delete(STATE, stale_columns(there))
+        old = {key: p for key, p in self._log.periods(periods).items() if p.seq <= floor.seq}
+        for some in state.in_portions(self._log.snapshot(old)):
+            results += self._drop_results(task, unpack(state.read_blocks(self._log, self._hbase, some).data))
+        gone, head = self._book.forget_periods(list(old.values()))
+        for key in gone:
+            blocks += self._drop_state(key, head)
         for part in read_portions(self._backfills.pointers(periods)):
             for rows in self._filled(part):
                 results += self._drop_results(task, rows)
-            self._book.forget_blocks([], part)
+            self._book.forget_filled(part)
             blocks += self._hbase.delete(STATE, [(p.row.encode(), [p.column.encode()]) for p in part])
         return results, blocks
+
+    def _drop_state(self, period: PeriodKey, head: int) -> int:
+        """Delete the period's columns up to that commit, in any layout; returns how many blocks had some."""
+        found = self._hbase.scan(STATE, prefix=period_prefix(period), row_filter=NAMES_ONLY)
+        old = ((row, [name for name in cells if column_seq(name) <= head]) for row, cells in found)
+        return self._hbase.delete(STATE, [(row, names) for row, names in old if names])
 
     def _filled(self, pointers: Sequence[BackfillPointer]) -> Iterator[pa.Table]:
         """The rows of these blocks. A block that is gone was deleted by a run that was cut short."""
@@ -200,12 +208,3 @@ def result_rows(task: ActiveTask, series: pa.Table) -> Iterator[bytes]:
     names = [dimension.name for dimension in task.spec.dimensions]
     for metric in task.spec.metrics:
         yield from encode_column(task.label, names, keys, metric, starts).to_pylist()
-
-
-def stale_columns(found: dict[Pointer, dict[bytes, bytes]]) -> list[tuple[bytes, list[bytes]]]:
-    """For each row its block's column, and the columns before it that were never committed."""
-    return [
-        (pointer.row.encode(), [name for name in cells if column_seq(name) <= pointer.seq])
-        for pointer, cells in found.items()
-        if cells
-    ]

@@ -11,7 +11,7 @@ from sluice.cli.format import Format, write
 app = typer.Typer(help="The master dataset on HDFS: verify it, rebuild its index.", no_args_is_help=True)
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
-COLUMNS = ("topic_id", "partition", "files", "records", "first", "next", "problem")
+COLUMNS = ("topic_id", "partition", "files", "records", "lines", "first", "next", "problem")
 
 
 @app.command()

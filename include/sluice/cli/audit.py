@@ -19,10 +19,10 @@ PAUSE_SECONDS = 2.0
 
 MEANING = {
     "lines_read": "complete lines in the front-ends' files",
-    "kafka": "records in the topic",
-    "doubled": "records that Flume delivered again, not counted",
+    "kafka": "records in the topic; a record has one line or more",
+    "doubled": "lines that Flume delivered again, not counted",
     "online": "lines counted by the speed layer",
-    "archived": "records in the master dataset on HDFS",
+    "archived": "lines in the master dataset on HDFS",
     "hive_raw": "rows of Hive's table raw, over the archive",
     "hive_unique": "rows of Hive's table logs: parsed, doubles removed",
     "dead_lettered": "lines that could not be read, in the table dead_letters",
@@ -78,7 +78,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
         }
         typer.echo(json.dumps(document, indent=1))
     elif style is Format.CSV:
-        write(["hop", "lines"], list(hops.counts().items()), style)
+        write(["hop", "count"], list(hops.counts().items()), style)
         if files:
             write(
                 list(vars(hops.files[0])) if hops.files else [],
@@ -95,7 +95,7 @@ def show(hops: Hops, style: Format, files: bool) -> None:
 
 def hop_table(hops: Hops) -> str:
     return table(
-        ["hop", "lines", "what"], [[k, f"{v:,}".rjust(13), MEANING[k]] for k, v in hops.counts().items()]
+        ["hop", "count", "what"], [[k, f"{v:,}".rjust(13), MEANING[k]] for k, v in hops.counts().items()]
     )
 
 

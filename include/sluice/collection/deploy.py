@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from sluice.collection import lifecycle, metrics, position
 from sluice.collection.deploy_plan import Change, deployed
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
-from sluice.collection.render import BATCH, Agent, folder
+from sluice.collection.render import MEMORY_BYTES, Agent, folder
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, make_secret
@@ -117,15 +117,14 @@ def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log 
 
 
 def rewind(
-    settings: Settings, agent: Agent, lines: int | None = None, log: Log = print
+    settings: Settings, agent: Agent, sent: int = MEMORY_BYTES, log: Log = print
 ) -> dict[str, tuple[int, int]]:
-    """Have a stopped edge send its last lines again.
+    """Have a stopped edge send its last lines again: so many bytes of each file.
 
-    ``lines`` of each file; by default as many as its channel and one batch hold.
+    By default they are as many as a memory channel holds.
     """
     with _locked(settings, wait=True):
-        back = agent.capacity + BATCH if lines is None else lines
-        return lifecycle.rewind(settings, agent, back, log)
+        return lifecycle.rewind(settings, agent, sent, log)
 
 
 def drained(settings: Settings) -> bool:

@@ -69,6 +69,8 @@ def _compare(settings: Settings, rendered: Rendered, known: bool) -> Change:
 
 def _diff(path: Path, text: str) -> str:
     before = path.read_text() if path.exists() else ""
+    if before == text:
+        return ""
     lines = difflib.unified_diff(
         before.splitlines(keepends=True),
         text.splitlines(keepends=True),

@@ -4,7 +4,7 @@ Rules, each with the alert's name behind ``<agent>:``
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
-  channel             80 % full or more: what takes from it is slower than what puts into it
+  channel             80 % full or more, by blocks or by bytes: what takes from it is slower than what puts
   channel broken      the file channel says so itself, or it failed to write since the last look (disk full?)
   sink <name>         sending failed since the last look
   sinks               what is in the channel has not moved for 20 s
@@ -46,7 +46,7 @@ class Health:
     agent: str
     state: State
     channel_fill: float | None = None  # per cent
-    channel_size: int | None = None  # lines
+    channel_size: int | None = None  # blocks
     alerts: dict[str, str] = field(default_factory=dict)
     counters: dict[str, dict[str, float]] = field(default_factory=dict)
     moved_at: float = 0.0  # when the channel was last seen empty or taken from (seconds since the epoch)
@@ -96,7 +96,7 @@ def judge(agent: Agent, now: Metrics, previous: Health | None, at: float) -> Hea
         **_source(now, before),
     }
     if at - moved_at >= STALL_SECONDS:
-        found["sinks"] = f"{size:,.0f} lines have not moved for {at - moved_at:.0f} s"
+        found["sinks"] = f"{size:,.0f} blocks of lines have not moved for {at - moved_at:.0f} s"
     return Health(
         agent.name,
         "running",

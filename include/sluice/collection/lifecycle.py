@@ -2,7 +2,7 @@
 
 An edge is stopped in three steps: its input is held (a file that its interceptor looks for), its channel
 drains, it gets SIGTERM. A memory channel that ended in any other way has lost what it held, so its files
-are then read again from as many lines back as the channel can hold. Callers hold the deployment's lock.
+are then read again from as many bytes back as the channel can hold. Callers hold the deployment's lock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from sluice.collection import metrics, position
-from sluice.collection.render import BATCH, Agent, folder
+from sluice.collection.render import MEMORY_BYTES, Agent, folder
 from sluice.runtime import detached
 from sluice.runtime.jvm import LIB, java_command
 from sluice.runtime.settings import Settings
@@ -25,7 +25,7 @@ DRAIN_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _POLL = 0.3
 # A batch that passed the interceptor before the input was held may still be on its way into the channel:
-# this many readings in a row must show it empty, and the same number of lines taken in.
+# this many readings in a row must show it empty, and the same number of blocks taken in.
 _STILL = 3
 
 #: Files in an agent's folder. `hold` stops its input; `clean` says that its memory held nothing when it
@@ -116,7 +116,7 @@ def stop(
         if must_drain and not drained:
             (where / HOLD).unlink(missing_ok=True)
             raise AgentError(
-                f"{agent.name} still holds lines after {drain_seconds:g} s and would lose them: "
+                f"{agent.name} still holds blocks of lines after {drain_seconds:g} s and would lose them: "
                 "see with `sluice status` why they do not move, then deploy again"
             )
         if drain and not drained:
@@ -125,16 +125,16 @@ def stop(
         if drained:
             (where / CLEAN).touch()
         log(f"{agent.name}: stopped" + (", drained" if drained else ""))
-    # Here and not only at the next start: by then the inventory may have given the channel another capacity.
+    # Here and not only at the next start: by then the inventory may have given it another kind of channel.
     _recover(settings, agent, log)
     return drained
 
 
-def rewind(settings: Settings, agent: Agent, lines: int, log: Log) -> dict[str, tuple[int, int]]:
-    """Take a stopped edge's positions back by so many lines a file; return {file: (old, new)}."""
+def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> dict[str, tuple[int, int]]:
+    """Take a stopped edge's positions back by so many sent bytes a file; return {file: (old, new)}."""
     if alive(settings, agent):
         raise AgentError(f"{agent.name} runs: stop it before its positions are taken back")
-    moved = position.rewind(folder(settings, agent.name) / "position.json", lines)
+    moved = position.rewind(folder(settings, agent.name) / "position.json", sent, agent.max_line)
     for file, (old, new) in moved.items():
         log(f"{agent.name}: {file} will be read again from byte {new:,} (was {old:,})")
     return moved
@@ -163,7 +163,7 @@ def _recover(settings: Settings, agent: Agent, log: Log) -> None:
     """Have lines read again that a memory channel may have lost when its agent ended."""
     clean = folder(settings, agent.name) / CLEAN
     if agent.tier == "edge" and agent.channel == "memory" and clean.parent.is_dir() and not clean.exists():
-        rewind(settings, agent, agent.capacity + BATCH, log)
+        rewind(settings, agent, MEMORY_BYTES, log)
         clean.touch()
 
 

@@ -61,15 +61,21 @@ class Metrics:
 
     @property
     def fill(self) -> float | None:
-        """How full the channel is, 0..100; None before the channel has said so."""
-        return self.channel.get("ChannelFillPercentage")
+        """How full the channel is, 0..100, by blocks or by bytes; None before the channel has said so.
+
+        Only a memory channel is bounded by bytes.
+        """
+        blocks = self.channel.get("ChannelFillPercentage")
+        by_bytes = self.counters.get("CHANNEL.bytes", {}).get("ChannelFillPercentage", 0.0)
+        return None if blocks is None else max(blocks, by_bytes)
 
     @property
     def drained(self) -> bool:
         """Nothing is in the channel, and nothing taken from it is still unacknowledged.
 
         A memory channel's size leaves out what a sink has taken and not yet committed; its counters do not.
-        A file channel may hold lines of an earlier process, so its counters need not meet; its size has them.
+        A file channel may hold events of an earlier process, so its counters need not meet; its size has
+        them.
         """
         channel = self.channel
         if channel.get("ChannelSize", 1) > 0:

@@ -2,9 +2,9 @@
 
 TAILDIR commits its position together with the put into the channel. The lines that a memory channel held when
 its agent died are gone although the position has passed them, so the position has to go back. How far is
-known: a channel is a queue, so it held the lines put last, and no more of them than its capacity. Lines that
-had left the channel were in a collector's file channel. Lines that come twice are recognised by their
-identity.
+known: a channel is a queue, so it held what was put last, and no more bytes than it may hold. What had left
+the channel was in a collector's file channel. Lines that come twice are recognised by their identity, in
+whatever blocks they come.
 
 Where a name's content was replaced (truncated, or made again), the agent begins another *generation* of the
 name: the offsets begin again, so the lines get another name. What it knows of them is in `generations.json`.
@@ -18,12 +18,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from sluice.runtime.files import write_whole
 
 GENERATIONS_FILE = "generations.json"
 #: Between a name and its generation; no name that can be followed has it (`collection.pattern`).
 GENERATION = "#"
 _BLOCK = 1 << 20
+_NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,13 @@ def generations(path: Path) -> dict[str, int]:
     return {name: entry["generation"] for name, entry in known.items()}
 
 
-def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
-    """Take every position back by so many lines, but not past its file's beginning.
+def rewind(path: Path, sent: int, max_line: int) -> dict[str, tuple[int, int]]:
+    """Take every position back by so many bytes that were sent, but not past its file's beginning.
 
-    The agent must not run. Returns {file: (old, new)} of those that moved. A position of an earlier content
-    stays, so that the agent sees what happened; so does the age of the position file, by which it knows a
-    position that is older than a generation.
+    ``max_line``: of a longer line only so many bytes were sent. The agent must not run. Returns
+    {file: (old, new)} of those that moved. A position of an earlier content stays, so that the agent sees
+    what happened; so does the age of the position file, by which it knows a position that is older than a
+    generation.
     """
     positions = read(path)
     if positions is None:
@@ -98,7 +102,7 @@ def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
     written = path.stat()
     entries, moved = [], {}
     for each in positions:
-        pos = lines_before(Path(each.file), each.pos, lines) if each.is_current else each.pos
+        pos = line_before(Path(each.file), each.pos, sent, max_line) if each.is_current else each.pos
         if pos < each.pos:
             moved[each.file] = (each.pos, pos)
         entries.append({"inode": each.inode, "pos": pos, "file": each.file})
@@ -107,26 +111,29 @@ def rewind(path: Path, lines: int) -> dict[str, tuple[int, int]]:
     return moved
 
 
-def lines_before(path: Path, pos: int, lines: int) -> int:
-    """The offset at which the last ``lines`` lines before ``pos`` begin.
+def line_before(path: Path, pos: int, sent: int, max_line: int) -> int:
+    """Where the nearest line begins from which to ``pos`` at least ``sent`` bytes were sent.
 
-    It is ``pos`` if the file is gone.
+    A line was sent with its newline, but not with more than ``max_line`` bytes before it. It is 0 if the file
+    has fewer bytes, and ``pos`` if the file is gone.
     """
     try:
         with path.open("rb") as file:
-            end, wanted = pos, lines + 1  # the newline of the line before them, too
-            while end > 0:
+            end = after = pos  # lines from `after` on are taken into account
+            while end > 0 and sent > 0:
                 start = max(0, end - _BLOCK)
                 file.seek(start)
-                block = file.read(end - start)
-                found = block.count(b"\n")
-                if found >= wanted:
-                    at = len(block)
-                    for _ in range(wanted):
-                        at = block.rindex(b"\n", 0, at)
-                    return start + at + 1
-                wanted -= found
+                block = np.frombuffer(file.read(end - start), np.uint8)
+                begins = np.flatnonzero(block == _NEWLINE)[::-1] + (start + 1)
+                begins = begins[begins < after]
+                sizes = np.minimum(-np.diff(begins, prepend=after), max_line + 1)
+                covered = np.cumsum(sizes)
+                at = int(np.searchsorted(covered, sent))
+                if at < len(begins):
+                    return int(begins[at])
+                if len(begins):
+                    sent, after = sent - int(covered[-1]), int(begins[-1])
                 end = start
-            return 0
+            return 0 if sent > 0 else pos
     except FileNotFoundError:
         return pos

@@ -1,6 +1,7 @@
 """The configuration of every agent, rendered from the inventory.
 
-``docs/decisions/0004-collection-without-loss.md`` has the measurements behind the templates' numbers.
+``docs/decisions/0004-collection-without-loss.md`` and ``0015-blocks-of-lines.md`` have the measurements
+behind the templates' numbers.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
 
 AGENT_FILE = "agent.json"
-BATCH = 500  # lines in a transaction that puts into a channel
-SINK_BATCH = 100  # and in one that takes from it: a sink holds all of them in memory, however long they are
+# A block of lines has at most 64 KiB, or is a single line (`sluice.flume.Blocks`).
+BATCH = 100  # blocks in a transaction that puts into a channel: below the 8 MiB at which a batch ends anyway
+SINK_BATCH = 32  # and in one that takes from it: a sink holds all of them in memory, however long they are
+#: The bytes that an edge's memory channel may hold, whatever its capacity is.
+MEMORY_BYTES = 64 << 20
+# The free disk below which a file channel takes nothing more: other daemons have files on this disk, too.
+LEAST_DISK = 1 << 30
+#: Gives a file's stretches to Kafka's partitions in turn.
+PARTITIONER = "sluice.flume.StretchPartitioner"
+# Kafka's producer sends so much for a partition at once: a whole stretch of a file, compressed together.
+PRODUCER_BATCH = 320 << 10
 IDLE_MS = 3_600_000
 # How much of Kafka's longest message is kept for a record's headers, key and framing; paths have 4 KiB at
 # most.
@@ -44,7 +54,7 @@ class Agent:
     tier: Literal["edge", "collector"]
     topic: str
     channel: Literal["memory", "file"]
-    capacity: int  # of the channel, in lines
+    capacity: int  # of the channel, in blocks
     metrics_port: int
     port: int | None = None  # of a collector's Avro source
     files: tuple[str, ...] = ()  # an edge's patterns, {home} not expanded
@@ -132,6 +142,8 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
         topic=inventory.topic,
         bootstrap=settings.kafka.bootstrap,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
+        partitioner=PARTITIONER,
+        producer_batch=PRODUCER_BATCH,
     )
 
 
@@ -143,6 +155,8 @@ def _rendered(agent: Agent, template: str, settings: Settings, **values: object)
         "address": settings.bind_host,
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
+        "memory_bytes": MEMORY_BYTES,
+        "least_disk": LEAST_DISK,
     }
     return Rendered(
         agent,

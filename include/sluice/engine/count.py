@@ -74,7 +74,7 @@ def count(
     alive = dead.is_null().to_numpy(zero_copy_only=False)
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
-    where = np.flatnonzero(alive)
+    where: Ints | slice = slice(None) if everything else np.flatnonzero(alive)
     pass_ = _Pass(
         Lines(kept, plan.fields, plan.topic),
         plan,
@@ -87,7 +87,7 @@ def count(
     table, long, failed = pass_.run()
     if long.any():
         reasons = np.array(dead.to_pylist(), object)
-        reasons[where[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
+        reasons[np.flatnonzero(alive)[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
         dead = pa.array(reasons, pa.string())
     return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
 
@@ -122,6 +122,7 @@ class _Pass:
         self._ranges: dict[tuple[Range, ...], Bools | None] = {}
         self._passing: dict[Selection, Bools | None] = {}
         self._periods: dict[Period, tuple[Coded, Ints]] = {}
+        self._instants: tuple[Coded, pa.Array] | None = None
         self._numbers: dict[Extract, Numbers] = {}
         self._texts: dict[Extract, Texts] = {}
         self._failed: Failures = {}
@@ -197,7 +198,7 @@ class _Pass:
         found = None
         if task.measure_type != "text":
             if measure not in self._numbers:
-                self._numbers[measure] = Numbers(numbers(values))
+                self._numbers[measure] = numbers(values)
             found = self._numbers[measure]
         return Batch(groups.numbers, groups.size, found, grouping.rows, self._texts[measure])
 
@@ -228,7 +229,7 @@ class _Pass:
         masks = [table[self._lines.values(extract).codes] for extract, table in tables]
         masks += [] if mask is None else [mask]
         rows = np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
-        coded = [period, *(Coded(v.codes, len(v.distinct) + 1) for _, v in values)]
+        coded = [period, *(Coded(v.codes.astype(np.int64), len(v.distinct) + 1) for _, v in values)]
         if rows is not None:
             coded = [Coded(c.codes[rows], c.size) for c in coded]
         return rows, group(coded, len(self._event_ms) if rows is None else len(rows))
@@ -249,8 +250,12 @@ class _Pass:
     def _period(self, period: Period) -> tuple[Coded, Ints]:
         """Each line's period as a code, and the start of each period."""
         if period not in self._periods:
-            codes, starts = code(pa.array(period.starts(self._event_ms)))
-            self._periods[period] = codes, starts.to_numpy(zero_copy_only=False)
+            if self._instants is None:  # lines of one instant are of one period
+                self._instants = code(pa.array(self._event_ms))
+            instants, times = self._instants
+            codes, starts = code(pa.array(period.starts(times.to_numpy(zero_copy_only=False))))
+            coded = Coded(codes.codes[instants.codes], codes.size)
+            self._periods[period] = coded, starts.to_numpy(zero_copy_only=False)
         return self._periods[period]
 
     def _in_range(self, ranges: tuple[Range, ...] | None) -> Bools | None:

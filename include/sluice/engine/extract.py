@@ -15,9 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.cut import Fields, cut, encode, raw
+from sluice.engine.cut import Fields, cut, encode, stretches
 from sluice.engine.fields import NamedFields, resolved
-from sluice.runtime.arrays import Bools, Floats, Ints
+from sluice.metrics import Numbers
+from sluice.runtime.arrays import Bools, Int32s
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.topic import TopicSpec
 
@@ -35,7 +36,7 @@ class Values:
     The code `len(distinct)` says that the line has no value.
     """
 
-    codes: Ints
+    codes: Int32s
     distinct: pa.Array  # string, without nulls
 
     @cached_property
@@ -49,7 +50,7 @@ def text(lines: pa.Array) -> pa.Array:
     try:
         return lines.cast(pa.string())
     except pa.ArrowInvalid:
-        starts, ends, data = raw(lines)
+        starts, ends, data = stretches(lines)
         beyond_ascii = np.flatnonzero(data[starts[0] : ends[-1]] >= _ASCII) + starts[0]
         suspects = np.unique(np.searchsorted(ends, beyond_ascii, side="right"))
         mask = np.zeros(len(lines), bool)
@@ -85,7 +86,8 @@ class Lines:
             # First by delimiter or name, then by regex: the pattern meets each distinct field once.
             fields = self.values(extract.model_copy(update={"regex": None, "group": None}))
             matched = Values(*encode(_match(fields.distinct, extract)))
-            return Values(np.append(matched.codes, len(matched.distinct))[fields.codes], matched.distinct)
+            codes = np.append(matched.codes, np.int32(len(matched.distinct)))
+            return Values(codes[fields.codes], matched.distinct)
         if extract.field is not None:
             return Values(*encode(self._named.column(extract.field)))
         return self._field(extract.delimiter or "", extract.index or 0)
@@ -118,11 +120,15 @@ def passing(values: Values, filter_: Filter | None) -> Bools:
     return np.append(passed, False)
 
 
-def numbers(values: Values) -> Floats:
+def numbers(values: Values) -> Numbers:
     """Each line's value as a number; NaN if it has none."""
     numeric = pc.match_substring_regex(values.distinct, _NUMBER)
     parsed = pl.Series(pl.from_arrow(pc.if_else(numeric, values.distinct, None))).cast(
         pl.Float64, strict=False
     )
     floats = parsed.to_arrow().to_numpy(zero_copy_only=False)  # null becomes NaN
-    return np.append(np.where(np.abs(floats) <= LARGEST, floats, np.nan), np.nan)[values.codes]
+    distinct = np.where(np.abs(floats) <= LARGEST, floats, np.nan)
+    if values.complete:
+        return Numbers(distinct[values.codes], distinct)
+    distinct = np.append(distinct, np.nan)
+    return Numbers(distinct[values.codes], distinct)

@@ -10,58 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from sluice.engine.words import equal, first_byte, matches, word
 from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bools, Bytes, Int32s, Ints
 
 _ZERO, _NINE = 48, 57
 _STAMP = 26  # the characters of 17/May/2015:10:05:03 +0000
-
-
-@compiled
-def cut(data: Bytes, starts: Ints, ends: Ints, delimiter: int, wanted: Ints, begin: Ints, end: Ints) -> None:
-    """Where the wanted fields of each line begin and end: begin[k, line] and end[k, line].
-
-    `wanted`: their indexes, in rising order. A field that the line does not have begins at -1.
-    """
-    for line in range(len(starts)):
-        at, stop = starts[line], ends[line]
-        field = 0
-        for k in range(len(wanted)):
-            while field < wanted[k] and at <= stop:
-                while at < stop and data[at] != delimiter:
-                    at += 1
-                at += 1
-                field += 1
-            if at > stop:
-                begin[k, line] = -1
-                end[k, line] = -1
-                continue
-            begin[k, line] = at
-            while at < stop and data[at] != delimiter:
-                at += 1
-            end[k, line] = at
-            at += 1
-            field += 1
-
-
-@compiled
-def sizes(begin: Ints, end: Ints, offsets: Int32s) -> None:
-    """Offsets of an Arrow array that holds these stretches one after the other."""
-    total = 0
-    offsets[0] = 0
-    for n in range(len(begin)):
-        total += end[n] - begin[n]
-        offsets[n + 1] = total
-
-
-@compiled
-def copy(data: Bytes, begin: Ints, offsets: Int32s, out: Bytes) -> None:
-    """Copy the stretches that `sizes` measured."""
-    for n in range(len(begin)):
-        source = begin[n]
-        for at in range(offsets[n], offsets[n + 1]):
-            out[at] = data[source]
-            source += 1
 
 
 @compiled
@@ -86,21 +40,27 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @compiled
-def stamps(
-    data: Bytes, starts: Ints, ends: Ints, months: Bytes, ms: Ints, valid: Bools, shaped: Bools
-) -> None:
-    """Read Apache's stamp after the first bracket of each line.
+def stamps(data: Bytes, bounds: Int32s, months: Bytes, ms: Ints, valid: Bools, shaped: Bools) -> None:
+    """Read Apache's stamp after the first bracket of each line, data[bounds[n]:bounds[n + 1]].
 
     `shaped`: whether there is a stamp; `ms`: its time; `valid`: whether that time is real. `months`: the
     twelve names, three bytes each. The years are 1970 to 9998, as in `times`.
     """
-    for line in range(len(starts)):
+    before, seconds = -1, 0  # where the last stamp with a real time stands, and its time
+    for line in range(len(bounds) - 1):
         ms[line], valid[line], shaped[line] = 0, False, False
-        at, stop = starts[line], ends[line]
-        while at < stop and data[at] != ord("["):
-            at += 1
-        at += 1
+        read, stop = int(bounds[line]), int(bounds[line + 1])
+        found = np.uint64(0)
+        while found == 0 and read < stop:
+            found = matches(word(data, read), ord("["))
+            read += 8
+        if found == 0:
+            continue
+        at = read - 8 + first_byte(found) + 1
         if at + _STAMP >= stop or data[at + _STAMP] != ord("]"):
+            continue
+        if before >= 0 and equal(data, before, at, _STAMP):  # lines of one second are neighbours
+            ms[line], valid[line], shaped[line] = seconds * 1000, True, True
             continue
         day, year = _digits(data, at, 2), _digits(data, at + 7, 4)
         hour, minute, second = _digits(data, at + 12, 2), _digits(data, at + 15, 2), _digits(data, at + 18, 2)
@@ -138,6 +98,7 @@ def stamps(
         zone = ahead * 60 + minutes
         seconds = (first + day - 1) * 86400 + hour * 3600 + minute * 60 + second
         seconds += zone * 60 if sign == ord("-") else -zone * 60
+        before = at
         ms[line] = seconds * 1000
         valid[line] = True
 
@@ -163,21 +124,16 @@ def select(
     """
     found = 0
     for line in range(len(period)):
-        if len(mask) and not mask[line]:
-            continue
-        passes = True
+        passes = len(mask) == 0 or mask[line]
         for f in range(len(filters)):
-            if not tables[table_at[f] + codes[filters[f], line]]:
-                passes = False
-                break
-        if not passes:
-            continue
+            passes &= tables[table_at[f] + codes[filters[f], line]]
         number = period[line]
         for c in range(len(columns)):
             number = number * radices[c] + codes[columns[c], line]
+        # The next line that passes overwrites what one that does not has left: no branch to mispredict.
         rows[found] = line
         combined[found] = number
-        found += 1
+        found += passes
     return found
 
 
@@ -195,48 +151,4 @@ def number(combined: Ints, table: Int32s, kept: Ints) -> int:
             kept[size] = value
             size += 1
         combined[n] = table[value]
-    return size
-
-
-@compiled
-def encode(
-    data: Bytes, begin: Ints, end: Ints, seed: np.uint64, table: Int32s, first: Ints, codes: Ints
-) -> int:
-    """Number the distinct stretches in order of first occurrence; returns how many there are.
-
-    `codes`: each line's number, -1 if its stretch begins at -1. `first`: the first line of each number.
-    `table`: 2^k entries of -1, more than there are lines. Each process has a seed of its own, so that nobody
-    can write lines whose hashes collide.
-    """
-    size = 0
-    slots = np.uint64(len(table) - 1)
-    for line in range(len(begin)):
-        start, stop = begin[line], end[line]
-        if start < 0:
-            codes[line] = -1
-            continue
-        hashed = seed
-        for at in range(start, stop):
-            hashed = (hashed ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
-            hashed ^= hashed >> np.uint64(29)
-        slot = (hashed ^ (hashed >> np.uint64(32))) & slots
-        while True:
-            code = table[slot]
-            if code < 0:
-                table[slot] = size
-                first[size] = line
-                code = size
-                size += 1
-                break
-            other = begin[first[code]]
-            if end[first[code]] - other == stop - start:
-                same = True
-                for n in range(stop - start):
-                    if data[start + n] != data[other + n]:
-                        same = False
-                        break
-                if same:
-                    break
-            slot = (slot + np.uint64(1)) & slots
-        codes[line] = code
     return size

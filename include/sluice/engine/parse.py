@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.cut import COMPILED_LINES, raw
+from sluice.engine.cut import COMPILED_LINES, raw, stretches
 from sluice.engine.extract import Lines, text
 from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.arrays import Bools, Bytes, Ints
@@ -62,10 +62,10 @@ def _compiled(line: pa.Array) -> tuple[Ints, Bools, Bools]:
     """
     from sluice.engine import kernels
 
-    starts, ends, buffer = raw(line)
+    bounds, buffer = raw(line)
     ms, valid, shaped = np.empty(len(line), np.int64), np.empty(len(line), bool), np.empty(len(line), bool)
     months = np.frombuffer("".join(MONTHS).encode(), np.uint8)
-    kernels.stamps(buffer, starts, ends, months, ms, valid, shaped)
+    kernels.stamps(buffer, bounds, months, ms, valid, shaped)
     return ms, valid, shaped
 
 
@@ -74,7 +74,7 @@ def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
     ms, valid = np.zeros(len(line), np.int64), np.zeros(len(line), bool)
     shaped = np.zeros(len(line), bool)
     at = pc.find_substring(line, b"[").to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    starts, ends, buffer = raw(line)
+    starts, ends, buffer = stretches(line)
     fits = np.flatnonzero((at > 0) & (starts + at + len(_SHAPE) < ends))
     first = (starts + at)[fits]
     closed = buffer[first + len(_SHAPE)] == ord("]")
@@ -85,10 +85,13 @@ def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
 
 def dead_reason(line: pa.Array, valid: Bools, limits: Limits, forged: Bools | None = None) -> pa.Array:
     """Why no task can count a line (forged, too long, or without a time); null if tasks can."""
-    starts, ends, _ = raw(line)
+    bounds, _ = raw(line)
+    long = np.diff(bounds) > limits.line_bytes
+    if valid.all() and not long.any() and (forged is None or not forged.any()):
+        return pa.nulls(len(line), pa.string())
     reasons = np.full(len(line), None, object)
     reasons[~valid] = NO_EVENT_TIME
-    reasons[ends - starts > limits.line_bytes] = f"line over {limits.line_bytes} bytes"
+    reasons[long] = f"line over {limits.line_bytes} bytes"
     if forged is not None:
         reasons[forged] = NOT_GENUINE
     return pa.array(reasons, pa.string())

@@ -21,12 +21,11 @@ from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
-from sluice.runtime.arrays import Floats
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import FORGED, RECORDS
+from sluice.transmission.records import FORGED, LINE_IN_RECORD, RECORDS
 
 #: A trial is read by people.
 MAX_LINES = 1_000
@@ -105,6 +104,7 @@ def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Li
         "src_offset": np.arange(size),
         "line": pa.array(lines, pa.binary()),
         FORGED: pa.repeat(False, size),
+        LINE_IN_RECORD: np.zeros(size, np.int32),
     }
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
     try:
@@ -192,7 +192,7 @@ class _Trial:
         texts = _of_lines(values)
         if self._plan.measure_type == "text":
             return [MeasureStep(_shown(each), None, each is None or each in ABSENT) for each in texts]
-        found: Floats = numbers(values)
+        found = numbers(values).values
         return [
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
             for each, number in zip(texts, found.tolist(), strict=True)

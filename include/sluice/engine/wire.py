@@ -21,6 +21,35 @@ PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", 
 #: For routed tasks: what is sent, what workers made of it, and the state of the routers afterwards.
 TUPLES, ROUTED, ROUTERS = "tuples", "routed", "routers"
 SPENT = "spent"
+#: What is learnt of keys, and which workers held them (HOLDERS).
+KEYS, HELD = "keys", "held"
+#: What became of the state: STATED, and OUTGROWN.
+STATE, OLD = "state", "old"
+
+#: Which workers hold a partial aggregate of a task's key.
+HOLDERS = pa.schema(
+    [("task_id", pa.int32()), ("version", pa.int32()), ("key", pa.string()), ("worker", pa.int32())]
+)
+
+#: A period that was changed, or a part of one: its layout now and since when, its blocks that were written
+#: and their bytes, and whether it needs a wider layout that this part cannot give it. `late`: it was not even
+#: written, because a block is too large for that.
+STATED = pa.schema(
+    [
+        ("task_id", pa.int32()),
+        ("version", pa.int32()),
+        ("period_start", pa.int64()),
+        ("layout", pa.int32()),
+        ("since", pa.int64()),
+        ("blocks", pa.int32()),
+        ("bytes", pa.int64()),
+        ("widen", pa.bool_()),
+        ("late", pa.bool_()),
+    ]
+)
+
+#: Columns of `state` in layouts that periods outgrew: they are of no use once the batch is committed.
+OUTGROWN = pa.schema([("row", pa.binary()), ("column", pa.binary())])
 
 
 def to_ipc(table: pa.Table) -> bytes:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sluice.metrics.base import Accumulator, Batch, Columns, Results
+from sluice.metrics.base import OVERFLOW, Accumulator, Batch, Columns, Results
 from sluice.metrics.packed import Damaged, binary, words
 from sluice.runtime.arrays import Bools, Floats, Ints
 
 #: An integer sum that reaches this moves to the digits of the fractions, so that int64 can never overflow.
-SPILL = 1 << 62
+SPILL = OVERFLOW
 _EXACT_FLOAT = 1 << 53
 _LOW = np.int64(0xFFFFFFFF)
 _NONE, _NOWHERE = np.empty(0), np.empty(0, np.int64)
@@ -61,6 +61,8 @@ class Lines(_Counter):
     """How many lines passed the filters."""
 
     def add(self, batch: Batch) -> dict[str, pa.Array]:
+        if (totals := batch.totals) is not None:
+            return {self.name: pa.array(totals.lines)}
         return {self.name: pa.array(np.bincount(batch.groups, minlength=batch.size).astype(np.int64))}
 
 
@@ -68,6 +70,8 @@ class Measured(_Counter):
     """How many of those lines had a measure."""
 
     def add(self, batch: Batch) -> dict[str, pa.Array]:
+        if (totals := batch.totals) is not None:
+            return {self.name: pa.array(totals.measured)}
         measured = batch.measured
         counts: npt.NDArray[Any] = (
             np.bincount(batch.groups, minlength=batch.size)
@@ -92,7 +96,9 @@ class Sum(Accumulator):
     def add(self, batch: Batch) -> dict[str, pa.Array]:
         numbers, size = batch.numbers, batch.size
         spilled, owners = _NONE, _NOWHERE
-        if numbers.largest * len(batch.groups) < _EXACT_FLOAT:
+        if batch.totals is not None:
+            isum = batch.totals.integers
+        elif numbers.largest * len(batch.groups) < _EXACT_FLOAT:
             isum = batch.sums(numbers.integers).astype(np.int64)
         else:
             integers = batch.of(numbers.integers).astype(np.int64)
@@ -137,6 +143,8 @@ class _Extreme(Accumulator):
         self.columns = {name: pa.float64()}
 
     def add(self, batch: Batch) -> dict[str, pa.Array]:
+        if (totals := batch.totals) is not None:
+            return self._column(totals.least if self._neutral > 0 else totals.greatest)
         column = batch.numbers.or_greatest if self._neutral > 0 else batch.numbers.or_least
         return self._reduce(batch.of(column), batch.groups, batch.size)
 
@@ -147,7 +155,10 @@ class _Extreme(Accumulator):
     def _reduce(self, values: Floats, groups: Ints, size: int) -> dict[str, pa.Array]:
         out = np.full(size, self._neutral)
         self._ufunc.at(out, groups, values)
-        return {self.name: pa.array(out, mask=np.isinf(out))}
+        return self._column(out)
+
+    def _column(self, extremes: Floats) -> dict[str, pa.Array]:
+        return {self.name: pa.array(extremes, mask=np.isinf(extremes))}
 
 
 LINES = Lines("lines")

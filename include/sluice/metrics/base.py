@@ -34,14 +34,23 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 #: Integral measures up to this size are summed exactly. 2^43 leaves room for 2^19 lines of the largest in one
 #: batch below 2^62, so the usual batch needs no wide sums.
 INTEGRAL = float(1 << 43)
+#: Sums of integers below this are far from the end of int64.
+OVERFLOW = 1 << 62
+#: From this many counted lines on, kernels are worth the time that numba takes to load.
+COMPILED_ROWS = 2_048
+_ALL = np.empty(0, np.int64)
 
 
 class Numbers:
     """A measure of all lines of a batch, and what accumulators and tasks ask about it."""
 
-    def __init__(self, values: Floats) -> None:
-        """`values`: per line, NaN where the measure is missing."""
+    def __init__(self, values: Floats, distinct: Floats | None = None) -> None:
+        """`values`: per line, NaN where the measure is missing.
+
+        `distinct`: the values that occur, fewer than there are lines.
+        """
         self.values = values
+        self._distinct = values if distinct is None else distinct
 
     @cached_property
     def present(self) -> Bools:
@@ -49,12 +58,11 @@ class Numbers:
 
     @cached_property
     def complete(self) -> bool:
-        return bool(self.present.all())
+        return not np.isnan(self._distinct).any()
 
     @cached_property
     def integral(self) -> Bools:
-        mask: Bools = (np.abs(self.values) <= INTEGRAL) & (np.floor(self.values) == self.values)
-        return mask
+        return _integral(self.values)
 
     @cached_property
     def integers(self) -> Floats:
@@ -64,13 +72,14 @@ class Numbers:
     @cached_property
     def largest(self) -> float:
         """The largest magnitude among `integers`."""
-        return float(np.abs(self.integers).max(initial=0.0))
+        return float(np.abs(self._distinct[_integral(self._distinct)]).max(initial=0.0))
 
     @cached_property
     def fractional(self) -> Bools | None:
         """Which measures exist and are not integral; None if there are none."""
-        mask = self.present & ~self.integral
-        return mask if mask.any() else None
+        if not (~np.isnan(self._distinct) & ~_integral(self._distinct)).any():
+            return None
+        return self.present & ~self.integral
 
     @cached_property
     def ascending(self) -> Ints:
@@ -86,6 +95,22 @@ class Numbers:
     def or_least(self) -> Floats:
         """The measure, minus infinity where it is missing."""
         return self.values if self.complete else np.where(self.present, self.values, -np.inf)
+
+
+def _integral(values: Floats) -> Bools:
+    mask: Bools = (np.abs(values) <= INTEGRAL) & (np.floor(values) == values)
+    return mask
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a batch's measures add up to, by group."""
+
+    lines: Ints
+    measured: Ints
+    integers: Ints  # the sum of the integral measures
+    least: Floats  # infinity where there is no measure
+    greatest: Floats  # minus infinity where there is no measure
 
 
 @dataclass(frozen=True)
@@ -119,6 +144,22 @@ class Batch:
         return self.text if self.measure is None else self.measure
 
     @cached_property
+    def totals(self) -> Totals | None:
+        """The totals of a measure of numbers, made in one go.
+
+        None if there is no such measure, if a sum might overflow, or if the batch is too small for a kernel.
+        """
+        numbers = self.measure
+        if numbers is None or len(self.groups) < COMPILED_ROWS:
+            return None
+        if numbers.largest * len(self.groups) >= OVERFLOW:
+            return None
+        from sluice.metrics.kernels.totals import totals
+
+        rows = _ALL if self.rows is None else self.rows
+        return Totals(*totals(numbers.values, numbers.integral, rows, self.groups, self.size))
+
+    @cached_property
     def pairs(self) -> tuple[Ints, Ints, Ints]:
         """The distinct texts of each group: code, number of lines, where each group's begin.
 
@@ -126,7 +167,8 @@ class Batch:
         """
         from sluice.metrics.kernels.rows import pairs
 
-        texts, codes = self.text, self.of(self.text.codes)
+        texts = self.text
+        codes: npt.NDArray[Any] = self.of(texts.codes)
         present = texts.present if self.measure is None else texts.present & self.measure.present
         if not present.all():
             codes = np.where(self.of(present), codes, len(texts.distinct))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics.packed import buffers
-from sluice.runtime.arrays import Bools, Hashes, Ints
+from sluice.runtime.arrays import Bools, Hashes, Int32s, Ints
 
 #: Texts that mean there is no measure: Apache writes "-".
 ABSENT = ("", "-")
@@ -21,7 +21,7 @@ _KEPT = MAX_BYTES - len("...#") - 16
 class Texts:
     """A measure of all lines of a batch as the text that was cut out of them."""
 
-    def __init__(self, codes: Ints, distinct: pa.Array) -> None:
+    def __init__(self, codes: Ints | Int32s, distinct: pa.Array) -> None:
         """`codes`: each line's index in `distinct` (string, no nulls), or `len(distinct)`: none."""
         self.codes, self.distinct = codes, distinct
 

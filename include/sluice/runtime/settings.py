@@ -87,11 +87,12 @@ class Airflow(BaseModel):
 class Speed(BaseModel):
     batch_seconds: float = Field(1.0, gt=0)  # from the begin of a batch to that of the next, at least
     batch_bytes: int = Field(64 << 20, ge=1 << 20)  # of lines in a batch, about
+    projection_seconds: float = Field(0.5, gt=0)  # results are written at most so often
     workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
 
 
 class Archive(BaseModel):
-    max_records: int = Field(100_000, ge=1)
+    max_lines: int = Field(300_000, ge=1)
     max_bytes: int = Field(64 << 20, ge=1)
     max_age_seconds: float = Field(15.0, gt=0)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -28,6 +29,8 @@ KAFKA_JARS = LIB / "spark"
 # A line may have up to 16 MiB, so a batch for Python is limited in bytes and in lines.
 ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20
+# How often a task may fail before its job does; Spark's default on a cluster.
+TASK_FAILURES = 4
 
 
 class ConnectorMissing(FileNotFoundError):
@@ -63,7 +66,7 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
     home = settings.home / "spark"
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     config = {
-        "spark.master": settings.spark.master,
+        "spark.master": repeating(settings.spark.master),
         "spark.driver.memory": settings.spark.driver_memory,
         "spark.driver.host": settings.bind_host,
         "spark.driver.bindAddress": settings.bind_host,
@@ -91,6 +94,12 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
         # It would run the stages of a batch one by one and plan each anew.
         config["spark.sql.adaptive.enabled"] = "false"
     return config
+
+
+def repeating(master: str) -> str:
+    """The master; on this machine a task that fails is repeated too, as on a cluster."""
+    threads = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
+    return f"local[{threads[1] or 1},{TASK_FAILURES}]" if threads else master
 
 
 def package_zip(folder: Path) -> Path:

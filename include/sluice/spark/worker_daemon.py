@@ -33,7 +33,11 @@ def prepare(load: Callable[[], None]) -> None:
     load_team()
     load()
     import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
+    import psycopg2  # noqa: F401 - the speed layer's workers read and write the state themselves
     import pyspark.worker  # noqa: F401
+
+    import sluice.storage.commits
+    import sluice.storage.hbase  # noqa: F401
 
     gc.collect()
     gc.freeze()

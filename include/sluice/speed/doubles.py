@@ -10,14 +10,15 @@ import logging
 from collections.abc import Callable, Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from sluice.speed.ledger import ByteLedger
+from sluice.speed.ledger import INTERVALS, ByteLedger
 from sluice.speed.partition_pass import Gathered
 
 log = logging.getLogger(__name__)
 
 #: One pass over the batch. Its arguments are the known intervals (ByteLedger.to_table), and whether the lines
-#: are dealt out by identity, so that lines of one identity meet, instead of staying as they lie in Kafka.
+#: are dealt out by file, so that copies of a line meet, instead of staying as they lie in Kafka.
 Pass = Callable[[pa.Table, bool], Gathered]
 
 
@@ -44,13 +45,17 @@ def gather(run: Pass, ledger: ByteLedger, recent: Iterable[tuple[str, str]]) -> 
 
 
 def _added(ledger: ByteLedger, found: Gathered) -> tuple[ByteLedger, bool]:
-    """The ledger of the files found, new intervals included, and whether every byte was new."""
-    fresh = [ByteLedger.from_table(table) for table in found.seen]
-    added = ledger.only({file for part in fresh for file in part.files()})
+    """The ledger of the files found, new intervals included, and whether every byte was new.
+
+    All slices are put together first: a thousand of them may have the same thousand files.
+    """
+    seen = pa.concat_tables([INTERVALS.empty_table(), *found.seen])
+    fresh = ByteLedger.from_table(seen)
+    claimed = pc.sum(pc.subtract(seen["end"], seen["start"]), min_count=0).as_py()
+    added = ledger.only(fresh.files())
     before = _bytes(added)
-    for part in fresh:
-        added.update(part)
-    return added, _bytes(added) - before == sum(map(_bytes, fresh))
+    added.update(fresh)
+    return added, _bytes(added) - before == claimed
 
 
 def _bytes(ledger: ByteLedger) -> int:

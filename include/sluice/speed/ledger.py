@@ -8,7 +8,7 @@ an interval is a double. Bytes outside all intervals are a hole, which means a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,27 +43,45 @@ class ByteLedger:
     def __init__(self) -> None:
         self._files: dict[File, tuple[Ints, Ints]] = {}
 
-    def claim(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints, ends: Ints) -> Bools:
+    def claim(
+        self,
+        hosts: pa.Array,
+        files: pa.Array,
+        starts: pa.Array | Ints,
+        ends: Ints,
+        *,
+        runs: Ints | None = None,
+        known: ByteLedger | None = None,
+    ) -> Bools:
         """Add the lines that were not seen before, and return which lines these are.
 
         Of several lines in this call that start at the same byte, the first one wins. `ends` is start +
         length of the line + 1 (its newline). Lines without host, file or start have no identity: they are
         always new, and are not kept.
-        """
-        new = np.ones(len(ends), bool)
-        for file, rows, begin in _by_file(hosts, files, starts):
-            fresh = ~_inside(*self._of(file), begin)
-            fresh[1:] &= begin[1:] != begin[:-1]
-            new[rows] = fresh
-            self._insert(file, begin[fresh], ends[rows[fresh]])
-        return new
 
-    def seen(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints) -> Bools:
-        """Which lines start inside an interval."""
-        mask = np.zeros(len(hosts), bool)
-        for file, rows, begin in _by_file(hosts, files, starts):
-            mask[rows] = _inside(*self._of(file), begin)
-        return mask
+        runs: the rows at which the runs begin. A run is lines of one file, each of which starts where the one
+        before it ends, as in a record; without `runs` every line is one. A run that is new as a whole costs
+        as much as a line. known: another ledger, whose lines are not new either, and are not added.
+        """
+        lines = len(ends)
+        runs = np.arange(lines) if runs is None else runs
+        after = np.append(runs[1:], lines)  # the row after each run
+        new = np.ones(lines, bool)
+        at, every = pa.array(runs), _numbers(starts)
+        heads = starts.take(at) if isinstance(starts, pa.Array) else starts[runs]
+        for file, own, begin in _by_file(hosts.take(at), files.take(at), heads):
+            reach = ends[after[own] - 1]
+            seen = [self._of(file)] if known is None else [self._of(file), known._of(file)]
+            doubtful = _overlapping(begin, reach, seen)
+            rows = _rows_of(runs[own[doubtful]], after[own[doubtful]])
+            rows = rows[np.lexsort((rows, every[rows]))]
+            points = every[rows]
+            fresh = ~np.logical_or.reduce([_inside(*spans, points) for spans in seen])
+            fresh[1:] &= points[1:] != points[:-1]
+            new[rows] = fresh
+            kept, whole = rows[fresh], ~doubtful
+            self._insert(file, np.append(begin[whole], every[kept]), np.append(reach[whole], ends[kept]))
+        return new
 
     def add(self, hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints, ends: Ints) -> None:
         """Add the lines' intervals; lines without identity are left out."""
@@ -164,6 +182,31 @@ def _inside(starts: Ints, ends: Ints, points: Ints) -> Bools:
     return inside
 
 
+def _overlapping(begin: Ints, reach: Ints, seen: Sequence[tuple[Ints, Ints]]) -> Bools:
+    """Which of the runs [begin, reach), sorted by begin, have a byte of another run or of what was seen."""
+    found = np.zeros(len(begin), bool)
+    found[1:] = np.maximum.accumulate(reach)[:-1] > begin[1:]
+    found[:-1] |= reach[:-1] > begin[1:]
+    for starts, ends in seen:
+        found |= np.searchsorted(ends, begin, side="right") < np.searchsorted(starts, reach, side="left")
+    return found
+
+
+def _rows_of(begins: Ints, ends: Ints) -> Ints:
+    """The rows of the ranges [begin, end), one range after the other."""
+    lengths = ends - begins
+    before = np.cumsum(lengths) - lengths
+    rows: Ints = np.arange(lengths.sum()) + np.repeat(begins - before, lengths)
+    return rows
+
+
+def _numbers(values: pa.Array | Ints) -> Ints:
+    if not isinstance(values, pa.Array):
+        return values
+    numbers: Ints = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers
+
+
 def _union(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
     """The intervals sorted, disjoint and coalesced; intervals that touch become one."""
     order = np.argsort(starts, kind="stable")
@@ -177,14 +220,14 @@ def _by_file(hosts: pa.Array, files: pa.Array, starts: pa.Array | Ints) -> Itera
     known = hosts.is_valid().to_numpy(zero_copy_only=False) & files.is_valid().to_numpy(zero_copy_only=False)
     if isinstance(starts, pa.Array):
         known &= starts.is_valid().to_numpy(zero_copy_only=False)
-        starts = starts.fill_null(0).to_numpy(zero_copy_only=False)
+    numbers = _numbers(starts)
     rows = np.flatnonzero(known)
     if not len(rows):
         return
     host, host_names = code(hosts.take(pa.array(rows)))
     file, file_names = code(files.take(pa.array(rows)))
     groups = group([host, file], len(rows))
-    begin = starts[rows]
+    begin = numbers[rows]
     order = np.lexsort((begin, groups.numbers)) if groups.size > 1 else np.argsort(begin, kind="stable")
     bounds = np.append(0, np.bincount(groups.numbers, minlength=groups.size).cumsum())
     for n in range(groups.size):

@@ -3,19 +3,20 @@
 A batch covers an offset range of each partition, which begins where the newest commit ended. It
 
 1. takes the active tasks and how their tuples are routed: a changed task counts from this batch on;
-2. counts the lines (`Writer.count`): one pass in the executors removes the doubles and turns the rest into
-   partial aggregates. The driver checks the new byte intervals against the whole ledger, repeats the pass if
-   a double slipped through, and merges the aggregates into the committed blocks of state. A task that fails
-   here is set aside, and the batch is counted again without it;
-3. writes the new blocks to HBase, as columns that nobody reads yet;
-4. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
-   A second writer collides here, and stops;
-5. projects (`Projector`): writes the results of the touched series, and notes that it did;
-6. deletes the replaced columns, learns how to route the next batch, shows the offsets to Kafka, and writes
-   the progress file.
+2. counts the lines (`Writer.count`), as one Spark job. Its first stage removes the doubles and turns the
+   rest into partial aggregates. Its last stage merges them into the committed blocks of state, and writes
+   the new blocks to HBase as columns that nobody reads yet. The driver checks the new byte intervals against
+   the whole ledger, and repeats the job if a double slipped through. A task that fails here is set aside,
+   and the batch is counted again without it. Each attempt has a token of its own;
+3. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
+   The attempt's token makes its columns the newest. A second writer collides here, and stops;
+4. tells the projector, a thread with a beat of its own (`Projecting`): it writes the results of the touched
+   series, and notes up to which commit it did;
+5. deletes blocks whose layout was replaced, learns how to route the next batch, shows the offsets to Kafka,
+   and writes the progress file.
 
-If the process dies before step 4, it leaves columns that were never committed, and the next start counts the
-same lines again. If it dies after step 4, the results lag behind the state, and the next start projects the
+If the process dies before step 3, it leaves columns that were never committed, and the next start counts the
+same lines again. If it dies after step 3, the results lag behind the state, and the next start projects the
 commits that are not projected yet.
 """
 
@@ -35,15 +36,14 @@ from sluice.runtime.settings import Settings
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.projector import Projector
-from sluice.speed.routed.job import slots
+from sluice.speed.projector import Projecting, Projector, on_executors
 from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
-from sluice.speed.spark_pass import run_pass
+from sluice.speed.spark_pass import run_pass, slots
+from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
 from sluice.state.backfilled import Backfilled
-from sluice.state.state import State
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, TopicClaim
 from sluice.storage.hbase import HBase
@@ -53,9 +53,12 @@ from sluice.tasks.topic import TopicSpec
 from sluice.transmission.mac import identity_key
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
+
+#: How long a stop waits for the results of what is committed.
+PROJECTION_STOP_SECONDS = 10.0
 
 Tasks = Mapping[Version, ActiveTask]
 
@@ -67,20 +70,27 @@ class MicroBatch:
     failure ends it: the next start reads the state again.
     """
 
-    def __init__(self, settings: Settings, topic: str, progress: SpeedProgress) -> None:
+    def __init__(self, settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> None:
         self.topic = topic
         self._settings = settings
         self._progress = progress
         database = engine(settings)
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
-        state = State(commits, self._hbase)
         offsets = TopicOffsets(settings, topic)
+        tasks = slots(spark)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
-        self._writer = Writer(commits, TopicClaim(database, topic), state, offsets, identity_key(settings))
-        backfilled = Backfilled(Backfills(database), self._hbase, topic)
-        self._projector = Projector(commits, state, backfilled, self._hbase, self._tasks)
-        self._groupings: TopicRouting | None = None
+        self._writer = Writer(
+            commits,
+            TopicClaim(database, topic),
+            Connections.of(settings),
+            offsets,
+            key=identity_key(settings),
+            tasks=tasks,
+        )
+        self._projecting = projecting(settings, topic, progress, spark)
+        self._routing = TopicRouting(settings.speed.workers or tasks)
+        self._lines_a_record = 1.0  # in the newest batch that had records
 
     @property
     def position(self) -> dict[str, int]:
@@ -95,15 +105,17 @@ class MicroBatch:
         for lost in self._writer.open():
             log.error("topic %s: %s", self.topic, lost)
             self._progress.error(self.topic, str(lost))
-        self._projector.catch_up(self._writer.seq, self._writer.committed_at)
+        self._projecting.start()
         self._writer.show()
         log.info(
             "topic %s: writer %s goes on after commit %d", self.topic, self._writer.token, self._writer.seq
         )
 
-    def close(self) -> None:
+    def close(self, seconds: float = 0.0) -> None:
+        """Release the topic; the projector may go on for so many seconds."""
         self._writer.close()
         self._hbase.close()
+        self._projecting.stop(seconds)
 
     def ends(self) -> dict[str, int]:
         """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
@@ -124,8 +136,8 @@ class MicroBatch:
             return
         if tasks.keys() == self._writer.versions or self._writer.show() != 0:
             return
-        rests = self._writer.commit(dict(self._writer.position), tasks, nothing(), [])
-        self._projector.project(rests)
+        self._writer.commit(dict(self._writer.position), tasks, nothing())
+        self._projecting.committed()
 
     def count(self, lines: DataFrame, end: dict[str, int]) -> Mapping[str, int]:
         """Carry out the batch that ends there, step by step, as the module's docstring says.
@@ -134,21 +146,21 @@ class MicroBatch:
         """
         laps = Laps()
         tasks: Tasks = self._tasks.active()
-        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(lines, end), laps)
+        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(end), laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
         # Before the commit without them: a crash in between must not leave them active with a gap.
         self._tasks.set_aside(failed)
-        blocks = self._writer.write_blocks(counted.changes)
-        laps.lap("blocks")
-        commit = self._writer.commit(end, tasks, counted, blocks)
+        crash_point("after_blocks")
+        if records := self._records(end):
+            self._lines_a_record = counted.found.counts["records"] / records
+        commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
         crash_point("after_commit")
-        written = self._projector.project(commit, counted.changes.touched)
-        laps.lap("project")
-        self._writer.prune()
+        self._projecting.committed()
+        self._writer.prune(self._hbase)
         laps.lap("prune")
-        self._routing(lines).counted(counted.found)
+        self._routing.counted(counted.found)
         laps.lap("grouping")
         lag = self._writer.show()
         laps.lap("show")
@@ -160,10 +172,9 @@ class MicroBatch:
             end=end,
             lag=lag,
             tasks=[task.label for task in tasks.values()],
-            blocks=len(blocks),
-            results=written,
+            blocks=counted.blocks,
             committed_at=commit.committed_at.isoformat(),
-            grouping=self._routing(lines).shown(self.topic, tasks),
+            grouping=self._routing.shown(self.topic, tasks),
             durations=laps.durations,
         )
         return counted.found.counts
@@ -184,17 +195,27 @@ class MicroBatch:
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
         return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
 
-    def _routes(self, lines: DataFrame, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
+    def _routes(self, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
         """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
-        position = self._writer.position
         return partial(
-            self._routing(lines).routes,
+            self._routing.routes,
             default=self._tasks.default_grouping(),
             sources=sorted(map(int, end)),
-            lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
+            lines=round(self._records(end) * self._lines_a_record),
         )
 
-    def _routing(self, lines: DataFrame) -> TopicRouting:
-        if self._groupings is None:
-            self._groupings = TopicRouting(self._settings.speed.workers or slots(lines))
-        return self._groupings
+    def _records(self, end: dict[str, int]) -> int:
+        """How many Kafka records a batch that ends there has."""
+        position = self._writer.position
+        return sum(offset - position.get(partition, 0) for partition, offset in end.items())
+
+
+def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:
+    """The topic's projector, with connections of its own."""
+    database = engine(settings)
+    commits = CommitLog(database, topic)
+    stores = Connections.of(settings)
+    tasks = TopicTasks(database, topic, commits.patience, progress)
+    backfilled = Backfilled(Backfills(database), stores.hbase(), topic)
+    projector = Projector(commits, backfilled, stores, tasks, partial(on_executors, spark, slots(spark)))
+    return Projecting(topic, projector, progress, settings.speed.projection_seconds)

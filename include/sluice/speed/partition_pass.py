@@ -1,8 +1,9 @@
 """The executors' part of a micro-batch: one pass over a partition's lines for all tasks.
 
-`PartitionPass` is the function that `mapInArrow` runs on a Kafka partition. Its findings come back in rows of
-several kinds (`engine.wire`), which `Gathered` puts together on the driver. For tasks that are routed the
-pass sends tuples instead, to workers in a second stage (`speed.routed`).
+`PartitionPass` is the function that `mapInArrow` runs on a Kafka partition. Its findings are rows of several
+kinds (`engine.wire`). The partial aggregates go on to the tasks that merge them into the state
+(`speed.state_pass`), the rest to the driver, where `Gathered` puts it together. For tasks that are routed the
+pass sends tuples instead, to workers in a stage of their own (`speed.routed`).
 
 The pass decides which lines are doubles by a few intervals only: those that this partition itself brought,
 and the `known` ones that the driver sent. That is enough when no other file and no other partition brought a
@@ -15,41 +16,45 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine import spent as spending
+from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import partials_schema
-from sluice.engine.set_aside import Failures, Version, from_table, to_table, without
+from sluice.engine.set_aside import Failures, Version, from_table, to_table
 from sluice.engine.spent import Spent
 from sluice.engine.wire import (
     COUNTS,
     DAYS,
     DEAD,
     FAILED,
+    HELD,
+    HOLDERS,
+    KEYS,
+    OLD,
+    OUTGROWN,
     PARTIAL,
-    ROUTED,
     ROUTERS,
     SEEN,
     SPENT,
+    STATE,
+    STATED,
     rows_of,
 )
+from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
+from sluice.speed.routed.learning import LEARNT
 from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import decode, identify
-from sluice.transmission.records import IDENTITY
+from sluice.transmission.records import HOST, IDENTITY, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
 
-# The engine's fixed cost is spread over this many lines, or over fewer that have PASS_BYTES.
-PASS_LINES = 131_072
-PASS_BYTES = 128 << 20
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
 
@@ -57,6 +62,7 @@ DEAD_LETTERS = pa.schema(
     [
         ("partition", pa.int32()),
         ("offset", pa.int64()),
+        (LINE_IN_RECORD, pa.int32()),
         ("host", pa.string()),
         ("src_file", pa.string()),
         ("src_offset", pa.int64()),
@@ -87,12 +93,14 @@ class PartitionPass:
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
-        for batch in together(batches):
-            lines, ends = identify(decode(batch, self.key), self.topic)
+        decoded = (lines for batch in batches for lines in decode(batch, self.key))
+        for batch in together(decoded):
+            lines, ends = identify(batch, self.topic)
             if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
-            unique = lines.filter(pa.array(self._claim(known, fresh, lines, ends)))
+            new = claim(known, fresh, lines, ends)
+            unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
             counted = count(unique, self.plan.without(failed), routed=routed, source=source)
             failed |= counted.failed
@@ -123,25 +131,11 @@ class PartitionPass:
         tables = ((kind, table) for kind, some in found.items() for table in some)
         yield rows_of(tables, source % self.routes.workers if self.routes is not None else None)
 
-    def _claim(self, known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Any) -> Any:
-        """Which lines are new; from now on they count as seen."""
-        hosts, files = lines.column("host"), lines.column("src_file")
-        starts = lines.column("src_offset").to_numpy(zero_copy_only=False)
-        if not self.known.num_rows:
-            return fresh.claim(hosts, files, starts, ends)
-        first = ~known.seen(hosts, files, starts)
-        where = np.flatnonzero(first)
-        if len(where) < len(first):
-            at = pa.array(where)
-            hosts, files, starts, ends = hosts.take(at), files.take(at), starts[where], ends[where]
-        first[where] = fresh.claim(hosts, files, starts, ends)
-        return first
-
     def _dead_letters(self, lines: pa.RecordBatch, reason: pa.Array, alive: pa.Array) -> pa.Table:
         lost = lines.filter(pc.invert(alive))
         line = lost.column("line")
         most = min(self.plan.limits.dead_letter_bytes, DEAD_BYTES // max(1, len(line)))
-        kept = {name: lost.column(name) for name in ("partition", "offset", *IDENTITY)}
+        kept = {name: lost.column(name) for name in ("partition", "offset", LINE_IN_RECORD, *IDENTITY)}
         return pa.table(
             {
                 **kept,
@@ -154,7 +148,14 @@ class PartitionPass:
         )
 
 
-def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
+def claim(known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Ints) -> Bools:
+    """Which lines of these whole records neither ledger has; from now on `fresh` has them."""
+    place, starts = (np.asarray(lines.column(name)) for name in (LINE_IN_RECORD, SRC_OFFSET))
+    hosts, files = lines.column(HOST), lines.column(SRC_FILE)
+    return fresh.claim(hosts, files, starts, ends, runs=np.flatnonzero(place == 0), known=known)
+
+
+def days(lines: pa.RecordBatch, event_ms: Ints, alive: pa.Array) -> pa.Table:
     """Counted lines and their last offset, by partition and day of event time since the epoch."""
     table = pa.table(
         {
@@ -168,61 +169,37 @@ def days(lines: pa.RecordBatch, event_ms: Any, alive: pa.Array) -> pa.Table:
     return summed.rename_columns({"offset_count": "lines", "offset_max": "last_offset"})
 
 
-def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same lines in fewer, larger batches."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if len(batch):
-            waiting.append(batch)
-        if sum(map(len, waiting)) >= PASS_LINES or sum(b.nbytes for b in waiting) >= PASS_BYTES:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)
-
-
-#: Which workers hold a partial aggregate of a task's key.
-HOLDERS = pa.schema(
-    [("task_id", pa.int32()), ("version", pa.int32()), ("key", pa.string()), ("worker", pa.int32())]
-)
-
-
 @dataclass(frozen=True)
 class Gathered:
-    """What all partitions of a batch found together."""
+    """What all tasks of a batch found together."""
 
-    partials: pa.Table  # PARTIALS, merged
     seen: Sequence[pa.Table]  # the new intervals of each slice
     days: pa.Table
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
-    failed: Mapping[Version, str] = field(default_factory=dict)  # versions in no partition's partials
-    # What grouping learns from: times by task and place, the routers' present state, and the holders of keys.
+    failed: Mapping[Version, str] = field(default_factory=dict)
+    # What became of the state: the periods that were changed, and columns of layouts that they outgrew.
+    stated: pa.Table = field(default_factory=STATED.empty_table)
+    outgrown: pa.Table = field(default_factory=OUTGROWN.empty_table)
+    # What grouping learns from: the keys, times by task and place, the routers' present state, and the
+    # holders of keys.
+    learnt: pa.Table = field(default_factory=LEARNT.empty_table)
     spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
     routers: pa.Table = field(default_factory=routing.ROUTERS.empty_table)
     holders: pa.Table = field(default_factory=HOLDERS.empty_table)
 
     @classmethod
     def of(cls, rows: pa.Table) -> Gathered:
-        """Put together the rows that the passes, or the workers of the second stage, yielded."""
+        """Put together the rows (FOUND) that the batch's last stage yielded."""
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        holders = [HOLDERS.empty_table()]
-        workers = rows.column("worker").to_pylist() if "worker" in rows.column_names else [None] * len(rows)
-        kinds = rows.column("kind").to_pylist()
-        for kind, payload, worker in zip(kinds, rows.column("payload"), workers, strict=True):
-            table = pa.ipc.open_stream(payload.as_buffer()).read_all()
-            found[kind].append(table)
-            if kind == ROUTED:
-                holders.append(_held(table, worker))
+        for kind, payload in zip(rows.column("kind").to_pylist(), rows.column("payload"), strict=True):
+            found[kind].append(pa.ipc.open_stream(payload.as_buffer()).read_all())
         failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
-        partials = pa.concat_tables([partials_schema().empty_table(), *found[PARTIAL], *found[ROUTED]])
-        merged, unmerged = merge_guarded(without(partials, failed))
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
             for name in ("records", "bytes", "doubled", "dead")
         }
         return cls(
-            partials=merged,
             seen=found[SEEN],
             days=_sum_days(found[DAYS]),
             dead_letters=pa.concat_tables([DEAD_LETTERS.empty_table(), *found[DEAD]]),
@@ -230,16 +207,14 @@ class Gathered:
                 **sums,
                 "counted": sums["records"] - sums["doubled"] - sums["dead"],
             },
-            failed=failed | unmerged,
+            failed=failed,
+            stated=pa.concat_tables([STATED.empty_table(), *found[STATE]]),
+            outgrown=pa.concat_tables([OUTGROWN.empty_table(), *found[OLD]]),
+            learnt=pa.concat_tables([LEARNT.empty_table(), *found[KEYS]]),
             spent=pa.concat_tables([spending.SPENT.empty_table(), *found[SPENT]]),
             routers=pa.concat_tables([routing.ROUTERS.empty_table(), *found[ROUTERS]]),
-            holders=pa.concat_tables(holders).combine_chunks(),  # a copy: the states may be large
+            holders=pa.concat_tables([HOLDERS.empty_table(), *found[HELD]]),
         )
-
-
-def _held(partials: pa.Table, worker: int) -> pa.Table:
-    names = partials.select(["task_id", "version", "key"])
-    return names.append_column("worker", pa.array([worker] * len(names), pa.int32())).cast(HOLDERS)
 
 
 def _sum_days(tables: Sequence[pa.Table]) -> pa.Table:

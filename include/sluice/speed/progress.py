@@ -7,10 +7,12 @@ replaced whole, so a reader never sees half of it::
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
                          "doubled": 0, "counted": 9999, "dead": 1, "lag": 0, "tasks": ["1v1", ...],
                          "grouping": {"1v1": {"strategy": "combine", ...}, ...},
-                         "durations": {"pass": 180, "merge": 20, ...}, "batch_at": ..., "errors": [...]}}}
+                         "durations": {"pass": 180, "commit": 20, ...}, "batch_at": ..., "errors": [...],
+                         "projection": {"seq": 17, "results": 90, "ms": 35, "at": ...}}}}
 
-`records` and the other counts are sums since the start; `durations` are those of the newest batch, in ms;
-`grouping` is `routed.report`.
+`records` and the other counts are sums since the start, in lines: `records` is how many came. `lag` is in
+Kafka records, which have one line or more. `durations` are those of the newest batch, in ms;
+`grouping` is `routed.report`; `projection` says up to which commit results are written.
 """
 
 from __future__ import annotations
@@ -86,6 +88,13 @@ class SpeedProgress:
             for name, count in counts.items():
                 mine[name] = mine.get(name, 0) + count
             mine.update(shown, state="counting", batch_at=_now(), batches=mine.get("batches", 0) + 1)
+            self._write()
+
+    def projected(self, topic: str, seq: int, results: int, took_ms: int) -> None:
+        """The results of all commits up to `seq` are written; how many there were, and how long it took."""
+        with self._lock:
+            shown = {"seq": seq, "results": results, "ms": took_ms, "at": _now()}
+            self._of(topic)["projection"] = shown
             self._write()
 
     def _of(self, topic: str) -> dict[str, Any]:

@@ -1,86 +1,159 @@
-"""Projects committed state to the online results, which can be made again from the state."""
+"""Projects committed state to the online results, on a beat of its own.
+
+It follows the commits: the writer never waits for it, and it never holds the writer up. Its work can be done
+again, so two projectors harm nothing. Each writes cells with the time of a commit as HBase's timestamp, made
+of that commit's state or of a later one: the cells of the one that is behind lie below the other's.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from datetime import datetime
-from functools import partial
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sluice.engine.results import results
-from sluice.engine.set_aside import each_or_all
+from sluice.engine.set_aside import Failures
+from sluice.runtime.backoff import Backoff
+from sluice.runtime.crash_points import crash_point
+from sluice.spark.workers import with_metrics
+from sluice.speed.progress import SpeedProgress
+from sluice.speed.projection_pass import BLOCKS, WRITTEN, ProjectionPass, written
+from sluice.speed.state_pass import Stores
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.state.backfilled import Backfilled
-from sluice.state.blocks import BlockId, unpack
-from sluice.state.cells import online_cells
-from sluice.state.portions import read_portions
-from sluice.state.state import State
-from sluice.storage.commits import Commit, CommitLog
-from sluice.storage.hbase import RESULTS, HBase
+from sluice.state.blocks import BlockId
+from sluice.state.state import in_portions
+from sluice.storage.commits import CommitLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
+
+#: Blocks of so many bytes are projected at once, and more portions than this by the executors.
+PORTION_BYTES = 1 << 20
+PORTIONS_HERE = 2
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+
+#: Projects portions of blocks elsewhere; yields rows of WRITTEN.
+Elsewhere = Callable[[ProjectionPass, Sequence[Sequence[BlockId]]], pa.Table]
+
+
+def on_executors(
+    spark: SparkSession, tasks: int, work: ProjectionPass, portions: Sequence[Sequence[BlockId]]
+) -> pa.Table:
+    """Project the portions by a Spark job of so many tasks."""
+    from pyspark.sql import functions as F
+
+    rows = [(number, *block) for number, blocks in enumerate(portions) for block in blocks]
+    frame = spark.createDataFrame(rows, BLOCKS).repartitionById(tasks, F.col("portion") % tasks)
+    return frame.mapInArrow(with_metrics(work), WRITTEN).toArrow()
 
 
 class Projector:
     """Writes the results of one topic's series, including what backfills counted of them.
 
-    Results carry the time of their commit as HBase's timestamp. So the cells that a fenced-out writer still
-    writes lie below those of its successor.
+    It is used by one thread at a time, and so are the `stores`.
     """
 
     def __init__(
-        self, commits: CommitLog, state: State, backfilled: Backfilled, hbase: HBase, tasks: TopicTasks
+        self,
+        commits: CommitLog,
+        backfilled: Backfilled,
+        stores: Stores,
+        tasks: TopicTasks,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._commits = commits
-        self._state = state
         self._backfilled = backfilled
-        self._hbase = hbase
+        self._stores = stores
         self._tasks = tasks
+        self._elsewhere = elsewhere
 
-    def catch_up(self, seq: int, committed_at: datetime) -> None:
-        """Project the commits up to `seq`, the newest, that are not projected yet."""
+    def project(self) -> tuple[int, int]:
+        """Project the commits that are not projected yet.
+
+        Returns the newest, and how many results were written. They are those of the series that these commits
+        touched, and all of each version that they opened again. Tasks whose results cannot be made are set
+        aside.
+        """
         projected = self._commits.projected()
-        if projected >= seq:
-            return
-        written = self._rows(self._commits.rows_since(projected), committed_at)
-        self._commits.set_projected(seq)
-        self._state.prune()
-        log.info("topic %s: %d results of commits %d to %d", self._commits.topic, written, projected + 1, seq)
-
-    def project(self, commit: Commit, touched: pa.Table | None = None) -> int:
-        """Write the results of a commit, and return how many.
-
-        They are those of the series that it touched (PARTIALS), and all of each version that it opened again.
-        """
-        written = 0 if touched is None else self._series(touched, commit.committed_at)
-        if commit.opened:
-            written += self._rows(self._commits.rows_reopened(commit.seq - 1), commit.committed_at)
-        self._commits.set_projected(commit.seq)
-        return written
-
-    def _rows(self, rows: Sequence[str], committed_at: datetime) -> int:
-        """Write the results of all series in these rows of the state, and return how many."""
-        written = 0
-        for some in read_portions(self._commits.pointers_at(rows)):
-            self._state.layouts({pointer.period for pointer in some})
-            blocks = self._state.load(BlockId.parse(each.row) for each in some)
-            written += self._series(unpack(blocks), committed_at)
-            self._state.evict()
-        return written
-
-    def _series(self, touched: pa.Table, committed_at: datetime) -> int:
-        """Write the results of these series, and return how many.
-
-        Tasks whose results cannot be made are set aside.
-        """
-        touched, failures = self._backfilled.added(touched)
+        changed = self._commits.changed_since(projected)
+        head = changed.snapshot.head
+        if head <= projected:
+            return projected, 0
+        versions = {key[:2] for key in changed.snapshot.periods}
+        tasks = self._tasks.versions(versions)
+        work = ProjectionPass(self._stores, self._commits.topic, projected, changed.reopened, tasks)
+        portions = list(in_portions(changed.snapshot, PORTION_BYTES))
+        if self._elsewhere is not None and len(portions) > PORTIONS_HERE:
+            found, failures = written(self._elsewhere(work, portions))
+        else:
+            found, failures = self._here(work, portions)
         self._tasks.set_aside(failures)
-        versions = zip(*(touched.column(n).to_pylist() for n in ("task_id", "version")), strict=True)
-        found, failures = each_or_all(partial(results, tasks=self._tasks.versions(versions)), touched)
-        self._tasks.set_aside(failures)
-        if not found:
-            return 0
-        stamp = round(committed_at.timestamp() * 1000)
-        return self._hbase.put(RESULTS, online_cells(pa.concat_tables(found)), timestamp=stamp)
+        crash_point("projected")
+        self._commits.set_projected(head)
+        return head, found
+
+    def _here(self, work: ProjectionPass, portions: Iterable[Sequence[BlockId]]) -> tuple[int, Failures]:
+        results, failures = 0, Failures()
+        for blocks in portions:
+            some, failed = work.project(blocks, self._backfilled)
+            results, failures = results + some, failures | failed
+        return results, failures
+
+
+class Projecting:
+    """A thread that projects a topic's commits, at most once in so many seconds."""
+
+    def __init__(self, topic: str, projector: Projector, progress: SpeedProgress, seconds: float) -> None:
+        self._topic = topic
+        self._projector = projector
+        self._progress = progress
+        self._seconds = seconds
+        self._due, self._stopping = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"projector-{topic}", daemon=True)
+        self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+
+    def start(self) -> None:
+        """Project what is not projected yet, and from now on what is committed."""
+        self._due.set()
+        self._thread.start()
+
+    def committed(self) -> None:
+        """There is a new commit."""
+        self._due.set()
+
+    def stop(self, seconds: float) -> None:
+        """Wait so long for what is committed to be projected. What is left, the next start projects."""
+        self._stopping.set()
+        self._due.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            self._due.wait()
+            self._due.clear()
+            last = self._stopping.is_set()
+            pause = self._beat()
+            self._stopping.wait(pause)
+
+    def _beat(self) -> float:
+        """Project once; returns how long to pause then."""
+        began = time.monotonic()
+        try:
+            seq, results = self._projector.project()
+        except Exception as error:  # whatever it was: it is tried again, and the writer goes on
+            log.exception("topic %s: results are not projected", self._topic)
+            self._progress.error(self._topic, f"projection: {type(error).__name__}: {error}"[:1000])
+            self._due.set()
+            return self._backoff.pause()
+        self._backoff.reset()
+        took = time.monotonic() - began
+        self._progress.projected(self._topic, seq, results, round(took * 1000))
+        return max(0.0, self._seconds - took)

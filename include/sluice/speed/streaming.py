@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.speed.batch_size import BatchSize
-from sluice.speed.micro_batch import MicroBatch
+from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.source import records
 from sluice.storage.commits import FencedOut
@@ -97,7 +97,7 @@ class TopicStream:
     def _count(self) -> None:
         """Count batches until it is stopped, or one fails."""
         self._progress.topic(self.topic, "starting")
-        batch = MicroBatch(self._settings, self.topic, self._progress)
+        batch = MicroBatch(self._settings, self.topic, self._progress, self._spark)
         try:
             batch.open()
             self._progress.topic(self.topic, "counting")
@@ -114,7 +114,7 @@ class TopicStream:
                     batch.take_up()
                 self._stopping.wait(IDLE_SECONDS)
         finally:
-            batch.close()
+            batch.close(PROJECTION_STOP_SECONDS if self._stopping.is_set() else 0.0)
 
     def _batch(self, batch: MicroBatch) -> bool:
         """Count what waits in Kafka, or a part of it; False if nothing waits."""

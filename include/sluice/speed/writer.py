@@ -6,15 +6,13 @@ import logging
 import secrets
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 
 import pyarrow as pa
 from kafka.errors import KafkaError
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed, Version
 from sluice.engine.wire import FOUND_ARROW
 from sluice.speed.doubles import gather
@@ -23,9 +21,12 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.offsets import Lost, TopicOffsets, TopicReplaced, starting_offsets
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.routes import Routes
-from sluice.state.blocks import Changes, merge_into_blocks, periods
-from sluice.state.state import State
-from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, Pointer, TopicClaim
+from sluice.speed.state_pass import StatePass, Stores
+from sluice.state.dealing import Dealing
+from sluice.state.periods import KnownPeriods, changed, outgrown
+from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
+from sluice.storage.epochs import Epochs, PeriodKey, Readable, StatePeriod
+from sluice.storage.hbase import STATE, HBase
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +35,9 @@ EPOCH = date(1970, 1, 1)
 # must be before the next commit.
 COMMITS_APART = timedelta(milliseconds=2)
 
-#: Runs one pass over a batch. Its arguments are the work for a partition, and then those of `doubles.Pass`:
-#: the known intervals, and how the lines are dealt out.
-RunPass = Callable[[PartitionPass, pa.Table, bool], Gathered]
+#: Runs one attempt at a batch: the first stage, how its findings are dealt out, the second stage, and whether
+#: the lines are dealt out by identity.
+RunAttempt = Callable[[PartitionPass, Dealing, StatePass, bool], Gathered]
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,17 @@ class Counted:
 
     found: Gathered
     ledger: ByteLedger
-    changes: Changes
+    periods: list[StatePeriod]
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks were written."""
+        return sum(self.found.stated.column("blocks").to_pylist())
 
 
 def nothing() -> Counted:
     """A batch without lines."""
-    changes = Changes({}, [], partials_schema().empty_table())
-    return Counted(Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), changes)
+    return Counted(Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), [])
 
 
 class Writer:
@@ -60,10 +65,20 @@ class Writer:
     It is used by one thread, and lives from one start of the query to the next. If a commit fails, nobody
     knows whether it was made, so the writer must not be used again: the next writer reads the committed
     state, under a token of its own.
+
+    A token names an attempt. When a batch is counted again, the columns of the attempt before have its number
+    too, and would be committed with it if they had the same token.
     """
 
     def __init__(
-        self, commits: CommitLog, claim: TopicClaim, state: State, offsets: TopicOffsets, key: bytes
+        self,
+        commits: CommitLog,
+        claim: TopicClaim,
+        stores: Stores,
+        offsets: TopicOffsets,
+        *,
+        key: bytes,
+        tasks: int,
     ) -> None:
         self.token = secrets.token_hex(8)
         self.seq = 0
@@ -72,7 +87,12 @@ class Writer:
         self.versions: set[Version] = set()  # those that the newest commit counted
         self._commits = commits
         self._claim = claim
-        self._state = state
+        self._stores = stores
+        self._width = tasks  # how many tasks merge a batch into the state
+        self._known = KnownPeriods()
+        self._epochs = Epochs()
+        self._attempted = 0  # the commit that `token` was last used for
+        self._outgrown: list[tuple[bytes, bytes]] = []  # rows and columns that nobody reads any more
         self._offsets = offsets
         self._key = key  # for the records' identities
         self._topic_id = ""
@@ -93,6 +113,7 @@ class Writer:
                 raise TopicReplaced(self._commits.topic, detail)
             self.seq, self.committed_at = head.seq, head.committed_at
         self._topic_id = bounds.topic_id
+        self._epochs = self._commits.epochs()
         self.position, lost = starting_offsets(self._commits.topic, head.end if head else {}, bounds)
         self._ledger = ByteLedger.from_rows(vars(row) for row in self._commits.ledger())
         self.versions = self._commits.open_versions()
@@ -108,49 +129,55 @@ class Writer:
         """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
         return {str(at): end for at, end in self._offsets.now().items()}
 
-    def count(self, plan: EnginePlan, routes: Routes | None, run: RunPass, laps: Laps) -> Counted:
-        """What the batch holds and changes. Raises TasksFailed, which names the tasks to leave out."""
-        work = PartitionPass(plan, self._commits.topic, ByteLedger().to_table(), self._key, routes)
-        found, ledger = gather(partial(run, work), self._ledger, self._recent)
-        laps.lap("pass")
-        if found.failed:
-            raise TasksFailed(found.failed)
-        layouts = self._state.layouts(set(periods(found.partials)[0]))
-        changes = merge_into_blocks(found.partials, layouts, self._state.load, plan.limits.series)
-        laps.lap("merge")
-        return Counted(found, ledger, changes)
+    def count(self, plan: EnginePlan, routes: Routes | None, run: RunAttempt, laps: Laps) -> Counted:
+        """Count the batch, and write the blocks that it changes.
 
-    def write_blocks(self, changes: Changes) -> list[Pointer]:
-        """Write the batch's blocks to HBase, as columns that nobody reads before the commit."""
-        return self._state.write(self.seq + 1, self.token, changes.blocks)
+        They are columns that nobody reads before the commit. Raises TasksFailed, which names the tasks to
+        leave out.
+        """
 
-    def commit(
-        self, end: dict[str, int], versions: Collection[Version], counted: Counted, blocks: list[Pointer]
-    ) -> Commit:
+        def attempt(known: pa.Table, dealt: bool) -> Gathered:
+            work = PartitionPass(plan, self._commits.topic, known, self._key, routes)
+            spread = self._known.spread()
+            merging = self._merging(plan, routes, frozenset(spread))
+            return run(work, Dealing(self._width, spread), merging, dealt)
+
+        while True:
+            found, ledger = gather(attempt, self._ledger, self._recent)
+            laps.lap("pass")
+            if found.failed:
+                raise TasksFailed(found.failed)
+            periods, late = changed(found.stated, self.seq + 1)
+            if not late:
+                return Counted(found, ledger, periods)
+            log.info("topic %s: %d periods are too large: counted again", self._commits.topic, len(late))
+            self._known.widen(late)
+
+    def commit(self, end: dict[str, int], versions: Collection[Version], counted: Counted) -> Commit:
         """Make the batch true in one transaction. Raises FencedOut if another writer was first."""
-        changes = counted.changes
-        commit = replace(
-            self._commit(end, versions, counted),
-            blocks=blocks,
-            dropped=[block.row for block in changes.removed],
-            built_on=self._state.built_on(changes.blocks, changes.removed),
-        )
+        commit = self._commit(end, versions, counted)
         self._commits.append(commit)
         self.seq, self.position = commit.seq, dict(commit.end)
         self.committed_at, self.versions = commit.committed_at, set(commit.tasks)
+        self._epochs = self._epochs.then(commit.seq, commit.token)
         self._recent = counted.ledger.files() or self._recent
         self._ledger.update(counted.ledger)
-        self._state.committed(blocks, changes.blocks, changes.removed)
+        self._known.committed(counted.periods, outgrown(counted.found.stated))
+        self._outgrown = [(row["row"], row["column"]) for row in counted.found.outgrown.to_pylist()]
         return commit
 
-    def prune(self) -> None:
-        """Delete the columns that this commit replaced."""
-        self._state.prune()
+    def prune(self, hbase: HBase) -> None:
+        """Delete the blocks whose layout the newest commit replaced; retention finds those left behind."""
+        some, self._outgrown = self._outgrown, []
+        columns: dict[bytes, list[bytes]] = {}
+        for row, column in some:
+            columns.setdefault(row, []).append(column)
+        hbase.delete(STATE, columns.items())
 
     def show(self) -> int | None:
         """Show the position to Kafka's lag tools, and return the lag (None if it is unknown).
 
-        The lag is how many records are still to come.
+        The lag is how many Kafka records are still to come; each has one line or more.
         """
         try:
             self._offsets.commit(self.position)
@@ -159,6 +186,23 @@ class Writer:
             log.warning("topic %s: offsets not shown to Kafka: %s", self._commits.topic, error)
             return None
         return sum(max(0, end - self.position.get(str(at), 0)) for at, end in ends.items())
+
+    def _merging(self, plan: EnginePlan, routes: Routes | None, spread: Collection[PeriodKey]) -> StatePass:
+        """The second stage of a new attempt at the next commit."""
+        if self._attempted == self.seq + 1:
+            self.token = secrets.token_hex(8)
+        self._attempted = self.seq + 1
+        return StatePass(
+            stores=self._stores,
+            topic=self._commits.topic,
+            seq=self.seq + 1,
+            token=self.token,
+            readable=Readable(self.seq, self._epochs),
+            series=plan.limits.series,
+            periods=self._known.all(),
+            spread=spread,
+            routed=frozenset(routes.tasks) if routes is not None else frozenset(),
+        )
 
     def _commit(self, end: dict[str, int], versions: Collection[Version], counted: Counted) -> Commit:
         now = datetime.now(UTC)
@@ -179,6 +223,7 @@ class Writer:
             closed=sorted(self.versions - set(versions)),
             days=[_day_lines(row) for row in found.days.to_pylist()],
             dead_letters=found.dead_letters.to_pylist(),
+            periods=counted.periods,
         )
 
 

@@ -57,7 +57,7 @@ def position(settings: Settings, job: str) -> Any:
 
 
 def lag(settings: Settings, job: str) -> int | None:
-    """The records that the job has yet to process, over its topics; None if Kafka fails."""
+    """The Kafka records that the job has yet to process, over its topics; None if Kafka fails."""
     from kafka.errors import KafkaError
 
     from sluice.transmission.lag import group_lag

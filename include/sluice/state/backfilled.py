@@ -20,7 +20,8 @@ from sluice.engine.set_aside import Failures, each_or_all
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.portions import read_portions
 from sluice.storage.backfills import BackfillPointer, Backfills, versions_of
-from sluice.storage.commits import PeriodKey, Version
+from sluice.storage.commits import Version
+from sluice.storage.epochs import PeriodKey
 from sluice.storage.hbase import STATE, STATE_FAMILY, HBase
 
 # Blocks never change. The cache holds many times the blocks of the periods that lines still arrive for.

@@ -19,7 +19,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.storage import schema
-from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, PeriodKey, Version
+from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Version
+from sluice.storage.epochs import PeriodKey
 from sluice.storage.postgres import patiently
 
 State = Literal["requested", "running", "finished", "failed"]

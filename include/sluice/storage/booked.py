@@ -18,14 +18,15 @@ from sluice.storage import schema
 class Booked:
     """What the transactional tables say about a topic."""
 
-    records: int = 0
+    records: int = 0  # lines that came, doubles included
     doubled: int = 0
     counted: int = 0
     dead: int = 0
     event_lines: int = 0
     dead_rows: int = 0
-    archived: int = 0
-    expired: int = 0
+    archived: int = 0  # lines
+    archived_records: int = 0  # of Kafka, which the lines came in
+    expired: int = 0  # records of Kafka
     last_seq: int = 0
     projected: int = 0
     committed: dict[int, int] = field(default_factory=dict)
@@ -50,12 +51,18 @@ def read(connection: sa.Connection, topic: str, today: date) -> Booked:
     _book_pruned(connection, topic, booked)
     files, losses = schema.archive_files.c, schema.archive_losses.c
     for row in connection.execute(
-        sa.select(files.partition, sa.func.sum(files.records), sa.func.max(files.next))
+        sa.select(
+            files.partition,
+            sa.func.sum(files.lines),
+            sa.func.sum(files.records),
+            sa.func.max(files.next),
+        )
         .where(files.topic == topic)
         .group_by(files.partition)
     ):
         booked.archived += int(row[1])
-        booked.archived_to[row[0]] = int(row[2])
+        booked.archived_records += int(row[2])
+        booked.archived_to[row[0]] = int(row[3])
     booked.expired = _scalar(
         connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
     )

@@ -7,12 +7,12 @@ built on commit n, only one of them gets n + 1.
 
 from __future__ import annotations
 
-import builtins
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,11 +20,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sluice.storage import schema
+from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod
 from sluice.storage.postgres import patiently
 
 Offsets = Mapping[str, int]
 Version = tuple[int, int]  # task id, version
-PeriodKey = tuple[int, int, int]  # task id, version, period start (ms)
 
 #: How long to wait for a PostgreSQL that is away: kill -9 and recovery take seconds.
 PATIENCE_SECONDS = 120.0
@@ -43,13 +43,14 @@ class FencedOut(RuntimeError):
         )
 
 
-class BlocksGone(RuntimeError):
-    """Retention dropped blocks that a batch was built on, so the batch must not be committed."""
+class PeriodsGone(RuntimeError):
+    """Retention dropped periods whose state a batch was built on, so the batch must not be committed."""
 
-    def __init__(self, topic: str, rows: Sequence[str]) -> None:
+    def __init__(self, topic: str, periods: Sequence[PeriodKey]) -> None:
+        task_id, version, start = periods[0]
         super().__init__(
-            f"topic {topic!r}: retention dropped {len(rows)} blocks that this batch was built on, such as "
-            f"{rows[0]}: it counts again at the next start"
+            f"topic {topic!r}: retention dropped {len(periods)} periods that this batch was built on, such "
+            f"as that of {task_id}v{version} from {start}: it counts again at the next start"
         )
 
 
@@ -65,35 +66,11 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Pointer:
-    """Where the newest committed version of one block of state is."""
+class Changed:
+    """What is to be projected: periods as of a commit, and the versions all of whose series are."""
 
-    row: str
-    task_id: int
-    version: int
-    period_start: int
-    layout: int
-    bucket: int
-    seq: int
-    token: str
-    bytes: int
-
-    @property
-    def period(self) -> PeriodKey:
-        return self.task_id, self.version, self.period_start
-
-    @property
-    def column(self) -> builtins.bytes:
-        return column(self.seq, self.token)
-
-
-def column(seq: int, token: str) -> bytes:
-    """The column of `state` that the writer `token` wrote for commit `seq`."""
-    return f"s:{seq:020d}.{token}".encode()
-
-
-def column_seq(name: bytes) -> int:
-    return int(name[2:22])
+    snapshot: Snapshot
+    reopened: Set[Version]
 
 
 @dataclass(frozen=True)
@@ -128,9 +105,8 @@ class Commit:
     end: Offsets
     tasks: Sequence[Version]
     counts: Mapping[str, int]
-    blocks: Sequence[Pointer] = ()
-    dropped: Sequence[str] = ()  # rows of `state` that a wider layout replaced
-    built_on: Sequence[str] = ()  # rows that `blocks` continue or that are dropped: they must still exist
+    #: The periods that it changed, as they are after it. Those that began before it must still exist.
+    periods: Sequence[StatePeriod] = ()
     ledger: Sequence[LedgerRow] = ()
     opened: Sequence[Version] = ()
     closed: Sequence[Version] = ()
@@ -161,10 +137,16 @@ class CommitLog:
             return Head(row.seq, row.token, row.topic_id, dict(row.end), row.committed_at)
         return None
 
+    def newest(self) -> int:
+        """The number of the newest commit; 0 before the first."""
+        c = schema.commits.c
+        (row,) = self._rows(sa.select(sa.func.max(c.seq).label("seq")).where(c.topic == self.topic))
+        return row.seq or 0
+
     def append(self, commit: Commit) -> None:
         """Commit the batch exactly once: if the answer to a COMMIT is lost, look up its outcome.
 
-        Raises `FencedOut` if another writer has this sequence number, and `BlocksGone`.
+        Raises `FencedOut` if another writer has this sequence number, and `PeriodsGone`.
         """
 
         def attempt() -> None:
@@ -194,21 +176,54 @@ class CommitLog:
         query = sa.select(t.task_id, t.version).where(t.topic == self.topic, t.end.is_(None))
         return {(row.task_id, row.version) for row in self._rows(query)}
 
-    def pointers(self, periods: Iterable[PeriodKey]) -> list[Pointer]:
-        """Every committed block of these periods."""
-        t = schema.state_blocks.c
-        key = sa.tuple_(t.task_id, t.version, t.period_start)
-        found: list[Pointer] = []
-        for some in _parts(sorted(periods)):
-            found += self._pointers(key.in_(some))
+    def periods(self, wanted: Iterable[PeriodKey]) -> dict[PeriodKey, StatePeriod]:
+        """Those of these periods that have state."""
+        found: dict[PeriodKey, StatePeriod] = {}
+        for some in _parts(sorted(wanted)):
+            found |= patiently(partial(self._read, _these(some)), self.patience)
         return found
 
-    def pointers_at(self, rows: Iterable[str]) -> list[Pointer]:
-        """The committed blocks at these rows; a row that a wider layout replaced has none."""
-        found: list[Pointer] = []
-        for some in _parts(sorted(set(rows))):
-            found += self._pointers(schema.state_blocks.c.row.in_(some))
-        return found
+    def snapshot(self, wanted: Iterable[PeriodKey]) -> Snapshot:
+        """The newest commit, and those of these periods that have state as of it."""
+
+        def read() -> Snapshot:
+            with self._consistent() as connection:
+                found: dict[PeriodKey, StatePeriod] = {}
+                for some in _parts(keys):
+                    found |= _periods(connection, self.topic, _these(some))
+                return self._snapshot(connection, found)
+
+        keys = sorted(wanted)
+        return patiently(read, self.patience)
+
+    def changed_since(self, seq: int) -> Changed:
+        """The newest commit, and the periods whose results may have changed by the commits after `seq`.
+
+        A version may have state that was never projected: it was set aside because its results could not be
+        made. So all its periods count if a commit after `seq` opened it again.
+        """
+        t, r = schema.state_periods.c, schema.task_ranges.c
+        opened = sa.select(r.task_id, r.version).where(r.topic == self.topic, r.first_seq > seq)
+
+        def read() -> Changed:
+            with self._consistent() as connection:
+                versions = {(row.task_id, row.version) for row in connection.execute(opened)}
+                found = _periods(connection, self.topic, t.seq > seq)
+                if versions:
+                    version = sa.tuple_(t.task_id, t.version)
+                    found |= _periods(connection, self.topic, version.in_(sorted(versions)))
+                return Changed(self._snapshot(connection, found), versions)
+
+        return patiently(read, self.patience)
+
+    def epochs(self) -> Epochs:
+        """The epochs of all commits that any period's state is of."""
+
+        def read() -> Epochs:
+            with self.engine.connect() as connection:
+                return _epochs(connection, self.topic)
+
+        return patiently(read, self.patience)
 
     def projected(self) -> int:
         """The last commit whose results are all in HBase; 0 before the first."""
@@ -237,36 +252,28 @@ class CommitLog:
         newer = sa.func.greatest(schema.projections.c.seq, statement.excluded.seq)
         self._execute(statement.on_conflict_do_update(index_elements=["topic"], set_={"seq": newer}))
 
-    def rows_since(self, seq: int) -> list[str]:
-        """The rows of `state` whose results may have changed by the commits after `seq`."""
-        c = schema.commits.c
-        query = sa.select(c.blocks).where(c.topic == self.topic, c.seq > seq)
-        written = {name for row in self._rows(query) for name in row.blocks}
-        return sorted({*written, *self.rows_reopened(seq)})
-
-    def rows_reopened(self, seq: int) -> list[str]:
-        """The older rows of versions that a commit after `seq` opened again.
-
-        If a version was set aside because its results could not be made, it has state that was never
-        projected.
-        """
-        b, r = schema.state_blocks.c, schema.task_ranges.c
-        opened = sa.select(r.task_id, r.version).where(r.topic == self.topic, r.first_seq > seq)
-        version = sa.tuple_(b.task_id, b.version)
-        query = sa.select(b.row).where(b.topic == self.topic, b.seq <= seq, version.in_(opened))
-        return sorted(row.row for row in self._rows(query))
-
     def _token(self, seq: int) -> str | None:
         c = schema.commits.c
         for row in self._rows(sa.select(c.token).where(c.topic == self.topic, c.seq == seq)):
             return str(row.token)
         return None
 
-    def _pointers(self, condition: sa.ColumnElement[bool]) -> list[Pointer]:
-        t = schema.state_blocks.c
-        names = list(Pointer.__dataclass_fields__)
-        query = sa.select(*(t[name] for name in names)).where(t.topic == self.topic, condition)
-        return [Pointer(**row._mapping) for row in self._rows(query)]
+    def _snapshot(self, connection: sa.Connection, periods: Mapping[PeriodKey, StatePeriod]) -> Snapshot:
+        c = schema.commits.c
+        newest = sa.select(c.seq, c.committed_at).where(c.topic == self.topic).order_by(c.seq.desc()).limit(1)
+        head = connection.execute(newest).one_or_none()
+        seq, at = (head.seq, head.committed_at) if head else (0, datetime.fromtimestamp(0, UTC))
+        return Snapshot(Readable(seq, _epochs(connection, self.topic)), at, periods)
+
+    def _read(self, condition: sa.ColumnElement[bool]) -> dict[PeriodKey, StatePeriod]:
+        with self.engine.connect() as connection:
+            return _periods(connection, self.topic, condition)
+
+    @contextmanager
+    def _consistent(self) -> Iterator[sa.Connection]:
+        """A connection whose queries all see the database as of the first one."""
+        with self.engine.connect() as connection:
+            yield connection.execution_options(isolation_level="REPEATABLE READ")
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         def read() -> Sequence[sa.Row[Any]]:
@@ -295,10 +302,10 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
             end=dict(commit.end),
             tasks=[list(version) for version in commit.tasks],
             counts=dict(commit.counts),
-            blocks=[pointer.row for pointer in commit.blocks],
         )
     )
-    _write_blocks(connection, topic, commit)
+    _write_periods(connection, topic, commit)
+    _write_epoch(connection, topic, commit)
     _write_ranges(connection, topic, commit)
     files = [{**asdict(row), "last_seen": commit.committed_at} for row in commit.ledger]
     _upsert(connection, topic, schema.ledger, files)
@@ -320,15 +327,44 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
         )
 
 
-def _write_blocks(connection: sa.Connection, topic: str, commit: Commit) -> None:
-    t = schema.state_blocks
-    for some in _parts(commit.built_on):
-        query = sa.select(t.c.row).where(t.c.topic == topic, t.c.row.in_(some)).with_for_update()
-        if gone := sorted(set(some).difference(connection.scalars(query))):
-            raise BlocksGone(topic, gone)
-    for some in _parts(commit.dropped):
-        connection.execute(sa.delete(t).where(t.c.topic == topic, t.c.row.in_(some)))
-    _upsert(connection, topic, t, [asdict(pointer) for pointer in commit.blocks])
+def _write_periods(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    t = schema.state_periods
+    built_on = {period.key: period.since for period in commit.periods if period.since < commit.seq}
+    columns = (t.c.task_id, t.c.version, t.c.period_start, t.c.since)
+    for some in _parts(sorted((*key, since) for key, since in built_on.items())):
+        query = sa.select(*columns).where(t.c.topic == topic, sa.tuple_(*columns).in_(some)).with_for_update()
+        there = {tuple(row) for row in connection.execute(query)}
+        if gone := [each[:3] for each in some if each not in there]:
+            raise PeriodsGone(topic, gone)
+    _upsert(connection, topic, t, [asdict(period) for period in commit.periods])
+
+
+def _write_epoch(connection: sa.Connection, topic: str, commit: Commit) -> None:
+    t = schema.epochs
+    newest = sa.select(t.c.token).where(t.c.topic == topic).order_by(t.c.first_seq.desc()).limit(1)
+    if connection.scalar(newest) != commit.token:
+        connection.execute(sa.insert(t).values(topic=topic, first_seq=commit.seq, token=commit.token))
+
+
+def _these(keys: Sequence[PeriodKey]) -> sa.ColumnElement[bool]:
+    t = schema.state_periods.c
+    return sa.tuple_(t.task_id, t.version, t.period_start).in_(keys)
+
+
+def _periods(
+    connection: sa.Connection, topic: str, condition: sa.ColumnElement[bool]
+) -> dict[PeriodKey, StatePeriod]:
+    t = schema.state_periods.c
+    names = list(StatePeriod.__dataclass_fields__)
+    query = sa.select(*(t[name] for name in names)).where(t.topic == topic, condition)
+    found = (StatePeriod(**row._mapping) for row in connection.execute(query))
+    return {period.key: period for period in found}
+
+
+def _epochs(connection: sa.Connection, topic: str) -> Epochs:
+    t = schema.epochs.c
+    query = sa.select(t.first_seq, t.token).where(t.topic == topic)
+    return Epochs.of((row.first_seq, row.token) for row in connection.execute(query))
 
 
 def _write_ranges(connection: sa.Connection, topic: str, commit: Commit) -> None:

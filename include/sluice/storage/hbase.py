@@ -36,6 +36,9 @@ FINAL = b"r:f"
 ONLINE_ERROR = b"r:oe"
 FINAL_ERROR = b"r:fe"
 
+#: A scan's filter: cells come without their values.
+NAMES_ONLY = "KeyOnlyFilter ()"
+
 BATCH_ROWS = 5_000
 # The rows of a scan's first page; after that the size of the rows is known.
 FIRST_PAGE = 500
@@ -102,6 +105,13 @@ class HBase:
             if under_way:
                 under_way.result()
         return written
+
+    def rewrite(self, table: str, rows: Iterable[tuple[bytes, Cells, Sequence[bytes]]]) -> None:
+        """Write cells and delete other columns of the same rows, in one request.
+
+        The cells are written first.
+        """
+        self._send(table, [_Row(row, cells, gone) for row, cells, gone in rows], None)
 
     def get(
         self, table: str, rows: Sequence[bytes], columns: Sequence[bytes] | None = None
@@ -345,15 +355,23 @@ class _Cell:
         self.value = value
 
 
+class _Gone(_Cell):
+    """A `Mutation` that deletes a column."""
+
+    __slots__ = ()
+    isDelete = True
+
+
 class _Row:
     """A `BatchMutation`; it is not the generated class for the same reason."""
 
     __slots__ = ("mutations", "row")
     thrift_spec = BatchMutation.thrift_spec
 
-    def __init__(self, row: bytes, cells: Cells) -> None:
+    def __init__(self, row: bytes, cells: Cells, gone: Iterable[bytes] = ()) -> None:
         self.row = row
         self.mutations = [_Cell(column, value) for column, value in cells.items()]
+        self.mutations += [_Gone(column, b"") for column in gone]
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -36,11 +36,12 @@ def engine(settings: Settings) -> sqlalchemy.Engine:
     A pooled connection is tested before its use, so a restart of PostgreSQL costs a reconnection but causes
     no error.
     """
-    return _engine(settings.postgres.url())
+    return engine_at(settings.postgres.url())
 
 
 @functools.lru_cache(maxsize=8)
-def _engine(url: str) -> sqlalchemy.Engine:
+def engine_at(url: str) -> sqlalchemy.Engine:
+    """This process's engine for the database at this URL."""
     return sqlalchemy.create_engine(
         url,
         pool_pre_ping=True,

@@ -17,7 +17,8 @@ from sqlalchemy.dialects.postgresql import insert
 
 from sluice.storage import open_periods, schema
 from sluice.storage.backfills import BackfillPointer, next_revision
-from sluice.storage.commits import ROWS_A_STATEMENT, Pointer
+from sluice.storage.commits import ROWS_A_STATEMENT
+from sluice.storage.epochs import PeriodKey, StatePeriod
 
 COUNTS = ("records", "doubled", "counted", "dead")
 
@@ -71,7 +72,7 @@ class RetentionBook:
     def versions(self) -> list[tuple[int, int]]:
         """The task versions that have state."""
         found: set[tuple[int, int]] = set()
-        for t in (schema.state_blocks.c, schema.backfill_blocks.c):
+        for t in (schema.state_periods.c, schema.backfill_blocks.c):
             query = sa.select(t.task_id, t.version).distinct().where(t.topic == self.topic)
             found |= {(row.task_id, row.version) for row in self._rows(query)}
         return sorted(found)
@@ -79,7 +80,7 @@ class RetentionBook:
     def periods(self, task_id: int, version: int) -> list[int]:
         """The starts of the periods for which a version has state, in order."""
         found: set[int] = set()
-        for t in (schema.state_blocks.c, schema.backfill_blocks.c):
+        for t in (schema.state_periods.c, schema.backfill_blocks.c):
             query = sa.select(t.period_start).distinct()
             same = (t.topic == self.topic, t.task_id == task_id, t.version == version)
             found |= {row.period_start for row in self._rows(query.where(*same))}
@@ -104,21 +105,44 @@ class RetentionBook:
         t = schema.dropped_days.c
         return {row.day for row in self._rows(sa.select(t.day).where(t.topic == self.topic))}
 
-    def forget_blocks(self, speed: Sequence[Pointer], filled: Sequence[BackfillPointer]) -> None:
-        """Delete those of these pointers that are unchanged since they were read; one transaction."""
-        state, backfill = schema.state_blocks, schema.backfill_blocks
+    def forget_periods(self, periods: Sequence[StatePeriod]) -> tuple[list[PeriodKey], int]:
+        """Delete those of these periods that are unchanged since they were read; one transaction.
+
+        Returns which those are, and the newest commit. Columns of the periods up to that commit are of no use
+        to anybody: a batch that is built on them cannot be committed.
+        """
+        t, c = schema.state_periods, schema.commits.c
+        columns = (t.c.task_id, t.c.version, t.c.period_start, t.c.seq)
+        gone: list[PeriodKey] = []
         with self.engine.begin() as connection:
-            for begin in range(0, len(speed), ROWS_A_STATEMENT):
-                keys = [(each.row, each.seq) for each in speed[begin : begin + ROWS_A_STATEMENT]]
-                same = sa.tuple_(state.c.row, state.c.seq).in_(keys)
-                connection.execute(sa.delete(state).where(state.c.topic == self.topic, same))
+            for begin in range(0, len(periods), ROWS_A_STATEMENT):
+                some = [(*each.key, each.seq) for each in periods[begin : begin + ROWS_A_STATEMENT]]
+                same = (t.c.topic == self.topic, sa.tuple_(*columns).in_(some))
+                found = connection.execute(sa.delete(t).where(*same).returning(*columns[:3]))
+                gone += [(row.task_id, row.version, row.period_start) for row in found]
+            newest = sa.select(sa.func.max(c.seq)).where(c.topic == self.topic)
+            return gone, connection.scalar(newest) or 0
+
+    def forget_filled(self, filled: Sequence[BackfillPointer]) -> None:
+        """Delete those of these pointers of backfills that were not replaced; one transaction."""
+        t = schema.backfill_blocks
+        with self.engine.begin() as connection:
             for begin in range(0, len(filled), ROWS_A_STATEMENT):
                 names = [(each.row, each.column) for each in filled[begin : begin + ROWS_A_STATEMENT]]
-                connection.execute(
-                    sa.delete(backfill).where(sa.tuple_(backfill.c.row, backfill.c.column).in_(names))
-                )
-            if filled:
-                next_revision(connection, self.topic)
+                connection.execute(sa.delete(t).where(sa.tuple_(t.c.row, t.c.column).in_(names)))
+            next_revision(connection, self.topic)
+
+    def prune_epochs(self) -> None:
+        """Delete the epochs that ended before every period that has state began; the newest stays."""
+        t, p = schema.epochs, schema.state_periods.c
+        oldest = sa.select(sa.func.min(p.since)).where(p.topic == self.topic)
+        with self.engine.begin() as connection:
+            query = sa.select(t.c.first_seq).where(t.c.topic == self.topic).order_by(t.c.first_seq.desc())
+            since, firsts = connection.scalar(oldest), list(connection.scalars(query))
+            kept = next((first for first in firsts if since is not None and first <= since), None)
+            kept = firsts[0] if since is None and firsts else kept
+            if kept is not None:
+                connection.execute(sa.delete(t).where(t.c.topic == self.topic, t.c.first_seq < kept))
 
     def prune_commits(self, floor: Floor) -> int:
         """Delete the projected commits before the floor; returns how many. Their sums are kept.

@@ -1,7 +1,7 @@
 """The platform's transactional tables, in PostgreSQL.
 
 Everything that decides whether a line was counted is committed here, in one transaction for each micro-batch
-(`commits`, with the ledger, the block pointers and the task ranges that belong to it). Maps of offsets are
+(`commits`, with the ledger, the periods of state and the task ranges that belong to it). Maps of offsets are
 JSON objects from partition number (as text) to the offset *after* the last record.
 """
 
@@ -121,31 +121,39 @@ commits = Table(
     metadata,
     Column("topic", Text, primary_key=True),
     Column("seq", BigInteger, primary_key=True),  # 1, 2, 3 ...: a second writer collides here and stops
-    Column("token", Text, nullable=False),  # the writer's random name
+    Column("token", Text, nullable=False),  # the random name of the attempt that was committed
     Column("topic_id", Text, nullable=False, server_default=""),  # the Kafka topic that the offsets refer to
     Column("committed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
     Column("start", Json, nullable=False),
     Column("end", Json, nullable=False),
     Column("tasks", Json, nullable=False),  # [[task id, version], ...] that this batch counted
     Column("counts", Json, nullable=False),  # {records, doubled, counted, dead}
-    Column("blocks", Json, nullable=False),  # rows of `state` that this batch wrote
 )
 
-# The newest committed column of each block of state.
-state_blocks = Table(
-    "state_blocks",
+# Which token the columns of a commit have in HBase, by runs of commits: an epoch goes from its first commit
+# to the next epoch's. A token names one attempt at a commit, and the commits after it until the next token.
+epochs = Table(
+    "epochs",
     metadata,
     Column("topic", Text, primary_key=True),
-    Column("row", Text, primary_key=True),
-    Column("task_id", Integer, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("period_start", BigInteger, nullable=False),  # ms since the epoch
+    Column("first_seq", BigInteger, primary_key=True),
+    Column("token", Text, nullable=False),  # empty: no column of these commits is readable
+)
+
+# The periods that have state. A block's column is readable if its commit is `since` or later, is committed,
+# and its epoch has the column's token.
+state_periods = Table(
+    "state_periods",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("period_start", BigInteger, primary_key=True),  # ms since the epoch
     Column("layout", Integer, nullable=False),  # number of buckets
-    Column("bucket", Integer, nullable=False),
-    Column("seq", BigInteger, nullable=False),
-    Column("token", Text, nullable=False),
-    Column("bytes", Integer, nullable=False),
-    Index("state_blocks_period", "task_id", "version", "period_start"),
+    Column("since", BigInteger, nullable=False),  # the commit that the period began with
+    Column("seq", BigInteger, nullable=False),  # the newest commit that changed it
+    Column("bytes", BigInteger, nullable=False),  # about, of all its blocks
+    Index("state_periods_seq", "topic", "seq"),
 )
 
 # The last commit whose results are all in HBase.
@@ -186,6 +194,7 @@ dead_letters = Table(
     Column("topic", Text, primary_key=True),
     Column("partition", Integer, primary_key=True),
     Column("offset", BigInteger, primary_key=True),
+    Column("line_in_record", Integer, primary_key=True, server_default="0"),
     Column("host", Text),
     Column("src_file", Text),
     Column("src_offset", BigInteger),
@@ -204,7 +213,8 @@ archive_files = Table(
     Column("partition", Integer, primary_key=True),
     Column("first", BigInteger, primary_key=True),
     Column("next", BigInteger, nullable=False),
-    Column("records", BigInteger, nullable=False),
+    Column("records", BigInteger, nullable=False),  # of Kafka
+    Column("lines", BigInteger, nullable=False),  # in these records
     Column("bytes", BigInteger, nullable=False),
     Column("arrival_min", BigInteger, nullable=False),  # ms since the epoch
     Column("arrival_max", BigInteger, nullable=False),

@@ -1,16 +1,17 @@
-"""A line's identity in Kafka: the headers host, src_file and src_offset, and mac, which proves them.
+"""A record's identity in Kafka: the headers host, src_file and src_offset, and mac, which proves them.
 
-Flume delivers at least once. A line that comes twice has the same headers both times. Both copies go to the
-same partition, because the key of the Kafka record depends on the line alone.
+They name the first byte of the record's block of lines; the identity of each line follows (`blocks.split`).
+Flume delivers at least once. The copies of a line have the same identity, even if they come in blocks that
+begin and end elsewhere.
 
 A record with an identity that it cannot prove is *forged*. It loses the identity, so that it cannot take the
-place of the real line, and it becomes a dead letter.
+place of the real lines, and it becomes a dead letter.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -18,14 +19,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.transmission.blocks import split
 from sluice.transmission.mac import genuine
-from sluice.transmission.records import FORGED, HOST, MAC, RECORDS, SRC_FILE, SRC_OFFSET
+from sluice.transmission.records import (
+    FORGED,
+    HOST,
+    LINE_IN_RECORD,
+    MAC,
+    RECORDS,
+    SRC_FILE,
+    SRC_OFFSET,
+)
 
 #: The headers that are read.
 NAMES = (HOST, SRC_FILE, SRC_OFFSET, MAC)
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
 LONGEST = 1_000
+#: So many bytes of records are decoded at once: an Arrow array of bytes may have 2 GiB.
+DECODED_BYTES = 32 << 20
 
 Headers = list[tuple[str, bytes]]
 
@@ -39,18 +51,38 @@ class Message(Protocol):
     headers: Headers
 
 
-def records(partition: int, messages: Sequence[Message], key: bytes) -> pa.RecordBatch:
-    """The messages of one partition as a RECORDS batch, in their order.
+def records(partition: int, messages: Sequence[Message], key: bytes) -> Iterator[pa.RecordBatch]:
+    """The lines of one partition's messages as RECORDS batches, in their order.
 
     The result is exactly what `transmission.lines.decode` makes of them online. A missing header, or an
-    offset that is not a decimal number, gives a null: such a line has no identity but is still a line. If a
+    offset that is not a decimal number, gives a null: such a record has no identity but is still a line. If a
     header is repeated, its first value is used. A record without a value is an empty line.
     """
+    for some in _portions(messages):
+        yield from split(_whole(partition, some, key))
+
+
+def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    """The messages in portions of DECODED_BYTES, or of one message that is longer."""
+    begin = size = 0
+    for at, message in enumerate(messages):
+        length = len(message.value or b"")
+        if size + length > DECODED_BYTES and at > begin:
+            yield messages[begin:at]
+            begin, size = at, 0
+        size += length
+    if begin < len(messages):
+        yield messages[begin:]
+
+
+def _whole(partition: int, messages: Sequence[Message], key: bytes) -> pa.RecordBatch:
+    """The messages as RECORDS with a row a record."""
     columns = {
         "partition": pa.array(np.full(len(messages), partition, np.int32)),
         "offset": pa.array([message.offset for message in messages], pa.int64()),
         "arrival": pa.array([message.timestamp for message in messages], pa.int64()),
         "line": pa.array([message.value or b"" for message in messages], pa.binary()),
+        LINE_IN_RECORD: pa.array(np.zeros(len(messages), np.int32)),
     }
     columns |= identities(_headers(messages), columns["line"], key)
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)

@@ -23,7 +23,10 @@ class Lag:
 
     @property
     def records(self) -> int:
-        """Offsets between the group and the end: as many as records, unless some were compacted."""
+        """Offsets between the group and the end: as many as records, unless some were compacted.
+
+        A record has one line or more, so this is no number of lines.
+        """
         return max(0, self.end - max(self.start, self.committed or 0))
 
 

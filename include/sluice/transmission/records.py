@@ -1,4 +1,8 @@
-"""The schema of a batch of lines, and the one definition of a line's identity."""
+"""The schema of a batch of lines, and the one definition of a line's identity.
+
+A Kafka record has one line or several (`transmission.blocks`). A line's place is (partition, offset,
+line_in_record); its identity is its place in its file.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ HOST, SRC_FILE, SRC_OFFSET = IDENTITY = ("host", "src_file", "src_offset")
 MAC = "mac"
 #: Whether a record came with an identity that it could not prove: then it has none, and is a dead letter.
 FORGED = "forged"
+#: The place of the line in its record, from 0 on.
+LINE_IN_RECORD = "line_in_record"
 
 #: A batch of lines as the layers read them: online from Kafka, offline from the archive.
 RECORDS = pa.schema(
@@ -23,5 +29,6 @@ RECORDS = pa.schema(
         pa.field(SRC_OFFSET, pa.int64()),
         pa.field("line", pa.binary(), nullable=False),  # without its newline
         pa.field(FORGED, pa.bool_()),  # null, in the archive's older files, means that it is not
+        pa.field(LINE_IN_RECORD, pa.int32()),  # null, in the archive's older files, means 0
     ]
 )

@@ -7,8 +7,10 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,24 +24,28 @@ from sluice.batch.backfill.backfill import day_prefix
 from sluice.batch.retention import TopicRetention
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
-from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey
+from sluice.engine.set_aside import Failures
+from sluice.engine.wire import FOUND_ARROW, PARTIAL, rows_of
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
+from sluice.speed.partition_pass import Gathered
+from sluice.speed.projector import Projector
+from sluice.speed.state_pass import Connections, StatePass
 from sluice.speed.writer import COMMITS_APART
 from sluice.stack.environment import own_environment
 from sluice.state.backfilled import Backfilled
-from sluice.state.blocks import merge_into_blocks, periods
-from sluice.state.cells import online_cells
-from sluice.state.state import State
+from sluice.state.periods import KnownPeriods, changed, outgrown
+from sluice.state.state import BlockMissing
 from sluice.storage import schema
 from sluice.storage.backfills import Backfill, Backfills
-from sluice.storage.commits import BlocksGone, Commit
+from sluice.storage.commits import Commit, Version
 from sluice.storage.days import Days
+from sluice.storage.epochs import Epochs, Readable
 from sluice.storage.hbase import ONLINE, RESULTS, STATE, HBase
 from sluice.storage.hive import Hive
-from sluice.tasks.spec import TaskSpec, TopicSpec
+from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.lines import identify
 from sluice.transmission.records import IDENTITY
 from tests.quality.two_layers import Line, TwoLayers, _days
@@ -53,6 +59,10 @@ PATH = {"delimiter": " ", "index": 6}
 SIZE = {"delimiter": " ", "index": 9}
 
 
+def no_failures(failures: Failures) -> None:
+    assert failures == {}
+
+
 class Layers(TwoLayers):
     """Two layers; the online one keeps its state in blocks, as the speed layer does."""
 
@@ -62,8 +72,11 @@ class Layers(TwoLayers):
         self.hbase = HBase.of(settings)
         self.book = Backfills(self.database)
         self.days = Days(self.database, topic)
-        self._state = State(self.log, self.hbase)
-        self._backfilled = Backfilled(self.book, self.hbase, topic)
+        self._epochs, self._known = Epochs(), KnownPeriods()
+        tasks: Any = SimpleNamespace(versions=self._versions, set_aside=no_failures)
+        stores = Connections.of(settings)
+        backfilled = Backfilled(self.book, stores.hbase(), topic)
+        self._projector = Projector(self.log, backfilled, stores, tasks)
         self._committed_at = datetime.fromtimestamp(0, UTC)
         self._file = 0
 
@@ -100,11 +113,20 @@ class Layers(TwoLayers):
         tasks = {(task.task_id, task.version): task for task in self.tasks.active(self.topic)}
         plan = EnginePlan.of(tasks.values(), self.settings.limits, TopicSpec(name=self.topic))
         counted = count(unique, plan)
-        layouts = self._state.layouts(periods(counted.partials)[0])
-        changes = merge_into_blocks(counted.partials, layouts, self._state.load)
         self._seq += 1
         token = secrets.token_hex(8)
-        pointers = self._state.write(self._seq, token, changes.blocks)
+        merging = StatePass(
+            stores=Connections.of(self.settings),
+            topic=self.topic,
+            seq=self._seq,
+            token=token,
+            readable=Readable(self._seq - 1, self._epochs),
+            series=self.settings.limits.series,
+            periods=self._known.all(),
+        )
+        rows = [rows_of([(PARTIAL, counted.partials)], 0)]
+        stated = Gathered.of(pa.Table.from_batches(merging(rows), FOUND_ARROW)).stated
+        periods, _ = changed(stated, self._seq)
         now = datetime.now(UTC).replace(microsecond=0)
         self._committed_at = max(now, self._committed_at + COMMITS_APART)
         open_ = self.log.open_versions()
@@ -121,27 +143,25 @@ class Layers(TwoLayers):
                 end=end,
                 tasks=list(tasks),
                 counts={"records": len(found), "doubled": 0, "counted": len(unique), "dead": 0},
-                blocks=pointers,
-                dropped=[block.row for block in changes.removed],
-                built_on=self._state.built_on(changes.blocks, changes.removed),
+                periods=periods,
                 opened=sorted(set(tasks) - open_),
                 closed=sorted(open_ - set(tasks)),
                 days=_days(unique, counted.event_ms, counted.reason),
             )
         )
         self.counted = end
-        self._state.committed(pointers, changes.blocks, changes.removed)
-        touched, _ = self._backfilled.added(changes.touched)
-        stamp = round(self._committed_at.timestamp() * 1000)
-        self.hbase.put(RESULTS, online_cells(results(touched, tasks)), timestamp=stamp)
-        self.log.set_projected(self._seq)
-        self._state.prune()
+        self._epochs = self._epochs.then(self._seq, token)
+        self._known.committed(periods, outgrown(stated))
+        self._projector.project()
+
+    def _versions(self, wanted: Iterable[Version]) -> dict[Version, ActiveTask]:
+        return {version: self.tasks.version(*version) for version in set(wanted)}
 
     def restart(self) -> None:
         """Restart the speed layer: it has what was committed, and nothing in memory."""
         head = self.log.head()
         self._seq = head.seq if head else 0
-        self._state, self._ledger = State(self.log, self.hbase), ByteLedger()
+        self._epochs, self._known, self._ledger = self.log.epochs(), KnownPeriods(), ByteLedger()
 
     def ask(self, name: str, first: date = DAY, last: date = DAY) -> Backfill:
         task = self.tasks.get(f"{self.topic}_{name}")
@@ -337,13 +357,13 @@ def test_what_is_beyond_retention_is_dropped_in_both_layers(layers: Layers) -> N
 
 
 def _count_a_line_of_the_dropped_day(layers: Layers) -> None:
-    """The speed layer still has the day's old blocks in memory: they must not come back.
+    """The speed layer still knows the day's old periods: they must not come back.
 
     After a restart it counts from nothing; the day's lines are proved, but no results are compared.
     """
     late = layers.records(layers.lines(1, start=99))
     layers.archive(late)
-    with pytest.raises(BlocksGone, match="it counts again at the next start"):
+    with pytest.raises(BlockMissing, match="retention dropped it"):
         layers.count(late)
     layers.restart()
     layers.count(late)

@@ -18,19 +18,21 @@ from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import Version
 from sluice.engine.spent import AT_SOURCE, Spent, to_table
 from sluice.engine.tuples import hash_keys
+from sluice.engine.wire import HOLDERS
 from sluice.grouping.auto import LEAST_TUPLES, PLANNED
 from sluice.grouping.planned import PlannedRouter
 from sluice.runtime.settings import Limits
-from sluice.speed.partition_pass import HOLDERS, Gathered
+from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import task as task_module
 from sluice.speed.routed.batches import TaskBatch, by_task
+from sluice.speed.routed.learning import learnt
 from sluice.speed.routed.report import GroupingReport
 from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, active, line, spec
-from tests.speed.routed.stages import by_version, one_stage, two_stages
+from tests.speed.routed.stages import Merged, by_version, one_stage, two_stages
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 ONE = (1, 1)
@@ -43,7 +45,7 @@ def tasks(grouping: Any = None, **fields: Any) -> dict[Version, ActiveTask]:
     return by_version(active(spec(dimensions=[CLIENT], grouping=grouping, **fields)))
 
 
-def batch(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> tuple[Gathered, Routes | None]:
+def batch(groupings: TopicRouting, there: Mapping[Version, ActiveTask]) -> tuple[Merged, Routes | None]:
     """Count the lines with the current grouping of these tasks."""
     routes = groupings.routes(there, sources=range(len(SLICES)))
     plan = EnginePlan.of(there.values(), Limits())
@@ -154,9 +156,9 @@ def gathered(lines: dict[str, int], spent_: pa.Table) -> Gathered:
         {"task_id": 1, "version": 1, "period_start": 0, "key": key, "lines": count}
         for key, count in lines.items()
     ]
-    partials = pa.Table.from_pylist(rows, schema=partials_schema())
+    keys = learnt(pa.Table.from_pylist(rows, schema=partials_schema()), {ONE})
     nothing = one_stage(EnginePlan.of([], Limits()), [[]])
-    return replace(nothing, partials=partials, spent=spent_)
+    return replace(nothing, learnt=keys, spent=spent_)
 
 
 def test_the_hour_forgets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import KEYS
 from sluice.metrics import accumulator_columns, metric
 from sluice.runtime.settings import Limits
-from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import worker as worker_module
 from sluice.speed.routed.topic import TopicRouting
 from sluice.tasks import ActiveTask
@@ -23,7 +22,7 @@ from sluice.tasks.grouping import GroupingSpec
 from tests.engine.samples import BYTES, LIMITS, active, line, spec
 from tests.engine.test_splits import NUMERIC, PATH, ROUNDED, SKETCHES, TEXTUAL
 from tests.examples import examples
-from tests.speed.routed.stages import ROUTED, by_version, one_stage, routes_of, two_stages
+from tests.speed.routed.stages import ROUTED, Merged, by_version, one_stage, routes_of, two_stages
 
 STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 FIELD = {"delimiter": " ", "index": 6}
@@ -59,21 +58,21 @@ made = st.lists(
 )
 
 
-def rows(found: Gathered) -> list[dict[str, Any]]:
+def rows(found: Merged) -> list[dict[str, Any]]:
     return sorted(found.partials.to_pylist(), key=lambda row: tuple(str(row[name]) for name in KEYS))
 
 
-def columns_of(found: Gathered) -> dict[str, pa.Array]:
+def columns_of(found: Merged) -> dict[str, pa.Array]:
     table = found.partials.sort_by([(name, "ascending") for name in KEYS])
     return {name: table.column(name).combine_chunks() for name in accumulator_columns()}
 
 
-def geometric_means(found: Gathered) -> Any:
+def geometric_means(found: Merged) -> Any:
     """A team's own metric: sums of logarithms, kept as JSON."""
     return metric("geometric_mean").results(columns_of(found)).values
 
 
-def answers(found: Gathered) -> dict[str, list[Any]]:
+def answers(found: Merged) -> dict[str, list[Any]]:
     """The answers of sketches; their bytes depend on the order of the lines."""
     columns = columns_of(found)
     return {
@@ -83,7 +82,7 @@ def answers(found: Gathered) -> dict[str, list[Any]]:
     }
 
 
-def same(one: Gathered, other: Gathered) -> None:
+def same(one: Merged, other: Merged) -> None:
     """Equal bit for bit, except for last digits of sums of fractions and layouts of sketches."""
     assert one.failed == other.failed
     assert one.counts == other.counts

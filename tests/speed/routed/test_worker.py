@@ -8,13 +8,20 @@ import pytest
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import SENT_ARROW
 from sluice.runtime.settings import Limits
-from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed import routes as routes_module
 from sluice.speed.routed import worker as module
 from sluice.speed.routed.worker import WorkerPass
 from tests.engine.samples import active, line
 from tests.engine.test_set_aside import GOOD, MAXIMUM, RaisingMetric
-from tests.speed.routed.stages import by_version, one_stage, received, routes_of, sent, two_stages
+from tests.speed.routed.stages import (
+    Merged,
+    by_version,
+    one_stage,
+    received,
+    routes_of,
+    sent,
+    two_stages,
+)
 
 TASKS = active(MAXIMUM, GOOD)
 PLAN = EnginePlan.of(TASKS, Limits())
@@ -111,4 +118,4 @@ def test_rows_that_are_no_tuples_pass_a_worker_unchanged() -> None:
 def test_a_worker_that_was_sent_nothing_returns_nothing() -> None:
     nothing = pa.RecordBatch.from_pylist([], SENT_ARROW)
     assert sum(len(batch) for batch in WorkerPass(PLAN)([nothing])) == 0
-    assert Gathered.of(SENT_ARROW.empty_table()).partials.num_rows == 0
+    assert Merged.of(SENT_ARROW.empty_table()).partials.num_rows == 0

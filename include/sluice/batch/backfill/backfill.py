@@ -10,18 +10,18 @@ same. For each day
    of the day;
 2. the blocks are written to HBase's `state`, in rows and a column of their own that nobody reads yet;
 3. in one PostgreSQL transaction they replace the day's blocks, if there were any (`Filling.replace`). The
-   speed layer adds them to all that it projects from then on;
+   speed layer's projector adds them to all that it projects from then on;
 4. the results of the day's series are projected from both states;
 5. in another transaction the day is noted as projected. From then on the batch layer counts it too, and if it
    had computed the day before, the day is marked;
 6. columns of the day that nothing points to are deleted, including those that a crash between 2 and 3 left.
 
-Two processes write a result, but it is never wrong for good. Say the pointers are replaced at T. The speed
-layer asks for them after each commit, so a commit that it made after T is projected with them. A commit made
-before T may have been projected without them. But step 4 reads the newest commit after T, so it finds the
-earlier commit in the state. It writes with a timestamp a millisecond later than that newest commit (commits
-are two apart). So its cells lie above those of every commit that they include, and below those of every later
-commit.
+Two processes write a result, but it is never wrong for good. Say the pointers are replaced at T. The
+projector reads the newest commit first, then the pointers, and its cells carry that commit's time. If it
+reads the pointers after T, its cells include the day. If it reads them before T, its commit was made before
+T, too. But step 4 reads the newest commit after T, so it finds that commit in the state. It writes with a
+timestamp a millisecond later than the newest commit (commits are two apart). So its cells lie above those of
+every commit that they include, and below those of every later commit.
 
 A crash before step 3 changes nothing. After it the day lags: it is marked as not projected, and is not
 compared. A repeated run goes on with the days that its backfill has not finished: it projects those that lag,
@@ -62,8 +62,9 @@ from sluice.storage.backfills import (
     FilledDay,
     Filling,
 )
-from sluice.storage.commits import CommitLog, column
+from sluice.storage.commits import CommitLog
 from sluice.storage.days import Days
+from sluice.storage.epochs import column
 from sluice.storage.hbase import STATE, HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask

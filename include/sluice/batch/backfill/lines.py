@@ -16,7 +16,8 @@ from sluice.batch.day_results import merge_all
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed
-from sluice.state.blocks import BlockId, merge_into_blocks, unpack
+from sluice.state.blocks import BlockId, unpack
+from sluice.state.merging import merge_into_blocks
 from sluice.transmission.records import RECORDS
 
 #: A block of one day of one version, as an executor hands it to the driver.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,14 +12,12 @@ from sluice.engine.set_aside import TasksFailed
 from sluice.state.backfilled import Backfilled, keys_of, onto, read_blocks
 from sluice.state.blocks import BlockId, bucket_hash, periods, unpack
 from sluice.state.cells import online_cells
-from sluice.state.state import BlockMissing, State
+from sluice.state.state import read_state
 from sluice.storage.backfills import BackfillPointer, Backfills
 from sluice.storage.commits import CommitLog
+from sluice.storage.epochs import Snapshot
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.tasks.spec import ActiveTask
-
-# The speed layer deletes a block once it has replaced it. Finding the block in its new place takes a moment.
-ATTEMPTS = 20
 
 
 class Projection:
@@ -50,28 +49,19 @@ class Projection:
 
     def _speed(self, keys: pa.Table) -> pa.Table:
         """The speed layer's blocks that have these series, as of its newest commit or a later one."""
-        for attempt in range(ATTEMPTS):
-            state = State(self._log, self._hbase)  # a new one each time, because it keeps pointers
-            layouts = state.layouts(periods(keys)[0])
-            if not layouts:
-                break
-            try:
-                return unpack(state.load(block_ids(keys, layouts)))
-            except BlockMissing:
-                if attempt == ATTEMPTS - 1:
-                    raise
-        return keys.slice(0, 0)
+        wanted = partial(block_ids, keys)
+        return unpack(read_state(self._log, self._hbase, periods(keys)[0], wanted).data)
 
 
-def block_ids(keys: pa.Table, layouts: dict[tuple[int, int, int], int]) -> list[BlockId]:
+def block_ids(keys: pa.Table, snapshot: Snapshot) -> list[BlockId]:
     """The speed layer's blocks that can hold these series."""
     names, numbers = periods(keys)
     found: list[BlockId] = []
-    for number, period in enumerate(names):
-        layout = layouts.get(period)
-        if layout is None:
+    for number, key in enumerate(names):
+        period = snapshot.periods.get(key)
+        if period is None:
             continue
         own = keys.column("key").filter(pa.array(numbers == number))
-        buckets = {0} if layout == 1 else set((bucket_hash(own) % layout).tolist())
-        found += [BlockId.of(period, layout, bucket) for bucket in sorted(buckets)]
+        buckets = {0} if period.layout == 1 else set((bucket_hash(own) % period.layout).tolist())
+        found += [BlockId.of(key, period.layout, bucket) for bucket in sorted(buckets)]
     return found

@@ -27,7 +27,8 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
     def look_now() -> tuple[bool, str, Hops]:
         hops = audit(settings, TOPIC, hive=False)
         waiting = [w for w in hops.in_flight if "nightly_batch" not in w]
-        text = f"{hops.online:,} of {hops.lines_read:,} counted, {hops.archived:,} of {hops.kafka:,} archived"
+        came = hops.online + hops.doubled + hops.dead_lettered
+        text = f"{hops.online:,} of {hops.lines_read:,} counted, {hops.archived:,} of {came:,} archived"
         return not waiting and hops.ok, text, hops
 
     return until_still(look_now, say, settings)

@@ -18,3 +18,9 @@ def compiled(function: Callable[Parameters, Answer]) -> Callable[Parameters, Ans
     """
     kernel = numba.njit(cache=True, nogil=True)(function)
     return cast("Callable[Parameters, Answer]", kernel)
+
+
+def inlined(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """Compile a small part of kernels into each place that calls it: a call would cost more than its work."""
+    kernel = numba.njit(inline="always", nogil=True)(function)
+    return cast("Callable[Parameters, Answer]", kernel)

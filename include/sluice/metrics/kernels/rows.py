@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.metrics.kernels.compiled import compiled
-from sluice.runtime.arrays import Bytes, Floats, Ints
+from sluice.runtime.arrays import Bytes, Floats, Int32s, Ints
 
 #: Up to this many cells a line, a table of all (group, text) is faster than a hash table.
 _CELLS = 8
@@ -51,7 +51,7 @@ def values_by_group(values: Floats, rows: Ints, groups: Ints, size: int) -> tupl
 
 
 @compiled
-def pairs(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
+def pairs(codes: Ints | Int32s, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
     """The distinct codes of each group with their numbers of rows, and the groups' bounds.
 
     Codes and numbers are in the order of the groups; there are size + 1 bounds. Rows whose code is `distinct`
@@ -63,7 +63,7 @@ def pairs(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple[Ints, In
 
 
 @compiled
-def _pairs_by_table(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
+def _pairs_by_table(codes: Ints | Int32s, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
     table = np.zeros(size * distinct, np.int32)
     found = 0
     for row in range(len(codes)):
@@ -88,7 +88,7 @@ def _pairs_by_table(codes: Ints, groups: Ints, size: int, distinct: int) -> tupl
 
 
 @compiled
-def _pairs_by_hash(codes: Ints, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
+def _pairs_by_hash(codes: Ints | Int32s, groups: Ints, size: int, distinct: int) -> tuple[Ints, Ints, Ints]:
     bits = 10
     while (1 << bits) < 2 * len(codes):
         bits += 1

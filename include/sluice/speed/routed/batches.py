@@ -1,7 +1,7 @@
 """What a committed batch tells of each task's keys, workers and costs.
 
 Nothing is measured a second time for it. The driver reads it after every batch, so it must cost next to
-nothing: as a rule a batch has one period of a task and one row for each key, so nothing has to be grouped.
+nothing (`learning`).
 """
 
 from __future__ import annotations
@@ -14,66 +14,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sluice.engine.groups import code
 from sluice.engine.set_aside import Version
 from sluice.engine.spent import SPENT
-from sluice.grouping.auto import top_share
-from sluice.metrics import accumulator_columns
+from sluice.engine.wire import HOLDERS
 from sluice.runtime.arrays import Floats, Ints
-from sluice.speed.partition_pass import HOLDERS, Gathered
-
-#: The bytes of a state that is a number.
-_NUMBER_BYTES = 8
+from sluice.speed.partition_pass import Gathered
 
 
 @dataclass(frozen=True)
 class TaskBatch:
     """One task's part of a batch.
 
-    partials: its merged partial aggregates, but only their period, key, lines and bytes. spent: its rows of
-    SPENT. routers: those that came back, by source. held: keys and the workers that held them
-    (`partition_pass.HOLDERS`).
+    keys: its rows of LEARNT. spent: its rows of SPENT. routers: those that came back, by source. held: keys
+    and the workers that held them (`wire.HOLDERS`).
     """
 
-    partials: pa.Table
+    keys: pa.Table
     spent: pa.Table
     routers: Mapping[int, bytes]
     held: pa.Table
 
     @cached_property
     def by_key(self) -> tuple[pa.Array, Ints]:
-        """Its keys, each once, and how many tuples each has."""
-        keys, lines = _whole(self.partials.column("key")), _column(self.partials, "lines")
-        periods = _column(self.partials, "period_start")
-        if (periods == periods[0]).all():
-            return keys, lines
-        coded, distinct = code(keys)
-        return distinct, np.bincount(coded.codes, lines, coded.size).astype(np.int64)
+        """Its named keys, each once, and how many tuples each has."""
+        named = self.keys.filter(self.keys.column("key").is_valid())
+        coded, distinct = code(_whole(named.column("key")))
+        lines = np.bincount(coded.codes, _column(named, "lines"), coded.size)
+        return distinct, lines.astype(np.int64)
 
     @property
     def counts(self) -> Ints:
         return self.by_key[1]
 
-    @property
+    @cached_property
     def tuples(self) -> int:
-        return int(self.counts.sum())
+        return int(_column(self.keys, "lines").sum())
+
+    @property
+    def unnamed(self) -> int:
+        """The most tuples that a key without a name has."""
+        rest = self.keys.filter(self.keys.column("key").is_null())
+        return int(_column(rest, "most").sum())
 
     @property
     def groups(self) -> int:
         """The number of series, each counted once a period."""
-        return int(self.partials.num_rows)
+        return int(_column(self.keys, "groups").sum())
 
     @property
     def state(self) -> float:
         """The mean bytes of a series' partial aggregate."""
-        return float(_column(self.partials, "bytes").mean())
+        return float(_column(self.keys, "bytes").sum() / max(1, self.groups))
 
     @property
     def top(self) -> float:
         """The part of all tuples that the most frequent key has."""
-        return top_share(self.counts)
+        return float(self.counts.max(initial=0) / max(1, self.tuples))
 
     @property
     def rows(self) -> int:
@@ -107,32 +105,16 @@ class TaskBatch:
 
 def by_task(found: Gathered) -> dict[Version, TaskBatch]:
     """Each task's part of the batch, for the tasks that counted a line in it."""
-    read = found.partials.select(["task_id", "version", "period_start", "key", "lines"])
-    read = read.append_column("bytes", pa.array(_state_bytes(found.partials)))
     spent, routers, held = (_by_version(each) for each in (found.spent, found.routers, found.holders))
     return {
         version: TaskBatch(
-            partials=own,
+            keys=own,
             spent=spent.get(version, SPENT.empty_table()),
             routers={row["source"]: row["state"] for row in reversed(_rows(routers.get(version)))},
             held=held.get(version, HOLDERS.empty_table()),
         )
-        for version, own in _by_version(read).items()
+        for version, own in _by_version(found.learnt).items()
     }
-
-
-def _state_bytes(partials: pa.Table) -> Ints:
-    """Bytes of each row's states."""
-    total = np.zeros(partials.num_rows, np.int64)
-    for name in accumulator_columns():
-        column = partials.column(name)
-        if column.null_count == len(column):
-            continue
-        if pa.types.is_binary(column.type):
-            total += np.asarray(pc.binary_length(column).fill_null(0), np.int64)
-        else:
-            total += _NUMBER_BYTES * np.asarray(column.is_valid(), np.int64)
-    return total
 
 
 def _by_version(table: pa.Table) -> dict[Version, pa.Table]:

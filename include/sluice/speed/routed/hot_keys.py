@@ -39,15 +39,18 @@ class HotKeys:
         self._dropped = 0.0  # the most that a key that is not here may have had
         self._total = 0.0
 
-    def add(self, keys: pa.Array, counts: Ints) -> None:
-        """A batch's tuples by key, each key once. O(keys)."""
+    def add(self, keys: pa.Array, counts: Ints, tuples: int | None = None, unnamed: float = 0.0) -> None:
+        """A batch's tuples by key, each key once. O(keys).
+
+        If not all keys are given: `tuples` are those of all keys, `unnamed` the most that another key has.
+        """
         kept = 0.5 ** (1 / HALF_LIFE)
+        whole = float(counts.sum() if tuples is None else tuples)
         self._counts, self._lost = self._counts * kept, self._lost * kept
-        self._dropped, self._total = self._dropped * kept, self._total * kept + float(counts.sum())
-        unnamed = 0.0
+        self._dropped, self._total = self._dropped * kept, self._total * kept + whole
         if len(keys) > ROOM:
-            top, unnamed = _largest(counts.astype(np.float64))
-            keys, counts = keys.take(pa.array(top)), counts[top]
+            top, next_ = _largest(counts.astype(np.float64))
+            keys, counts, unnamed = keys.take(pa.array(top)), counts[top], max(unnamed, next_)
         self._merge(keys, counts, unnamed)
         if len(self._keys) <= ROOM:  # only what the batch itself leaves out is dropped
             self._dropped += unnamed

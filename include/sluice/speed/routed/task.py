@@ -72,7 +72,7 @@ class TaskRouting:
     def counted(self, batch: TaskBatch) -> None:
         """A batch was committed: learn from it how to group the next one."""
         self._at = datetime.now(UTC)
-        self._hot.add(*batch.by_key)
+        self._hot.add(*batch.by_key, batch.tuples, batch.unnamed)
         self._load, self._held = None, None
         if self._routed:
             self._measure(batch)

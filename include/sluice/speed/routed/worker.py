@@ -25,7 +25,7 @@ from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.spent import to_table as spent_table
 from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TUPLES, rows_of
-from sluice.metrics import Batch, Numbers, Texts
+from sluice.metrics import Batch, Texts
 from sluice.runtime.settings import Limits
 
 # The engine's fixed cost is spread over this many tuples, or over fewer that have AGGREGATED_BYTES.
@@ -149,7 +149,7 @@ def aggregated(task: TaskPlan, table: pa.Table, limits: Limits) -> pa.Table:
             return Batch(groups.numbers, groups.size, None)
         values = Values(*encode(measure))
         texts = Texts(values.codes, values.distinct)
-        found = None if task.measure_type == "text" else Numbers(numbers(values))
+        found = None if task.measure_type == "text" else numbers(values)
         return Batch(groups.numbers, groups.size, found, None, texts)
 
     return aggregate(task, made, Shared(), batch)

@@ -7,5 +7,6 @@ CREATE TABLE IF NOT EXISTS {database}.raw_files (
   src_file STRING,
   src_offset BIGINT,
   forged BOOLEAN,
+  line_in_record INT,
   line BINARY
 ) USING parquet OPTIONS (recursiveFileLookup 'true') LOCATION '{raw}'

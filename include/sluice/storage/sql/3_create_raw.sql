@@ -1,5 +1,6 @@
 -- raw/<topic>/<topic id>/<partition>/<first offset>.parquet: what the path says becomes columns.
 -- A filter on them is applied to the list of files, before any is opened.
+-- A Kafka record may have several lines: line_in_record says which of them a row is, from 0 on.
 -- forged: the record came with an identity that it could not prove, and is counted nowhere.
 CREATE OR REPLACE VIEW {database}.raw AS
 SELECT
@@ -12,5 +13,6 @@ SELECT
   src_file,
   src_offset,
   CAST(line AS STRING) AS line,
-  COALESCE(forged, false) AS forged
+  COALESCE(forged, false) AS forged,
+  COALESCE(line_in_record, 0) AS line_in_record
 FROM {database}.raw_files

@@ -1,4 +1,5 @@
--- Unique, parsed lines by the day of their event time (UTC). `line` has the very bytes of the log line.
+-- Unique, parsed lines by the day of their event time (UTC). `line` has the very bytes of the log line. It is the
+-- line `line_in_record` (from 0 on; null means 0) of the record at `kafka_offset`.
 CREATE TABLE IF NOT EXISTS {database}.logs (
   host STRING,
   src_file STRING,
@@ -18,6 +19,7 @@ CREATE TABLE IF NOT EXISTS {database}.logs (
   bytes BIGINT,
   referer STRING,
   agent STRING,
+  line_in_record INT,
   topic STRING,
   day STRING
 ) USING parquet PARTITIONED BY (topic, day) LOCATION '{warehouse}/{database}.db/logs'

@@ -29,6 +29,8 @@ import java.util.TreeMap;
 public final class Generations {
   /** A position file may say what was read up to so many milliseconds before it was written. */
   private static final long POSITIONS_LAG_MS = 5_000;
+  /** After a write that failed no other is tried for so long: each of many files asks for one. */
+  private static final long PAUSE_NS = 1_000_000_000;
 
   private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().setPrettyPrinting().create();
 
@@ -38,19 +40,40 @@ public final class Generations {
     public final long since; // ms since the epoch; 0 of generation 0
     public final int bytes;
     public final String sha256;
+    final int last; // the highest number that was given to a content of this name; 0: it is `generation`
 
     public Entry(int generation, long since, int bytes, String sha256) {
+      this(generation, since, bytes, sha256, generation);
+    }
+
+    private Entry(int generation, long since, int bytes, String sha256, int last) {
       this.generation = generation;
       this.since = since;
       this.bytes = bytes;
       this.sha256 = sha256;
+      this.last = last;
     }
+
+    /** This content while a number up to this one was given to another content of the name. */
+    private Entry given(int number) {
+      return new Entry(generation, since, bytes, sha256, Math.max(number, Math.max(last, generation)));
+    }
+  }
+
+  /** What the agent's counters say of this: under SOURCE, so its failures raise the source's alert. */
+  public interface Counters {
+    String getType();
+
+    long getEventReadFail();
   }
 
   private final String home;
   private final Path file;
   private final Path positions;
   private Map<String, Entry> entries;
+  private volatile long failures;
+  private IOException failure;
+  private long failedAt;
 
   private Generations(Path folder, String home) throws IOException {
     this.home = home;
@@ -59,9 +82,21 @@ public final class Generations {
     this.entries = read(file);
   }
 
-  /** Those of this process's agent. */
+  /** Those of this process's agent, which shows how often they could not be written. */
   public static Generations ofAgent() throws IOException {
-    return new Generations(Path.of(System.getProperty("sluice.folder")), System.getProperty("sluice.home"));
+    Generations made = new Generations(Path.of(System.getProperty("sluice.folder")), System.getProperty("sluice.home"));
+    LocalMetrics.show("source", "generations", Counters.class, new Counters() {
+      @Override
+      public String getType() {
+        return "SOURCE";
+      }
+
+      @Override
+      public long getEventReadFail() {
+        return made.failures;
+      }
+    });
+    return made;
   }
 
   /** A file's name in the records: relative to the instance's home where it lies below it. */
@@ -75,10 +110,49 @@ public final class Generations {
     return entries.get(name(home, path));
   }
 
-  /** Set a path's entry; it is on the disk when this returns. */
-  public synchronized void put(String path, Entry entry) throws IOException {
+  /** The number of the path's next generation; it is free until an entry or {@link #give} has it. */
+  public synchronized int next(String path) {
+    Entry known = of(path);
+    return known == null ? 1 : Math.max(known.generation, known.last) + 1;
+  }
+
+  /** Set these paths' entries; they are on the disk when this returns. */
+  public synchronized void put(Map<String, Entry> changes) throws IOException {
     Map<String, Entry> changed = new TreeMap<>(entries);
-    changed.put(name(home, path), entry);
+    changes.forEach((path, entry) -> {
+      Entry known = of(path);
+      changed.put(name(home, path), known == null ? entry : entry.given(Math.max(known.last, known.generation)));
+    });
+    write(changed);
+  }
+
+  /** Give the path's next number to a content that has the name no longer; it is on the disk when this returns. */
+  public synchronized int give(String path) throws IOException {
+    int number = next(path);
+    Entry known = of(path);
+    Map<String, Entry> changed = new TreeMap<>(entries);
+    changed.put(name(home, path), (known == null ? new Entry(0, 0, 0, "") : known).given(number));
+    write(changed);
+    return number;
+  }
+
+  private void write(Map<String, Entry> changed) throws IOException {
+    if (failure != null && System.nanoTime() - failedAt < PAUSE_NS) {
+      throw new IOException(failure);
+    }
+    try {
+      replace(changed);
+      entries = changed;
+      failure = null;
+    } catch (IOException error) {
+      failures++;
+      failure = error;
+      failedAt = System.nanoTime();
+      throw error;
+    }
+  }
+
+  private void replace(Map<String, Entry> changed) throws IOException {
     Path fresh = file.resolveSibling("." + file.getFileName());
     ByteBuffer text = StandardCharsets.UTF_8.encode(GSON.toJson(changed));
     try (FileChannel out = FileChannel.open(
@@ -92,7 +166,6 @@ public final class Generations {
     try (FileChannel folder = FileChannel.open(file.getParent())) {
       folder.force(true); // or a power cut could bring the old file back
     }
-    entries = changed;
   }
 
   /** Whether the position file may be older than the generation: then its positions are of the one before. */

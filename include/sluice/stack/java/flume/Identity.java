@@ -18,20 +18,19 @@ import org.apache.flume.FlumeException;
 import org.apache.flume.interceptor.Interceptor;
 
 /**
- * Gives each line of an edge agent its identity, and lets the agent's input be stopped.
+ * Gives each block of lines of an edge agent its identity, and lets the agent's input be stopped.
  *
  * <p>Headers: {@code host}; {@code src_file}, which TAILDIR set to an absolute path, made relative to {@code home}
  * where it lies below it, so that an instance may be moved, and for a later {@link Generations generation} of the file
- * followed by {@code #} and its number ({@code #} is in no name that can be followed); {@code key}, the line's first 64
- * characters up to a white space. TAILDIR itself adds {@code byteoffset}. {@code mac} proves that host, file and offset
- * are those of this line: {@code include/sluice/transmission/mac.py} says how it is made, and checks it.
+ * followed by {@code #} and its number ({@code #} is in no name that can be followed); {@code key}, which names the
+ * {@link Blocks stretch} of the file. {@code byteoffset}, that of the first byte, is there already. {@code mac} proves
+ * that host, file and offset are those of this block: {@code include/sluice/transmission/mac.py} says how it is made,
+ * and checks it.
  *
  * <p>While the file {@code hold} exists every batch is refused. TAILDIR then neither commits its position nor reads
  * on, the channel drains, and the agent can be stopped with nothing in its memory.
  */
 public final class Identity implements Interceptor {
-  private static final int KEY_CHARACTERS = 64;
-  private static final int KEY_BYTES = 4 * KEY_CHARACTERS; // in UTF-8
   private static final int MAC_BYTES = 18;
 
   private final String host;
@@ -66,16 +65,18 @@ public final class Identity implements Interceptor {
     Map<String, String> headers = event.getHeaders();
     String generation = headers.remove("generation"); // of `TailFile`, from the second on
     String file = Generations.name(home, headers.get("src_file"));
-    headers.put("src_file", generation == null ? file : file + "#" + generation);
+    file = generation == null ? file : file + "#" + generation;
+    String offset = headers.get("byteoffset");
+    headers.put("src_file", file);
     headers.put("host", host);
-    headers.put("key", key(event.getBody()));
-    headers.put("mac", mac(headers.get("src_file"), headers.get("byteoffset"), event.getBody()));
+    headers.put("key", Blocks.key(host, file, Long.parseLong(offset)));
+    headers.put("mac", mac(file, offset, event.getBody()));
     return event;
   }
 
-  private String mac(String file, String offset, byte[] line) {
+  private String mac(String file, String offset, byte[] block) {
     mac.update((host + '\0' + file + '\0' + offset + '\0').getBytes(StandardCharsets.UTF_8));
-    return Base64.getUrlEncoder().encodeToString(Arrays.copyOf(mac.doFinal(line), MAC_BYTES));
+    return Base64.getUrlEncoder().encodeToString(Arrays.copyOf(mac.doFinal(block), MAC_BYTES));
   }
 
   /** With the key in that file. */
@@ -88,18 +89,6 @@ public final class Identity implements Interceptor {
     } catch (IOException | IllegalArgumentException | GeneralSecurityException unusable) {
       throw new FlumeException("no key for identities in " + file + ": `sluice up` makes one", unusable);
     }
-  }
-
-  /** The longest prefix of at most 64 characters without white space; bytes that are not UTF-8 become U+FFFD. */
-  static String key(byte[] line) {
-    int end = 0;
-    while (end < line.length && end < KEY_BYTES && line[end] != ' ' && !(line[end] >= '\t' && line[end] <= '\r')) {
-      end++;
-    }
-    String key = new String(line, 0, end, StandardCharsets.UTF_8);
-    return key.codePointCount(0, key.length()) <= KEY_CHARACTERS
-        ? key
-        : key.substring(0, key.offsetByCodePoints(0, KEY_CHARACTERS));
   }
 
   /** Made by Flume from {@code interceptors.<name>.type = sluice.flume.Identity$Builder}. */

@@ -4,8 +4,12 @@ import com.google.gson.Gson;
 import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import javax.management.JMException;
+import javax.management.ObjectName;
+import javax.management.StandardMBean;
 import org.apache.flume.Context;
 import org.apache.flume.instrumentation.MonitorService;
 import org.apache.flume.instrumentation.util.JMXPollUtil;
@@ -17,6 +21,16 @@ import org.apache.flume.instrumentation.util.JMXPollUtil;
 public class LocalMetrics implements MonitorService {
   private HttpServer server;
   private InetSocketAddress address;
+
+  /** Have counters of our own shown beside Flume's, under {@code <their type>.<name>}. */
+  public static <T> void show(String kind, String name, Class<T> as, T counters) {
+    try {
+      ManagementFactory.getPlatformMBeanServer().registerMBean(
+          new StandardMBean(counters, as), new ObjectName("org.apache.flume." + kind + ":type=" + name));
+    } catch (JMException never) {
+      throw new IllegalStateException(never);
+    }
+  }
 
   @Override
   public void configure(Context context) {

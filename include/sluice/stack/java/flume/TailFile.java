@@ -3,10 +3,12 @@ package org.apache.flume.source.taildir;
 import java.io.File;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -15,13 +17,18 @@ import org.apache.flume.Event;
 import org.apache.flume.event.EventBuilder;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
+import sluice.flume.BlockReader;
+import sluice.flume.Blocks;
 import sluice.flume.Generations;
 
 /**
  * One followed file, in the place of the class of this name in Flume 1.11's TAILDIR source (it comes before the jar in
- * the class path). It differs in five things, which all decide whether every byte of a file arrives once:
+ * the class path). It differs in six things. The first makes a line cheap; the others decide whether every byte of a
+ * file arrives once:
  *
  * <ul>
+ *   <li>An event is a {@link Blocks block} of lines. What is there when the agent looks is sent at once, so a line that
+ *       comes alone is a block of its own.
  *   <li>A line keeps its carriage return. Flume drops it, and then the end of a line is no longer its offset, its length
  *       and one newline: every line of a file with CRLF would leave a hole.
  *   <li>A long line is read in linear time. Flume copies the line so far for each 8 KiB: 16 MiB took more than a minute.
@@ -30,18 +37,17 @@ import sluice.flume.Generations;
  *   <li>A line over {@code sluice.maxLine} bytes is cut: Kafka would refuse it for ever and nothing behind it would get
  *       through. What is left is far over the statistics' limit and becomes a dead letter; the rest shows as a hole.
  *   <li>A name whose content was replaced begins another {@link Generations generation}, because the offsets begin again.
- *       Lines of a later one have it in the header {@code generation}.
+ *       Blocks of a later one have it in the header {@code generation}.
  * </ul>
  *
  * <p>Content was replaced when a file is shorter than what was read of it, or when its first bytes (1 KiB, or as many as
- * were read) are no longer the same. A new inode alone says nothing: a log that is copied, restored or mirrored has one.
- * The generation is on the disk before its first line is sent, so after a crash the lines have the same identity again.
+ * there were) are no longer the same. A new inode alone says nothing: a log that is copied, restored or mirrored has one.
+ * The generation is on the disk before its first line is sent, so after a crash the lines have the same identity again;
+ * a file for which it cannot be written waits, and the others go on.
  */
 public class TailFile {
   private static final Logger LOG = LoggerFactory.getLogger(TailFile.class);
-  private static final int BLOCK = 64 << 10;
   private static final int BATCH_BYTES = 8 << 20;
-  private static final int MAX_LINE = Integer.getInteger("sluice.maxLine", (16 << 20) - (16 << 10));
   private static final int HEAD = 1 << 10; // so many first bytes tell one content from another
   private static final String GENERATION_HEADER = "generation";
   private static final Map<String, TailFile> NEWEST = new ConcurrentHashMap<>(); // by path
@@ -54,15 +60,10 @@ public class TailFile {
   private long pos; // up to here the channel has it
   private long lastUpdated;
   private boolean needTail = true;
-
-  private long lineReadPos; // where the next line begins
-  private byte[] buffer = new byte[BLOCK]; // the line so far, from `start`, and what was read behind it
-  private int start;
-  private int end;
-  private int scanned; // no newline between start and here
-  private long cut; // bytes of the line so far that were left out
+  private final BlockReader reader;
 
   private Generations.Entry content;
+  private byte[] head; // the first bytes that `content` has the hash of; null before they were compared
   private boolean kept; // on the disk
   private boolean begunAgain; // by this very object: no older position is of this content
 
@@ -72,6 +73,7 @@ public class TailFile {
     this.inode = inode;
     this.headers = headers;
     this.pos = pos;
+    this.reader = new BlockReader(path, raf.getChannel());
     updateFilePos(pos);
     recognise();
   }
@@ -105,7 +107,7 @@ public class TailFile {
   }
 
   public long getLineReadPos() {
-    return lineReadPos;
+    return reader.position();
   }
 
   public void setPos(long pos) {
@@ -134,7 +136,7 @@ public class TailFile {
       updateFilePos(pos);
       LOG.info("{}: position {}", path, pos);
       if (!kept && pos > 0 && raf.length() >= pos) { // read before there were generations
-        keep();
+        isKept();
       }
     }
     return true;
@@ -142,50 +144,44 @@ public class TailFile {
 
   /** Read on from there. */
   public void updateFilePos(long pos) throws IOException {
-    raf.seek(pos);
-    lineReadPos = pos;
-    start = end = scanned = 0;
-    cut = 0;
+    reader.seek(pos);
   }
 
-  /** The next lines; at the end of the file the beginning of a line only if not {@code backoffWithoutNL}. */
-  public List<Event> readEvents(int lines, boolean backoffWithoutNL, boolean addByteOffset) throws IOException {
+  /** The next blocks; at the end of the file the beginning of a line only if not {@code backoffWithoutNL}. */
+  public List<Event> readEvents(int blocks, boolean backoffWithoutNL, boolean addByteOffset) throws IOException {
     try {
-      if (NEWEST.get(path) != this) { // the rest of a file whose name another one has now
-        if (!kept || !sameHead()) {
+      boolean newest = NEWEST.get(path) == this;
+      if (!newest) { // the rest of a file whose name another one has now
+        if (!(kept ? sameHead() : isKeptApart(!backoffWithoutNL))) {
           return List.of();
         }
       } else if (!sameHead()) {
         beginAgain();
       }
-      List<Event> events = read(lines, backoffWithoutNL, addByteOffset);
-      if (!events.isEmpty() && NEWEST.get(path) == this) {
-        keep();
+      List<BlockReader.Block> read = reader.read(blocks, BATCH_BYTES, !backoffWithoutNL);
+      if (!read.isEmpty() && newest && !isKept()) {
+        updateFilePos(pos);
+        return List.of();
       }
-      return events;
+      return events(read, addByteOffset);
     } catch (IOException | RuntimeException | Error error) {
       updateFilePos(pos); // Flume would go on behind the lines that it did not get
       throw error;
     }
   }
 
-  private List<Event> read(int lines, boolean backoffWithoutNL, boolean addByteOffset) throws IOException {
-    List<Event> events = new ArrayList<>(Math.min(lines, 1024));
-    for (long bytes = 0; events.size() < lines && bytes < BATCH_BYTES; ) {
-      long offset = lineReadPos;
-      byte[] line = readLine(!backoffWithoutNL);
-      if (line == null) {
-        break;
-      }
-      Event event = EventBuilder.withBody(line);
+  private List<Event> events(List<BlockReader.Block> blocks, boolean addByteOffset) {
+    List<Event> events = new ArrayList<>(blocks.size());
+    for (BlockReader.Block block : blocks) {
+      Event event = EventBuilder.withBody(block.body);
       if (addByteOffset) {
-        event.getHeaders().put(TaildirSourceConfigurationConstants.BYTE_OFFSET_HEADER_KEY, Long.toString(offset));
+        String offset = Long.toString(block.offset);
+        event.getHeaders().put(TaildirSourceConfigurationConstants.BYTE_OFFSET_HEADER_KEY, offset);
       }
       if (content.generation > 0) {
         event.getHeaders().put(GENERATION_HEADER, Integer.toString(content.generation));
       }
       events.add(event);
-      bytes += line.length;
     }
     return events;
   }
@@ -212,17 +208,26 @@ public class TailFile {
 
   /** Whether the first bytes are still those of this generation. */
   private boolean sameHead() throws IOException {
-    return content.bytes == 0 || raf.length() >= content.bytes && head(content.bytes).equals(content.sha256);
+    if (content.bytes == 0) {
+      return true;
+    }
+    byte[] now = head(content.bytes);
+    if (head == null && hash(now).equals(content.sha256)) {
+      head = now; // hashed once, compared from now on
+    }
+    return Arrays.equals(head, now);
   }
 
-  private String head(int bytes) throws IOException {
+  /** The first bytes, so many or as many as there are. */
+  private byte[] head(int bytes) throws IOException {
     byte[] first = new byte[bytes];
-    long at = raf.getFilePointer();
-    raf.seek(0);
-    raf.readFully(first);
-    raf.seek(at);
+    int read = Math.max(raf.getChannel().read(ByteBuffer.wrap(first), 0), 0);
+    return read == bytes ? first : Arrays.copyOf(first, read);
+  }
+
+  private static String hash(byte[] bytes) {
     try {
-      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(first));
+      return HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(bytes));
     } catch (NoSuchAlgorithmException never) {
       throw new IllegalStateException(never);
     }
@@ -230,27 +235,103 @@ public class TailFile {
 
   /** Read from the beginning, as the next generation. */
   private void beginAgain() throws IOException {
-    Generations.Entry known = generations.of(path); // another file of this name may have begun one, too
-    int next = Math.max(content.generation, known == null ? 0 : known.generation) + 1;
+    int next = generations.next(path); // another file of this name may have begun one, too
     LOG.warn("{}: content was replaced, read up to {}: generation {} begins", path, pos, next);
-    Generations.Entry begun = new Generations.Entry(next, System.currentTimeMillis(), 0, "");
-    generations.put(path, begun); // first: if this fails, it is tried again
-    content = begun;
-    kept = begunAgain = true;
+    NEWEST.put(path, this); // it may have come back to its name
+    content = new Generations.Entry(next, System.currentTimeMillis(), 0, "");
+    head = null;
+    kept = false;
+    begunAgain = true;
     setPos(0);
     updateFilePos(0);
+    isKept(); // now, so that a crash does not bring the generation before back
   }
 
-  /** Before lines are sent: have on the disk which content they are of. */
-  private void keep() throws IOException {
-    int bytes = (int) Math.min(HEAD, lineReadPos);
-    // A file that grows slowly: not for each line.
-    if (!kept || content.bytes < HEAD && (bytes == HEAD || bytes >= 2 * content.bytes)) {
-      Generations.Entry longer = new Generations.Entry(content.generation, content.since, bytes, head(bytes));
-      generations.put(path, longer);
-      content = longer;
+  /** Give a file that lost its name before its first line was read a generation of its own; whether it is kept. */
+  private boolean isKeptApart(boolean closing) throws IOException {
+    TailFile newest = NEWEST.get(path);
+    Generations.Entry known = generations.of(path);
+    if (known != null && newest.raf != null && sameBeginning(newest)) { // the other one is a copy
+      content = known;
       kept = true;
+      return true;
     }
+    try {
+      content = new Generations.Entry(generations.give(path), System.currentTimeMillis(), 0, "");
+      kept = true;
+    } catch (IOException error) {
+      if (closing) { // it would not be looked at again
+        throw error;
+      }
+      LOG.error("{} waits: which content it has cannot be written", path, error);
+    }
+    return kept;
+  }
+
+  private boolean sameBeginning(TailFile other) throws IOException {
+    byte[] ours = head(HEAD);
+    byte[] theirs = other.head(HEAD);
+    int both = Math.min(ours.length, theirs.length);
+    return both > 0 && Arrays.equals(ours, 0, both, theirs, 0, both);
+  }
+
+  /**
+   * Before lines are sent: have on the disk which content they are of.
+   *
+   * @return whether it is there; the agent's log and counters have the reason if not, and it is tried again soon
+   */
+  private boolean isKept() throws IOException {
+    int bytes = (int) Math.min(HEAD, reader.position());
+    // A file that grows slowly: not for each line.
+    if (kept && (content.bytes == HEAD || bytes < HEAD && bytes < 2 * content.bytes)) {
+      return true;
+    }
+    Map<TailFile, byte[]> heads = new HashMap<>();
+    Map<String, Generations.Entry> entries = new HashMap<>();
+    for (TailFile each : NEWEST.values()) { // all that there are: a write costs more than a thousand heads
+      byte[] longer = each.raf == null ? null : each.longerHead();
+      if (longer != null) {
+        heads.put(each, longer);
+        entries.put(each.path, each.entry(longer));
+      }
+    }
+    if (!heads.containsKey(this)) {
+      return kept && sameHead(); // its content was replaced a moment ago
+    }
+    try {
+      generations.put(entries);
+    } catch (IOException error) {
+      LOG.error("{}{}: which content it has cannot be written", path, kept ? "" : " waits", error);
+      return kept;
+    }
+    heads.forEach(TailFile::isOnDisk);
+    return true;
+  }
+
+  /** The head to be written to the disk now; null if the one that is there will do, or is not of this content. */
+  private byte[] longerHead() throws IOException {
+    if (kept && content.bytes == HEAD) {
+      return null;
+    }
+    byte[] now = head(HEAD);
+    if (now.length == 0 && content.generation == 0 || kept && now.length < HEAD && now.length < 2 * content.bytes) {
+      return null;
+    }
+    boolean same = raf.length() >= pos
+        && now.length >= content.bytes
+        && (content.bytes == 0 || hash(Arrays.copyOf(now, content.bytes)).equals(content.sha256));
+    return same ? now : null;
+  }
+
+  private Generations.Entry entry(byte[] head) {
+    int generation = kept || content.generation == 0 ? content.generation : generations.next(path);
+    return new Generations.Entry(generation, content.since, head.length, head.length == 0 ? "" : hash(head));
+  }
+
+  private void isOnDisk(byte[] head) {
+    content = generations.of(path);
+    this.head = head;
+    kept = true;
   }
 
   public void close() {
@@ -261,52 +342,5 @@ public class TailFile {
     }
     raf = null;
     lastUpdated = System.currentTimeMillis();
-  }
-
-  private byte[] readLine(boolean orItsBeginning) throws IOException {
-    while (true) {
-      while (scanned < end && buffer[scanned] != '\n') {
-        scanned++;
-      }
-      if (scanned < end) {
-        return take(1);
-      }
-      if (!fill()) {
-        return orItsBeginning && end > start ? take(0) : null;
-      }
-    }
-  }
-
-  /** The bytes up to `scanned` as a line, which `newline` bytes end. */
-  private byte[] take(int newline) {
-    int length = Math.min(scanned - start, MAX_LINE);
-    cut += scanned - start - length;
-    if (cut > 0) {
-      LOG.error("{} at {}: line of {} bytes cut to {}", path, lineReadPos, length + cut, length);
-    }
-    byte[] line = Arrays.copyOfRange(buffer, start, start + length);
-    lineReadPos += length + cut + newline;
-    start = scanned = scanned + newline;
-    cut = 0;
-    return line;
-  }
-
-  /** Read on behind `end`; whether there was anything. */
-  private boolean fill() throws IOException {
-    int length = end - start;
-    if (length > MAX_LINE) { // a line that will be cut anyway is not kept
-      cut += length - MAX_LINE;
-      length = MAX_LINE;
-    }
-    // Twice the line so far, so that all copying adds up to the line's length; small again after a long one.
-    boolean fits = buffer.length >= 2 * length && buffer.length <= Math.max(16 * BLOCK, 4 * length);
-    byte[] wider = fits ? buffer : new byte[Math.max(BLOCK, 2 * length)];
-    System.arraycopy(buffer, start, wider, 0, length);
-    buffer = wider;
-    start = 0;
-    end = scanned = length;
-    int read = raf.read(buffer, end, buffer.length - end);
-    end += Math.max(read, 0);
-    return read > 0;
   }
 }

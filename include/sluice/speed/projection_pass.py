@@ -1,0 +1,92 @@
+"""The results of some blocks of state: read, completed by what backfills counted, and written.
+
+It runs in the driver or, for many blocks, as the function of a Spark job's `mapInArrow`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.engine.results import results
+from sluice.engine.set_aside import FAILED, Failures, Version, each_or_all, from_table, to_table
+from sluice.speed.state_pass import Stores
+from sluice.state.backfilled import Backfilled
+from sluice.state.blocks import BlockId, unpack_touched
+from sluice.state.cells import online_cells
+from sluice.state.state import read_blocks
+from sluice.storage.backfills import Backfills
+from sluice.storage.hbase import RESULTS
+from sluice.tasks.spec import ActiveTask
+
+#: The blocks of a job, for Spark and for Arrow; a portion is read and written at once.
+BLOCKS = "portion int, task_id int, version int, period_start long, layout int, bucket int"
+#: What a job returns: how many results were written, or a row of `set_aside.FAILED`.
+WRITTEN = "written long, task_id int, version int, message string"
+WRITTEN_ARROW = pa.schema([("written", pa.int64()), *(each.with_nullable(True) for each in FAILED)])
+
+
+@dataclass(frozen=True)
+class ProjectionPass:
+    """Writes the results of the series that were touched after a commit; picklable."""
+
+    stores: Stores
+    topic: str
+    projected: int  # the commit
+    reopened: Set[Version]  # all series of these versions are projected
+    tasks: Mapping[Version, ActiveTask] = field(repr=False)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Project rows of BLOCKS, portion by portion; yields rows of WRITTEN."""
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        pa.set_cpu_count(1)
+        portions: defaultdict[int, list[BlockId]] = defaultdict(list)
+        for batch in batches:
+            for row in batch.to_pylist():
+                portions[row.pop("portion")].append(BlockId(**row))
+        for blocks in portions.values():
+            written, failures = self.project(blocks, _backfilled(self.stores, self.topic))
+            yield pa.RecordBatch.from_pylist([{"written": written}], WRITTEN_ARROW)
+            failed = pa.table([pa.nulls(len(failures), pa.int64()), *to_table(failures)], WRITTEN_ARROW)
+            yield from failed.to_batches()
+
+    def project(self, blocks: Sequence[BlockId], backfilled: Backfilled) -> tuple[int, Failures]:
+        """Project these blocks; how many results were written, and which versions' could not be made.
+
+        They carry the time of a commit as HBase's timestamp, and are made of its state or of a later one.
+        """
+        found = read_blocks(self.stores.log(self.topic), self.stores.hbase(), blocks)
+        series, seqs = unpack_touched(found.data, found.seq)
+        wanted = seqs > self.projected
+        ids, versions = (np.asarray(series[name]) for name in ("task_id", "version"))
+        for task_id, version in self.reopened:
+            wanted |= (ids == task_id) & (versions == version)
+        touched = series.filter(pa.array(wanted))
+        if not touched.num_rows:
+            return 0, {}
+        whole, failures = backfilled.added(touched)
+        made, unmade = each_or_all(partial(results, tasks=self.tasks), whole)
+        written = 0
+        if made:
+            stamp = round(found.snapshot.committed_at.timestamp() * 1000)
+            cells = online_cells(pa.concat_tables(made))
+            written = self.stores.hbase().put(RESULTS, cells, timestamp=stamp)
+        return written, failures | unmade
+
+
+@lru_cache(maxsize=4)
+def _backfilled(stores: Stores, topic: str) -> Backfilled:
+    """What backfills counted of a topic, with a cache of this process."""
+    return Backfilled(Backfills(stores.log(topic).engine), stores.hbase(), topic)
+
+
+def written(rows: pa.Table) -> tuple[int, Failures]:
+    """Rows of WRITTEN, put together."""
+    failed = rows.filter(rows.column("written").is_null()).select(FAILED.names)
+    return sum(each or 0 for each in rows.column("written").to_pylist()), from_table(failed)

@@ -1,0 +1,157 @@
+"""The second stage of a batch: tasks merge partial aggregates into blocks of state and write them to HBase.
+
+Each task has blocks of its own (`state.dealing`) and connections of its own. What it writes counts once the
+driver commits the attempt's token. It returns the names of what it changed, never a series.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from sluice.engine.merge import merge_guarded
+from sluice.engine.set_aside import Failures, TasksFailed, Version, to_table
+from sluice.engine.wire import FAILED, FOUND_ARROW, KEYS, OLD, OUTGROWN, PARTIAL, STATE, STATED, rows_of
+from sluice.runtime.settings import Settings
+from sluice.speed.routed.learning import learnt
+from sluice.state.blocks import BlockId, periods
+from sluice.state.merging import Changes, Touch, merge_into_blocks
+from sluice.state.state import AttemptState
+from sluice.storage.commits import CommitLog
+from sluice.storage.epochs import PeriodKey, Readable, StatePeriod
+from sluice.storage.hbase import HBase
+from sluice.storage.postgres import engine_at
+
+#: A block over this is not written: HBase takes no cell over 10 MiB.
+MOST_CELL = 8 << 20
+
+
+class Stores(Hashable, Protocol):
+    """Where a task reads and writes state."""
+
+    def hbase(self) -> HBase: ...
+
+    def log(self, topic: str) -> CommitLog: ...
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The addresses of HBase and PostgreSQL. Each process has connections of its own."""
+
+    host: str
+    port: int
+    postgres: str = field(repr=False)  # it has the password
+
+    @classmethod
+    def of(cls, settings: Settings) -> Connections:
+        return cls(settings.hbase.host, settings.hbase.port, settings.postgres.url())
+
+    def hbase(self) -> HBase:
+        return _hbase(self.host, self.port)
+
+    def log(self, topic: str) -> CommitLog:
+        return CommitLog(engine_at(self.postgres), topic)
+
+
+@lru_cache(maxsize=1)
+def _hbase(host: str, port: int) -> HBase:
+    return HBase(host, port)
+
+
+@dataclass(frozen=True)
+class StatePass:
+    """The function of the second stage's `mapInArrow`; picklable.
+
+    It merges the partial aggregates that were dealt to this task, and passes all other rows on.
+    """
+
+    stores: Stores
+    topic: str
+    seq: int  # of the commit that is attempted
+    token: str  # of the attempt
+    readable: Readable
+    series: int  # how many a period may have
+    #: The periods that the driver knows, and those of them that are spread over all tasks.
+    periods: Mapping[PeriodKey, StatePeriod] = field(default_factory=dict)
+    spread: Collection[PeriodKey] = frozenset()
+    routed: Collection[Version] = frozenset()  # all their keys are named to the driver
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
+        pa.set_cpu_count(1)
+        parts: list[pa.Table] = []
+        for batch in batches:
+            kinds = batch.column("kind").to_pylist()
+            for kind, payload in zip(kinds, batch.column("payload"), strict=True):
+                if kind == PARTIAL:
+                    parts.append(pa.ipc.open_stream(payload.as_buffer()).read_all())
+            others = batch.filter(pa.array([kind != PARTIAL for kind in kinds], pa.bool_()))
+            if others.num_rows:
+                yield others.select(FOUND_ARROW.names)
+        if parts:
+            merged, failed = merge_guarded(pa.concat_tables(parts))
+            yield rows_of(self._merge(merged, failed))
+
+    def _merge(self, partials: pa.Table, failed: Failures) -> list[tuple[str, pa.Table]]:
+        """Write the blocks; rows of FOUND say what was changed, or which versions failed."""
+        log = self.stores.log(self.topic)
+        keys = set(periods(partials)[0])
+        known = {key: self.periods[key] for key in keys & self.periods.keys()}
+        known |= log.periods(keys - known.keys())
+        state = AttemptState(self.stores.hbase(), self.readable, self.seq, self.token, log.newest)
+        state.know(known)
+        try:
+            changes = merge_into_blocks(
+                partials,
+                {key: period.layout for key, period in known.items()},
+                state.load,
+                self.series,
+                touch=Touch(self.seq, state.seq),
+                spread=self.spread,
+            )
+        except TasksFailed as error:
+            failed |= error.failures
+        if failed:  # the batch is counted again without them: what is written now would be for nothing
+            return [(FAILED, to_table(failed))]
+        stated, late = self._stated(changes, known)
+        state.write({block: data for block, data in changes.blocks.items() if block.period not in late})
+        old = [
+            {"row": block.row.encode(), "column": name}
+            for block in changes.removed
+            for name in state.columns(block)
+        ]
+        return [
+            (STATE, stated),
+            (OLD, pa.Table.from_pylist(old, schema=OUTGROWN)),
+            (KEYS, learnt(partials, self.routed)),
+        ]
+
+    def _stated(
+        self, changes: Changes, known: Mapping[PeriodKey, StatePeriod]
+    ) -> tuple[pa.Table, set[PeriodKey]]:
+        """STATED, and the periods with a block that is too large to be written."""
+        by_period: defaultdict[PeriodKey, dict[BlockId, int]] = defaultdict(dict)
+        for block, data in changes.blocks.items():
+            by_period[block.period][block] = len(data)
+        late = {key for key in changes.outgrown if max(by_period[key].values()) > MOST_CELL}
+        rows: list[dict[str, Any]] = [
+            {
+                "task_id": key[0],
+                "version": key[1],
+                "period_start": key[2],
+                "layout": next(iter(sizes)).layout,
+                "since": known[key].since if key in known else self.seq,
+                "blocks": len(sizes),
+                "bytes": sum(sizes.values()),
+                "widen": key in changes.outgrown,
+                "late": key in late,
+            }
+            for key, sizes in by_period.items()
+        ]
+        return pa.Table.from_pylist(rows, schema=STATED), late

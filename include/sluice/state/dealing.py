@@ -1,0 +1,60 @@
+"""Which task of a batch's second stage merges which partial aggregates into the state.
+
+The tasks share no block: a period goes whole to one of them, except that the buckets of a wide period which
+the driver named are spread over all tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.runtime.arrays import Ints
+from sluice.state.blocks import bucket_hash, periods
+from sluice.storage.epochs import PeriodKey
+
+#: Neighbouring periods begin a multiple of seconds apart: multiplied by this, they differ in all their bits.
+_MIXER = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """How partial aggregates are dealt out to so many tasks."""
+
+    tasks: int
+    spread: Mapping[PeriodKey, int] = field(default_factory=dict)  # the layouts of periods that are spread
+
+    def __call__(self, partials: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """Each task's number and its rows of PARTIALS."""
+        names, own = periods(partials)
+        first = np.array([self._first(name) for name in names], np.int64)
+        targets = first[own]
+        layouts = np.array([self.spread.get(name, 1) for name in names], np.int64)[own]
+        if len(wide := np.flatnonzero(layouts > 1)):
+            hashes = bucket_hash(partials.column("key").take(pa.array(wide)))
+            targets[wide] += (hashes % layouts[wide].astype(np.uint64)).astype(np.int64)
+            targets[wide] %= self.tasks
+        yield from _split(partials, targets)
+
+    def _first(self, period: PeriodKey) -> int:
+        """The task that has the period, or its first bucket. Tasks of one period take turns."""
+        task_id, version, start = period
+        mixed = (start // 1000 * _MIXER & (1 << 64) - 1) >> 32
+        return (task_id + version + mixed) % self.tasks
+
+
+def _split(table: pa.Table, targets: Ints) -> Iterator[tuple[int, pa.Table]]:
+    order = np.argsort(targets, kind="stable")
+    sorted_ = targets[order]
+    found = np.unique(sorted_)
+    if len(found) == 1:
+        yield int(found[0]), table
+        return
+    ends = np.append(np.searchsorted(sorted_, found[1:]), len(order))
+    begin = 0
+    for target, end in zip(found.tolist(), ends.tolist(), strict=True):
+        yield target, table.take(pa.array(order[begin:end]))
+        begin = end

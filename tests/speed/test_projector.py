@@ -1,0 +1,259 @@
+"""The projector follows the commits on its own beat, and writes what each commit touched."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sluice.engine.set_aside import Failures, Version
+from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.speed import projector as module
+from sluice.speed.partition_pass import Gathered
+from sluice.speed.projection_pass import ProjectionPass, written
+from sluice.speed.projector import Projecting, Projector
+from sluice.speed.state_pass import StatePass
+from sluice.state.blocks import BlockId
+from sluice.state.periods import changed
+from sluice.storage.commits import Changed
+from sluice.storage.epochs import PeriodKey, Readable, Snapshot
+from sluice.storage.hbase import ONLINE
+from sluice.tasks.spec import ActiveTask
+from tests.engine.samples import active, spec
+from tests.state.test_epochs import Book, Cells, Killed, partials
+
+CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
+
+
+class Log(Book):
+    """The commit log, with what is projected."""
+
+    topic = "logs"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown = 0
+        self.opened: dict[Version, int] = {}
+
+    def projected(self) -> int:
+        return self.shown
+
+    def set_projected(self, seq: int) -> None:
+        self.shown = max(self.shown, seq)
+
+    def changed_since(self, seq: int) -> Changed:
+        opened = {version for version, first in self.opened.items() if first > seq}
+        keys = [k for k, period in self.kept.items() if period.seq > seq or k[:2] in opened]
+        return Changed(self.snapshot(keys), opened)
+
+    def snapshot(self, wanted: Iterable[PeriodKey]) -> Snapshot:
+        at = datetime.fromtimestamp(self.head, UTC)
+        return Snapshot(Readable(self.head, self.ends), at, self.periods(wanted))
+
+
+class Results(Cells):
+    """HBase's two tables; the results of each put with its stamp."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.puts: list[tuple[int, dict[str, int]]] = []
+
+    def put(self, table: str, rows: Iterable[tuple[bytes, dict[bytes, bytes]]], *, timestamp: int) -> int:
+        found = {row.decode().split("_")[2]: int(cells[ONLINE]) for row, cells in rows}
+        self.puts.append((timestamp, found))
+        return len(found)
+
+
+class Layer:
+    """A topic of one task that counts by series, without Kafka and Spark."""
+
+    def __init__(self) -> None:
+        self.book, self.cells = Log(), Results()
+        self.aside: Failures = {}
+        self.task = active(spec(dimensions=[CLIENT]))[0]
+        tasks: Any = SimpleNamespace(versions=self.versions, set_aside=self.aside.update)
+        nothing: Any = SimpleNamespace(added=lambda touched: (touched, {}))
+        log: Any = self.book
+        self.projector = Projector(log, nothing, self, tasks)
+
+    def versions(self, wanted: Iterable[Version]) -> dict[Version, ActiveTask]:
+        return dict.fromkeys(wanted, self.task)
+
+    def hbase(self) -> Any:
+        return self.cells
+
+    def log(self, topic: str) -> Any:
+        return self.book
+
+    def count(self, *lines: tuple[int, int, int]) -> None:
+        """Commit a batch: (period, series, lines)."""
+        seq = self.book.head + 1
+        merging = StatePass(
+            self, "logs", seq, "token", self.book.snapshot([]).readable, 100, self.book.kept.copy()
+        )
+        columns = [pa.array([PARTIAL]), pa.array([to_ipc(partials(lines))]), pa.array([0], pa.int32())]
+        rows = list(merging([pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)]))
+        periods, _ = changed(Gathered.of(pa.Table.from_batches(rows, FOUND_ARROW)).stated, seq)
+        assert self.book.append(seq, "token", periods)
+
+
+def test_each_series_that_was_touched_is_written_once_a_beat_with_the_newest_commits_time() -> None:
+    layer = Layer()
+    layer.count((0, 1, 5), (0, 2, 3))
+    layer.count((0, 1, 2), (1, 7, 1))
+    assert layer.projector.project() == (2, 3)
+    assert layer.cells.puts == [(2000, {"series 1": 7, "series 2": 3, "series 7": 1})]
+    assert layer.projector.project() == (2, 0)
+    layer.count((0, 2, 4))
+    assert layer.projector.project() == (3, 1)  # what is untouched is not written again
+    assert layer.cells.puts[1:] == [(3000, {"series 2": 7})]
+
+
+def test_all_series_of_a_version_that_counts_again_are_written() -> None:
+    layer = Layer()
+    layer.count((0, 1, 5), (1, 2, 3))
+    layer.projector.project()
+    layer.count((0, 1, 1))
+    layer.book.opened[1, 1] = 2
+    assert layer.projector.project() == (2, 2)
+    assert layer.cells.puts[1] == (2000, {"series 1": 6, "series 2": 3})
+
+
+def test_a_projector_that_died_before_it_took_note_writes_the_same_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layer = Layer()
+    layer.count((0, 1, 5))
+
+    def die(point: str) -> None:
+        assert point == "projected"
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "crash_point", die)
+        with pytest.raises(Killed):
+            layer.projector.project()
+    assert layer.book.shown == 0
+    layer.count((0, 2, 1))
+    assert layer.projector.project() == (2, 2)
+    assert layer.cells.puts == [(1000, {"series 1": 5}), (2000, {"series 1": 5, "series 2": 1})]
+
+
+def test_many_blocks_are_projected_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PORTION_BYTES", 1)
+    layer = Layer()
+    seen: list[Sequence[Sequence[BlockId]]] = []
+
+    def elsewhere(work: ProjectionPass, portions: Sequence[Sequence[BlockId]]) -> pa.Table:
+        seen.append(portions)
+        monkeypatch.setattr(
+            "sluice.speed.projection_pass._backfilled", lambda *_: layer.projector._backfilled
+        )
+        rows = [
+            {"portion": number, **block._asdict()} for number, own in enumerate(portions) for block in own
+        ]
+        return pa.Table.from_batches(list(work([pa.RecordBatch.from_pylist(rows)])))
+
+    layer.projector._elsewhere = elsewhere
+    layer.count((0, 1, 5), (1, 2, 3))
+    assert layer.projector.project() == (1, 2)
+    assert seen == []  # a few blocks are not worth a job
+    layer.count((0, 1, 5), (1, 2, 3), (2, 3, 1))
+    assert layer.projector.project() == (2, 3)
+    assert [len(own) for own in seen[0]] == [1, 1, 1]
+
+
+def test_failures_come_back_from_elsewhere() -> None:
+    rows = [
+        {"written": 3, "task_id": None, "version": None, "message": None},
+        {"written": None, "task_id": 1, "version": 2, "message": "boom"},
+        {"written": 4, "task_id": None, "version": None, "message": None},
+    ]
+    assert written(pa.Table.from_pylist(rows, schema=module_schema())) == (7, {(1, 2): "boom"})
+
+
+def module_schema() -> pa.Schema:
+    from sluice.speed.projection_pass import WRITTEN_ARROW
+
+    return WRITTEN_ARROW
+
+
+def test_a_task_whose_results_cannot_be_made_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no such result")
+
+    layer = Layer()
+    layer.count((0, 1, 5))
+    monkeypatch.setattr("sluice.speed.projection_pass.results", fail)
+    assert layer.projector.project() == (1, 0)
+    assert layer.aside == {(1, 1): "RuntimeError: no such result"}
+    assert layer.book.shown == 1
+
+
+class Beats:
+    """A projector that notes when it is asked, and fails the first times."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.at: list[float] = []
+        self.failures = failures
+        self.again = threading.Semaphore(0)
+
+    def project(self) -> tuple[int, int]:
+        self.at.append(time.monotonic())
+        self.again.release()
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError("HBase is away")
+        return 1, 1
+
+
+def projecting(beats: Any, seconds: float = 0.05) -> tuple[Projecting, list[str]]:
+    errors: list[str] = []
+    progress: Any = SimpleNamespace(
+        error=lambda topic, message: errors.append(message), projected=lambda *_: None
+    )
+    return Projecting("logs", beats, progress, seconds), errors
+
+
+def test_commits_are_projected_at_most_once_a_beat() -> None:
+    beats = Beats()
+    one, _ = projecting(beats, 0.2)
+    one.start()
+    for _ in range(20):
+        one.committed()
+        time.sleep(0.01)
+    one.stop(5)
+    assert 2 <= len(beats.at) <= 4  # at its start, after a beat, at its end
+    assert beats.at[1] - beats.at[0] >= 0.19
+
+
+def test_a_projection_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    beats = Beats(failures=2)
+    one, errors = projecting(beats)
+    one.start()
+    assert all(beats.again.acquire(timeout=5) for _ in range(3))
+    one.stop(5)
+    assert errors == ["projection: ConnectionError: HBase is away"] * 2
+
+
+def test_what_is_committed_is_projected_before_a_stop() -> None:
+    beats = Beats()
+    one, _ = projecting(beats)
+    one.start()
+    assert beats.again.acquire(timeout=5)
+    one.committed()
+    one.stop(5)
+    assert len(beats.at) >= 2
+    assert not one._thread.is_alive()
+
+
+def test_a_stop_before_the_start_returns() -> None:
+    one, _ = projecting(Beats())
+    one.stop(5)

@@ -1,0 +1,151 @@
+"""What a writer attempts and commits: each attempt has a token, and outgrown periods go to one task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from sluice.engine.plan import EnginePlan
+from sluice.engine.set_aside import TasksFailed
+from sluice.engine.wire import FOUND_ARROW, OUTGROWN, STATED
+from sluice.runtime.settings import Limits
+from sluice.speed.laps import Laps
+from sluice.speed.ledger import ByteLedger
+from sluice.speed.partition_pass import Gathered, PartitionPass
+from sluice.speed.state_pass import StatePass
+from sluice.speed.writer import Counted, Writer, nothing
+from sluice.state.dealing import Dealing
+from sluice.storage.commits import Commit
+from sluice.storage.epochs import Epochs, Readable, StatePeriod
+
+PLAN = EnginePlan.of([], Limits())
+NOTHING = Gathered.of(FOUND_ARROW.empty_table())
+
+
+class Log:
+    topic = "logs"
+
+    def __init__(self) -> None:
+        self.commits: list[Commit] = []
+
+    def append(self, commit: Commit) -> None:
+        self.commits.append(commit)
+
+
+class Attempts:
+    """In the place of Spark: notes each attempt, and finds what it is told to."""
+
+    def __init__(self, *found: Gathered) -> None:
+        self.found = list(found)
+        self.seen: list[tuple[int, str]] = []
+        self.spread: list[dict[Any, int]] = []
+        self.readable: list[Readable] = []
+
+    def __call__(self, work: PartitionPass, dealing: Dealing, merging: StatePass, dealt: bool) -> Gathered:
+        self.seen.append((merging.seq, merging.token))
+        self.spread.append(dict(dealing.spread))
+        self.readable.append(merging.readable)
+        assert set(merging.spread) == set(dealing.spread)
+        return self.found.pop(0) if self.found else NOTHING
+
+
+def writer() -> tuple[Writer, Log]:
+    log: Any = Log()
+    none: Any = SimpleNamespace()
+    return Writer(log, none, none, none, key=b"", tasks=3), log
+
+
+def stated(
+    layout: int, *, size: int = 100, blocks: int = 1, widen: bool = False, late: bool = False
+) -> pa.Table:
+    row = {"task_id": 1, "version": 1, "period_start": 0, "layout": layout, "since": 1, "blocks": blocks,
+           "bytes": size, "widen": widen, "late": late}  # fmt: skip
+    return pa.Table.from_pylist([row], schema=STATED)
+
+
+def count(one: Writer, run: Attempts) -> Counted:
+    return one.count(PLAN, None, run, Laps())
+
+
+def test_a_batch_that_is_counted_again_has_another_token() -> None:
+    """The columns of the first attempt would be committed with the second if they had the same token."""
+    one, log = writer()
+    failing = replace(NOTHING, failed={(1, 1): "boom"})
+    attempts = Attempts(failing)
+    with pytest.raises(TasksFailed):
+        count(one, attempts)
+    one.commit({"0": 5}, [], count(one, attempts))
+    one.commit({"0": 6}, [], count(one, attempts))
+    (first, failed), (again, token), (second, kept) = attempts.seen
+    assert (first, again, second) == (1, 1, 2)
+    assert failed != token == kept  # an epoch goes on while nothing is counted twice
+    assert [commit.token for commit in log.commits] == [token, token]
+    assert attempts.readable[2] == Readable(1, Epochs((1,), (token,)))
+
+
+def test_a_batch_with_doubles_of_another_file_is_counted_under_another_token() -> None:
+    one, log = writer()
+    seen = ByteLedger.from_table(pa.table({"host": ["h"], "src_file": ["f"], "start": [0], "end": [9]}))
+    both = replace(NOTHING, seen=[seen.to_table(), seen.to_table()])
+    attempts = Attempts(both, replace(NOTHING, seen=[seen.to_table()]))
+    one.commit({"0": 5}, [], count(one, attempts))
+    (_, slipped), (_, token) = attempts.seen
+    assert slipped != token == log.commits[0].token
+
+
+def test_a_commit_without_lines_has_the_token_of_no_attempt_that_failed() -> None:
+    one, log = writer()
+    attempts = Attempts()
+    one.commit({"0": 5}, [], count(one, attempts))
+    one.commit({"0": 5}, [], nothing())
+    assert [commit.token for commit in log.commits] == [attempts.seen[0][1]] * 2
+    assert log.commits[1].periods == []
+
+
+def test_a_wide_period_is_spread_until_it_needs_a_wider_layout() -> None:
+    one, log = writer()
+    found = [stated(1), stated(4), stated(4, widen=True), stated(8), NOTHING.stated]
+    attempts = Attempts(*(replace(NOTHING, stated=each) for each in found))
+    for end in range(5):
+        one.commit({"0": end}, [], count(one, attempts))
+    key = (1, 1, 0)
+    assert attempts.spread == [{}, {}, {key: 4}, {}, {key: 8}]
+    assert [commit.periods for commit in log.commits][1] == [StatePeriod(1, 1, 0, 4, 1, 2, 400)]
+    assert one._known.all()[key].seq == 4
+
+
+def test_a_period_with_a_block_that_cannot_be_written_is_laid_out_in_the_same_batch() -> None:
+    one, log = writer()
+    parts = [stated(4), stated(4, widen=True, late=True), stated(16)]
+    attempts = Attempts(*(replace(NOTHING, stated=each) for each in parts))
+    one.commit({"0": 5}, [], count(one, attempts))
+    one.commit({"0": 6}, [], count(one, attempts))
+    assert [seq for seq, _ in attempts.seen] == [1, 2, 2]
+    assert attempts.seen[1][1] != attempts.seen[2][1] == log.commits[1].token
+    assert attempts.spread == [{}, {(1, 1, 0): 4}, {}]
+    assert log.commits[1].periods[0].layout == 16
+
+
+def test_what_a_layout_left_behind_is_deleted_after_the_commit() -> None:
+    one, _ = writer()
+    old = [{"row": b"1v1/0/1/0", "column": name} for name in (b"s:1", b"s:2")]
+    found = replace(NOTHING, outgrown=pa.Table.from_pylist(old, schema=OUTGROWN))
+    deleted: list[Any] = []
+    hbase: Any = SimpleNamespace(delete=lambda table, rows: deleted.append((table, list(rows))))
+    counted = count(one, Attempts(found))
+    one.prune(hbase)
+    one.commit({"0": 5}, [], counted)
+    one.prune(hbase)
+    one.prune(hbase)
+    assert deleted == [("state", []), ("state", [(b"1v1/0/1/0", [b"s:1", b"s:2"])]), ("state", [])]
+
+
+def test_a_period_in_parts_has_the_blocks_of_all() -> None:
+    both = pa.concat_tables([stated(8, size=300, blocks=2), stated(8, size=100, blocks=2)])
+    counted = count(writer()[0], Attempts(replace(NOTHING, stated=both)))
+    assert counted.periods == [StatePeriod(1, 1, 0, 8, 1, 1, 800)]
+    assert counted.blocks == 4
