@@ -11,7 +11,7 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
-from sluice.runtime.settings import Limits
+from sluice.runtime.settings import Limits, Speed
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
 from sluice.storage.commits import Commit
@@ -127,10 +127,11 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer() -> None:
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
-    one._settings = SimpleNamespace(limits=Limits())
+    one._settings = SimpleNamespace(limits=Limits(), speed=Speed())
     one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
-    def count(plan: EnginePlan, *_: Any) -> Counted:
+    def count(plan: EnginePlan, *_: Any, small: bool) -> Counted:
+        assert small
         if plan.tasks:
             raise TasksFailed({(task.task_id, task.version): "boom" for task in plan.tasks})
         return nothing()

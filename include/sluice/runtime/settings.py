@@ -87,6 +87,7 @@ class Airflow(BaseModel):
 class Speed(BaseModel):
     trigger_seconds: float = Field(1.0, gt=0)
     max_offsets_per_trigger: int = Field(250_000, ge=1)
+    small_batch: int = Field(2_000, ge=0)  # a batch of fewer records is merged in the driver
     projection_seconds: float = Field(0.5, gt=0)  # results are written at most so often
     workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,7 +38,6 @@ from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projecting, Projector, on_executors
-from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.spark_pass import run_pass, slots
 from sluice.speed.state_pass import Connections
@@ -170,7 +169,7 @@ class MicroBatch:
         """Carry out the batch, step by step, as the module's docstring says."""
         laps = Laps()
         tasks: Tasks = self._tasks.active()
-        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(end), laps)
+        attempt = partial(self._attempt, lines, self._tasks.format(), end, laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
         # Before the commit without them: a crash in between must not leave them active with a gap.
@@ -204,7 +203,7 @@ class MicroBatch:
         self,
         lines: DataFrame,
         line_format: TopicSpec,
-        routes: Callable[[Tasks], Routes | None],
+        end: dict[str, int],
         laps: Laps,
         tasks: Tasks,
     ) -> Counted:
@@ -214,17 +213,15 @@ class MicroBatch:
         aside may be a line to count for every other task.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
-        return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
-
-    def _routes(self, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
-        """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
-        position = self._writer.position
-        return partial(
-            self._routing.routes,
+        records = sum(offset - self._writer.position.get(at, 0) for at, offset in end.items())
+        routes = self._routing.routes(
+            tasks,
             default=self._tasks.default_grouping(),
             sources=sorted(map(int, end)),
-            lines=sum(offset - position.get(partition, 0) for partition, offset in end.items()),
+            lines=records,
         )
+        small = records < self._settings.speed.small_batch
+        return self._writer.count(plan, routes, partial(run_pass, lines), laps, small=small)
 
 
 def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:
