@@ -95,10 +95,9 @@ def test_the_speed_layer_dies_inside_a_batch_or_a_projection(platform: Platform,
 
 
 @pytest.mark.parametrize("point", ["state_put", "state_written"])
-def test_a_worker_dies_while_it_writes_state(platform: Platform, point: str) -> None:
-    """Spark repeats its task; the speed layer's process lives on."""
+def test_a_process_dies_while_it_writes_state(platform: Platform, point: str) -> None:
+    """In a small batch it is the driver, else a worker, whose task Spark repeats."""
     today = day(3 if point == "state_put" else 4)
-    running = platform.job("speed_layer")
     platform.write(today, access_lines(today, 300))
     platform.drain()
     armed = platform.arm(point)
@@ -106,8 +105,6 @@ def test_a_worker_dies_while_it_writes_state(platform: Platform, point: str) -> 
     platform.wait_fired(armed)
     platform.drain()
     platform.assert_online_is_exact(today)
-    assert platform.job("speed_layer") == running
-    assert detached.alive(running)
 
 
 def test_a_second_speed_layer_is_fenced(platform: Platform) -> None:

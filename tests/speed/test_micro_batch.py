@@ -137,7 +137,7 @@ def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
     faults = tmp_path / "faults"
     faults.mkdir()
     speed.append(access_lines(1_000, seed=30))
-    with speed.running(SLUICE_FAULTS=str(faults)) as process:
+    with speed.running(SLUICE_FAULTS=str(faults), SLUICE_SPEED__SMALL_BATCH="0") as process:
         until(speed.caught_up)
         for seed, point in enumerate(("state_put", "state_written"), 31):
             (faults / point).touch()

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.settings import Limits, Settings, Speed
 from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
@@ -187,10 +187,11 @@ def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
-    one._settings = SimpleNamespace(limits=Limits())
+    one._settings = SimpleNamespace(limits=Limits(), speed=Speed())
     one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
-    def count(plan: EnginePlan, *_: Any) -> Counted:
+    def count(plan: EnginePlan, *_: Any, small: bool) -> Counted:
+        assert small
         if plan.tasks:
             raise TasksFailed({(task.task_id, task.version): "boom" for task in plan.tasks})
         return nothing()

@@ -44,10 +44,12 @@ class Attempts:
         self.seen: list[tuple[int, str]] = []
         self.spread: list[dict[Any, int]] = []
         self.readable: list[Readable] = []
+        self.tasks: list[int] = []
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: StatePass, dealt: bool) -> Gathered:
         self.seen.append((merging.seq, merging.token))
         self.spread.append(dict(dealing.spread))
+        self.tasks.append(dealing.tasks)
         self.readable.append(merging.readable)
         assert set(merging.spread) == set(dealing.spread)
         return self.found.pop(0) if self.found else NOTHING
@@ -149,3 +151,13 @@ def test_a_period_in_parts_has_the_blocks_of_all() -> None:
     counted = count(writer()[0], Attempts(replace(NOTHING, stated=both)))
     assert counted.periods == [StatePeriod(1, 1, 0, 8, 1, 1, 800)]
     assert counted.blocks == 4
+
+
+def test_a_small_batch_has_one_task_that_can_lay_out_every_period() -> None:
+    one, _ = writer()
+    attempts = Attempts(replace(NOTHING, stated=stated(4)))
+    one.commit({"0": 5}, [], count(one, attempts))
+    one.count(PLAN, None, attempts, Laps(), small=True)
+    one.count(PLAN, None, attempts, Laps())
+    assert attempts.spread[1:] == [{}, {(1, 1, 0): 4}]
+    assert attempts.tasks == [3, 1, 3]

@@ -23,7 +23,7 @@ commits that are not projected yet.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,6 @@ from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projecting, Projector, on_executors
-from sluice.speed.routed.routes import Routes
 from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.spark_pass import run_pass, slots
 from sluice.speed.state_pass import Connections
@@ -146,7 +145,7 @@ class MicroBatch:
         """
         laps = Laps()
         tasks: Tasks = self._tasks.active()
-        attempt = partial(self._attempt, lines, self._tasks.format(), self._routes(end), laps)
+        attempt = partial(self._attempt, lines, self._tasks.format(), end, laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
         # Before the commit without them: a crash in between must not leave them active with a gap.
@@ -183,7 +182,7 @@ class MicroBatch:
         self,
         lines: DataFrame,
         line_format: TopicSpec,
-        routes: Callable[[Tasks], Routes | None],
+        end: dict[str, int],
         laps: Laps,
         tasks: Tasks,
     ) -> Counted:
@@ -193,16 +192,15 @@ class MicroBatch:
         aside may be a line to count for every other task.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
-        return self._writer.count(plan, routes(tasks), partial(run_pass, lines), laps)
-
-    def _routes(self, end: dict[str, int]) -> Callable[[Tasks], Routes | None]:
-        """A function that says how the tasks' tuples are routed in the batch that ends at `end`."""
-        return partial(
-            self._routing.routes,
+        count = round(self._records(end) * self._lines_a_record)
+        routes = self._routing.routes(
+            tasks,
             default=self._tasks.default_grouping(),
             sources=sorted(map(int, end)),
-            lines=round(self._records(end) * self._lines_a_record),
+            lines=count,
         )
+        small = count < self._settings.speed.small_batch
+        return self._writer.count(plan, routes, partial(run_pass, lines), laps, small=small)
 
     def _records(self, end: dict[str, int]) -> int:
         """How many Kafka records a batch that ends there has."""

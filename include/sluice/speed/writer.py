@@ -129,8 +129,10 @@ class Writer:
         """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
         return {str(at): end for at, end in self._offsets.now().items()}
 
-    def count(self, plan: EnginePlan, routes: Routes | None, run: RunAttempt, laps: Laps) -> Counted:
-        """Count the batch, and write the blocks that it changes.
+    def count(
+        self, plan: EnginePlan, routes: Routes | None, run: RunAttempt, laps: Laps, *, small: bool = False
+    ) -> Counted:
+        """Count the batch, and write the blocks that it changes. A small batch has one task of the state.
 
         They are columns that nobody reads before the commit. Raises TasksFailed, which names the tasks to
         leave out.
@@ -138,9 +140,10 @@ class Writer:
 
         def attempt(known: pa.Table, dealt: bool) -> Gathered:
             work = PartitionPass(plan, self._commits.topic, known, self._key, routes)
-            spread = self._known.spread()
+            alone = small and routes is None
+            spread = {} if alone else self._known.spread()
             merging = self._merging(plan, routes, frozenset(spread))
-            return run(work, Dealing(self._width, spread), merging, dealt)
+            return run(work, Dealing(1 if alone else self._width, spread), merging, dealt)
 
         while True:
             found, ledger = gather(attempt, self._ledger, self._recent)
