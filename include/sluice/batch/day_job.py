@@ -137,7 +137,7 @@ def _write_results(
         .select(
             F.col("kafka_partition").alias("partition"),
             F.col("kafka_offset").alias("offset"),
-            F.col("line").cast("binary"),
+            "line",  # bytes would be copied once more on their way to Python
         )
     )
     buckets = int(str(spark.conf.get("spark.sql.shuffle.partitions")))

@@ -62,13 +62,15 @@ def count(
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
     No task counts a dead line: it is forged, too long, has no time, or has a dimension's value over the
-    limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED.
+    limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED, as text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
     line = records.column("line")
     line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
     if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
         line = pa.array([], pa.binary())
+    if pa.types.is_string(line.type):  # Spark's texts are whatever bytes were logged
+        line = line.cast(pa.binary())
     event_ms, valid = event_time(line, plan.topic)
     dead = dead_reason(line, valid, plan.limits, forged(records))
     alive = dead.is_null().to_numpy(zero_copy_only=False)

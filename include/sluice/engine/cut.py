@@ -80,7 +80,7 @@ class _Compiled:
     """Fields cut by a kernel, which reads each byte once in place and copies only distinct values."""
 
     def __init__(self, text: pa.Array, delimiter: str, indexes: Sequence[int]) -> None:
-        from sluice.engine import dictionaries
+        from sluice.engine.kernels import dictionaries
 
         self.indexes = indexes
         self._values = values = _Values(len(indexes))
@@ -107,7 +107,7 @@ class _Compiled:
             values.grow()
 
     def column(self, index: int) -> Encoded:
-        from sluice.engine import dictionaries
+        from sluice.engine.kernels import dictionaries
 
         k = list(self.indexes).index(index)
         size, at, codes = int(self._values.sizes[k]), int(self._values.at[k]) // 2, self._codes[k]
@@ -142,7 +142,7 @@ class _Values:
 
     def grow(self) -> None:
         """Give each column whose table is half full a larger one, at the end."""
-        from sluice.engine import dictionaries
+        from sluice.engine.kernels import dictionaries
 
         for k in np.flatnonzero(2 * self.sizes >= self.entries).tolist():
             before, size, at = int(self.at[k]) // 2, int(self.sizes[k]), self._used

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.engine.words import equal, first_byte, matches, word
+from sluice.engine.kernels.words import equal, first_byte, matches, word
 from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bools, Bytes, Int32s, Ints
 
