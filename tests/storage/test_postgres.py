@@ -18,7 +18,7 @@ from sluice.storage.postgres import alembic_config, engine, migrate, patiently
 from sluice.storage.schema import alerts, archive_files, frozen_topics, metadata, uncounted
 
 #: The revision before blocks were committed by epochs.
-BEFORE_EPOCHS = "0008"
+BEFORE_EPOCHS = "0009"
 
 
 @pytest.fixture
