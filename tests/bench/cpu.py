@@ -29,6 +29,7 @@ PARTS = {
     "metastore": "metastore",
 }
 SPEED = "speed_layer"
+WORKERS = "sluice.spark.worker_daemon"
 
 
 class Cpu:
@@ -64,11 +65,13 @@ class Cpu:
 
 def part(environment: Mapping[str, str], command: list[str], jobs: Mapping[str, str]) -> str:
     """The part that a process belongs to."""
+    if command and command[0].startswith("postgres"):  # it writes its title over its environment
+        return "PostgreSQL"
     name = jobs.get(environment.get(TOKEN, "")) or environment.get(DAEMON, "").rpartition(":")[2]
     if name == SPEED:
         if command and command[0].endswith("java"):
             return "speed layer's JVM"
-        return "speed layer's workers" if "pyspark.daemon" in command else "speed layer's driver"
+        return "speed layer's workers" if WORKERS in command else "speed layer's driver"
     return next((shown for begin, shown in PARTS.items() if name.startswith(begin)), "other")
 
 

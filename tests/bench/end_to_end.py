@@ -30,8 +30,6 @@ PREFIX = "bench_"
 OVERLOAD_RATE = 100_000.0
 #: Lines a second that two cores hold.
 RATE_LIMIT = 40_000.0
-#: CPU time of the whole platform over that of the pass that counts, a line.
-COST_LIMIT = 8.0
 #: The rate held over the throughput under overload: a platform that collapses under load holds far less.
 HELD_LIMIT = 0.5
 P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 2.0, 4.0, 0.3, 1.05

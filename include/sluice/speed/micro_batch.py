@@ -214,6 +214,6 @@ def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: S
     commits = CommitLog(database, topic)
     stores = Connections.of(settings)
     tasks = TopicTasks(database, topic, commits.patience, progress)
-    backfilled = Backfilled(Backfills(database), stores.hbase(), topic)
+    backfilled = Backfilled(Backfills(database), HBase.of(settings), topic)
     projector = Projector(commits, backfilled, stores, tasks, partial(on_executors, spark, slots(spark)))
     return Projecting(topic, projector, progress, settings.speed.projection_seconds)

@@ -7,10 +7,10 @@ driver commits the attempt's token. It returns the names of what it changed, nev
 from __future__ import annotations
 
 import os
+import threading
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -42,7 +42,7 @@ class Stores(Hashable, Protocol):
 
 @dataclass(frozen=True)
 class Connections:
-    """The addresses of HBase and PostgreSQL. Each process has connections of its own."""
+    """The addresses of HBase and PostgreSQL. Each thread of each process has a connection of its own."""
 
     host: str
     port: int
@@ -59,9 +59,15 @@ class Connections:
         return CommitLog(engine_at(self.postgres), topic)
 
 
-@lru_cache(maxsize=1)
+_own = threading.local()
+
+
 def _hbase(host: str, port: int) -> HBase:
-    return HBase(host, port)
+    """This thread's connection: in the driver, a writer must not wait for a projector's requests."""
+    found: HBase | None = getattr(_own, "hbase", None)
+    if found is None or (found.host, found.port) != (host, port):
+        found = _own.hbase = HBase(host, port)
+    return found
 
 
 @dataclass(frozen=True)
