@@ -133,7 +133,7 @@ def _read(platform: Platform, partition: int, first: int, until: int) -> list[st
     consumer.seek(at, first)
     for record in consumer:
         if record.offset < until:
-            found.append(record.value.decode())
+            found += record.value.decode().split("\n")  # a block of lines
         if record.offset >= until - 1:
             break
     consumer.close()

@@ -173,10 +173,12 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
 def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
     """Routing decides before the pass whether a batch is worth a second stage."""
     one, asked = batch(), list[int]()
-    one._settings = SimpleNamespace(limits=Limits())
+    one._settings = SimpleNamespace(limits=Limits(), speed=Speed())
     one._routing = SimpleNamespace(routes=lambda *_, lines, **__: asked.append(lines))
     of_two_records = nothing().found.counts | {"records": 300}
-    one._writer.count = lambda *_: replace(nothing(), found=replace(nothing().found, counts=of_two_records))
+    one._writer.count = lambda *_, **__: replace(
+        nothing(), found=replace(nothing().found, counts=of_two_records)
+    )
     one.log.away = RuntimeError("stop here")
     with pytest.raises(RuntimeError, match="stop here"):
         one.count(None, {"0": 9})
