@@ -31,7 +31,10 @@ def connection(**fields: Any) -> Any:
     return SimpleNamespace(**fields)
 
 
-def test_round_trip_changes_nothing(settings: Settings) -> None:
+def test_round_trip_changes_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What no connection carries comes from this process's instance.
+    monkeypatch.setenv("SLUICE_INSTANCE", "test")
+    monkeypatch.setenv("SLUICE_HOME", str(settings.home))
     made = {name: connection(**fields) for name, fields in connections.from_settings(settings).items()}
     assert set(made) == set(connections.CONNECTIONS)
     again = connections.to_settings(made)
