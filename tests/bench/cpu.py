@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 
 import psutil
 
+from sluice.runtime import detached
 from sluice.runtime.detached import TOKEN
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import DAEMON
@@ -59,8 +59,8 @@ class Cpu:
 
     def _jobs(self) -> dict[str, str]:
         """Names of detached jobs, by their tokens."""
-        records = (json.loads(path.read_text()) for path in (self._settings.home / "run").glob("*.json"))
-        return {record["token"]: record["name"] for record in records if "token" in record}
+        run = self._settings.home / "run"
+        return {record.token: name for name in detached.names(run) if (record := detached.read(name, run))}
 
 
 def part(environment: Mapping[str, str], command: list[str], jobs: Mapping[str, str]) -> str:

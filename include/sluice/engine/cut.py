@@ -132,9 +132,8 @@ class _Values:
     def __init__(self, columns: int) -> None:
         self.sizes = np.zeros(columns, np.int64)
         self.entries = np.full(columns, self._FIRST)
-        self.at = (
-            np.arange(columns) * self._FIRST
-        )  # where a column's table begins; its values, at half of that
+        # Where a column's table begins; its values begin at half of that.
+        self.at = np.arange(columns) * self._FIRST
         self._used = columns * self._FIRST
         self.tables = np.full(self._used, -1, np.int32)
         self.hashes = np.empty(self._used // 2, np.uint64)

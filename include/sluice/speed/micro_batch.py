@@ -120,6 +120,11 @@ class MicroBatch:
         """The offset after each partition's last record. Raises TopicReplaced, TopicMissing."""
         return self._writer.ends()
 
+    def records_until(self, end: dict[str, int]) -> int:
+        """How many Kafka records a batch that ends there has."""
+        position = self._writer.position
+        return sum(offset - position.get(partition, 0) for partition, offset in end.items())
+
     def take_up(self) -> None:
         """Commit a change of the tasks while no line comes: a version begins or ends here.
 
@@ -151,7 +156,7 @@ class MicroBatch:
         # Before the commit without them: a crash in between must not leave them active with a gap.
         self._tasks.set_aside(failed)
         crash_point("after_blocks")
-        if records := self._records(end):
+        if records := self.records_until(end):
             self._lines_a_record = counted.found.counts["records"] / records
         commit = self._writer.commit(end, tasks, counted)
         laps.lap("commit")
@@ -192,7 +197,7 @@ class MicroBatch:
         aside may be a line to count for every other task.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
-        count = round(self._records(end) * self._lines_a_record)
+        count = round(self.records_until(end) * self._lines_a_record)
         routes = self._routing.routes(
             tasks,
             default=self._tasks.default_grouping(),
@@ -201,11 +206,6 @@ class MicroBatch:
         )
         small = count < self._settings.speed.small_batch
         return self._writer.count(plan, routes, partial(run_pass, lines), laps, small=small)
-
-    def _records(self, end: dict[str, int]) -> int:
-        """How many Kafka records a batch that ends there has."""
-        position = self._writer.position
-        return sum(offset - position.get(partition, 0) for partition, offset in end.items())
 
 
 def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:

@@ -120,7 +120,7 @@ class TopicStream:
         """Count what waits in Kafka, or a part of it; False if nothing waits."""
         start = batch.position
         end = self._size.end(start, batch.ends())
-        waiting = sum(end.values()) - sum(start.values())
+        waiting = batch.records_until(end)
         if not waiting:
             return False
         try:
