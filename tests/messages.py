@@ -1,4 +1,4 @@
-"""Kafka records as both layers get them: kafka-python's messages, and Spark's Arrow batches."""
+"""Kafka records as both layers get them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.transmission.identity import Headers
-from sluice.transmission.lines import KAFKA_COLUMNS
+from sluice.transmission.identity import Headers, records
+from sluice.transmission.records import RECORDS
 from tests.identities import KEY, to_headers
 
 ARRIVAL = 1_700_000_000_000
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass
@@ -32,19 +31,15 @@ def block(offset: int, file: str, begin: int, lines: Sequence[bytes], key: bytes
     return Message(offset, body, to_headers("web1", file, begin, body, key))
 
 
-def from_spark(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
-    """The messages of a partition as Spark's Kafka source gives them (`lines.KAFKA_COLUMNS`)."""
-    headers = [[{"key": key, "value": value} for key, value in each.headers] for each in messages]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([partition] * len(messages), pa.int32()),
-            pa.array([each.offset for each in messages], pa.int64()),
-            pa.array([each.timestamp for each in messages], pa.int64()),
-            pa.array(headers, HEADERS),
-            pa.array([each.value for each in messages], pa.binary()),
-        ],
-        names=list(KAFKA_COLUMNS),
-    )
+def decoded(partition: int, messages: Sequence[Message]) -> pa.RecordBatch:
+    """The lines of a partition's messages, in one batch."""
+    batches = list(records(partition, messages, KEY))
+    return pa.concat_batches([*batches, pa.RecordBatch.from_pylist([], RECORDS)])
+
+
+def unsigned(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:
+    """Records without headers, so each has an identity of its own."""
+    return decoded(partition, [Message(first + n, line, [], 0) for n, line in enumerate(lines)])
 
 
 def rows(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from sluice.speed.partition_pass import PartitionPass
 from sluice.state.blocks import BlockId, bucket_hash, pack
 from sluice.state.merging import merge_into_blocks
 from tests.engine.samples import BYTES, active, line, plan, records, spec
-from tests.identities import KEY
+from tests.messages import unsigned
 from tests.speed.routed.stages import Merged
 
 PATH = {"name": "path", "extract": {"delimiter": " ", "index": 6}}
@@ -56,22 +56,8 @@ class RaisingMetric:
         return self._merge(columns, groups, size)
 
 
-def kafka(*lines: bytes, partition: int = 0) -> pa.RecordBatch:
-    size = len(lines)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([partition] * size, pa.int32()),
-            pa.array(range(size), pa.int64()),
-            pa.array([0] * size, pa.int64()),
-            pa.nulls(size, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-            pa.array(lines, pa.binary()),
-        ],
-        names=["partition", "offset", "arrival", "headers", "line"],
-    )
-
-
 def passed(made: EnginePlan, *batches: pa.RecordBatch) -> pa.Table:
-    work = PartitionPass(made, "logs", ByteLedger().to_table(), KEY)
+    work = PartitionPass(made, "logs", ByteLedger().to_table())
     return pa.concat_tables([pa.Table.from_batches(list(work([batch]))) for batch in batches])
 
 
@@ -88,7 +74,7 @@ def test_the_one_that_raises_is_left_out_and_named(monkeypatch: pytest.MonkeyPat
 
 def test_its_partial_aggregates_from_other_partitions_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     RaisingMetric(monkeypatch, adding=True)
-    found = passed(plan(MAXIMUM, GOOD), kafka(line(), line()), kafka(line(size="666"), partition=1))
+    found = passed(plan(MAXIMUM, GOOD), unsigned([line(), line()]), unsigned([line(size="666")], 1))
     gathered = Merged.of(found)
     assert gathered.failed == {(1, 1): "Broken: no devils\\x00here"}
     assert {(r["task_id"], r["lines"]) for r in gathered.partials.to_pylist()} == {(2, 3)}
@@ -125,7 +111,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
     calls: list[Failures] = []
 
     def attempt(tasks: Mapping[Version, Any]) -> Merged:
-        found = Merged.of(passed(EnginePlan.of(tasks.values(), Limits()), kafka(*lines)))
+        found = Merged.of(passed(EnginePlan.of(tasks.values(), Limits()), unsigned(lines)))
         calls.append(dict(found.failed))
         if found.failed:
             raise TasksFailed(found.failed)
@@ -133,7 +119,7 @@ def test_the_batch_is_counted_as_if_the_task_had_been_paused(monkeypatch: pytest
 
     tasks = {(task.task_id, task.version): task for task in active(MAXIMUM, GOOD)}
     found, left, aside = leaving_out(attempt, tasks)
-    paused = Merged.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), kafka(*lines)))
+    paused = Merged.of(passed(EnginePlan.of([tasks[2, 1]], Limits()), unsigned(lines)))
     assert found.partials.equals(paused.partials)
     counts = {"records": 3, "bytes": sum(map(len, lines)), "doubled": 0, "counted": 3, "dead": 0}
     assert found.counts == paused.counts == counts

@@ -26,7 +26,7 @@ from sluice.transmission.identity import records
 from tests.engine.samples import active, line, spec
 from tests.examples import examples
 from tests.identities import KEY
-from tests.messages import Message, block, from_spark
+from tests.messages import Message, block, decoded
 from tests.speed.routed.stages import Merged
 
 PATHS = ["/", "/a", "/b_c", "/long" * 20]
@@ -138,8 +138,8 @@ def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Merge
     for partition, messages in sorted(batch.items()):
         for message in messages:
             of = dict(message.headers).get("src_file") if dealt else partition
-            slices[of].append(from_spark(partition, [message]))
-    work = PartitionPass(PLAN, "logs", known, KEY)
+            slices[of].append(decoded(partition, [message]))
+    work = PartitionPass(PLAN, "logs", known)
     found = [each for own in slices.values() for each in work(own)]
     return Merged.of(pa.Table.from_batches(found, FOUND_ARROW))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
@@ -10,10 +12,8 @@ from sluice.runtime.settings import Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
-from sluice.transmission.lines import KAFKA_COLUMNS
-from tests.identities import KEY, to_headers
+from tests.messages import block, decoded
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 LINE = b'10.0.0.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 7'
 Record = tuple[int, str, int]  # partition, file, number of the line in it
 
@@ -27,32 +27,17 @@ class Batch:
 
     def run(self, known: pa.Table, dealt: bool) -> Gathered:
         self.passes += 1
-        work = PartitionPass(EnginePlan.of([], Limits()), "logs", known, KEY)
+        work = PartitionPass(EnginePlan.of([], Limits()), "logs", known)
         slices: dict[int, list[Record]] = {}
         for record in self.records:
             slices.setdefault(0 if dealt else record[0], []).append(record)
-        found = [batch for records in slices.values() for batch in work([kafka(records)])]
+        found = [batch for records in slices.values() for batch in work(kafka(records))]
         return Gathered.of(pa.Table.from_batches(found))
 
 
-def kafka(records: list[Record]) -> pa.RecordBatch:
-    headers = [
-        [
-            {"key": header, "value": value}
-            for header, value in to_headers("web1", name, number * (len(LINE) + 1), LINE, KEY)
-        ]
-        for _, name, number in records
-    ]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([partition for partition, _, _ in records], pa.int32()),
-            pa.array(range(len(records)), pa.int64()),
-            pa.array([1_700_000_000_000] * len(records), pa.int64()),
-            pa.array(headers, HEADERS),
-            pa.array([LINE] * len(records), pa.binary()),
-        ],
-        names=list(KAFKA_COLUMNS),
-    )
+def kafka(records: list[Record]) -> Iterator[pa.RecordBatch]:
+    for offset, (partition, name, number) in enumerate(records):
+        yield decoded(partition, [block(offset, name, number * (len(LINE) + 1), [LINE])])
 
 
 def counts(batch: Batch, ledger: ByteLedger, recent: list[tuple[str, str]]) -> tuple[int, int]:

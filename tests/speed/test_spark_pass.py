@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,14 +25,13 @@ from sluice.state.blocks import BlockId
 from sluice.state.dealing import Dealing
 from tests.bring_up import instance_settings
 from tests.engine.samples import BYTES, active, line, spec
-from tests.identities import KEY
-from tests.messages import block, from_spark
-from tests.speed.routed.stages import Echo, Merged, by_version, kafka, one_stage, routes_of, two_stages
+from tests.messages import block, decoded, unsigned
+from tests.speed.routed.stages import Echo, Merged, by_version, one_stage, routes_of, two_stages
 
 pytestmark = pytest.mark.slow  # Spark starts
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 TASKS = active(
@@ -41,10 +41,22 @@ TASKS = active(
 PLAN = EnginePlan.of(TASKS, Limits())
 SLICES = [[line(client=f"c{n % 37}", size=str(n)) for n in range(k, 3_000, 3)] for k in range(3)]
 WORKERS = 5
-KAFKA = (
-    "partition int, offset bigint, arrival bigint, "
-    "headers array<struct<key: string, value: binary>>, line binary"
-)
+
+
+@dataclass(frozen=True)
+class Held:
+    """The lines of a batch, held in memory; each list of batches is a partition of the topic."""
+
+    partitions: list[list[pa.RecordBatch]]
+
+    def parts(self, most: int | None = None) -> list[list[pa.RecordBatch]]:
+        if most is None:
+            return self.partitions
+        dealt = [self.partitions[n::most] for n in range(min(most, len(self.partitions)))]
+        return [[batch for partition in own for batch in partition] for own in dealt]
+
+
+LINES = Held([[unsigned(own, number)] for number, own in enumerate(SLICES)])
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +77,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     os.environ.update(before)
 
 
-@pytest.fixture(scope="module")
-def lines(spark: SparkSession) -> DataFrame:
-    """The slices as the partitions 0, 1, 2 of a DataFrame."""
-    table = pa.Table.from_batches([kafka(own, number) for number, own in enumerate(SLICES)])
-    return spark.createDataFrame(table.to_pylist(), KAFKA).repartitionById(len(SLICES), "partition")
-
-
-def run_pass(lines: DataFrame, work: PartitionPass, dealt: bool) -> Merged:
+def run_pass(spark: SparkSession, lines: Held, work: PartitionPass, dealt: bool) -> Merged:
     """The batch in Spark, with a last stage that lets the partial aggregates through."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spark_pass, "Gathered", Merged)
-        found = spark_pass.run_pass(lines, work, Dealing(3), Echo(), dealt)
+        found = spark_pass.OnExecutors(spark.sparkContext, lines)(work, Dealing(3), Echo(), dealt)
     assert isinstance(found, Merged)
     return found
 
@@ -87,11 +92,11 @@ def rows(found: Merged) -> list[str]:
 
 @pytest.mark.parametrize("strategy", ["key", "shuffle", "kg2", "planned"])
 def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
-    lines: DataFrame, strategy: str
+    spark: SparkSession, strategy: str
 ) -> None:
     routes = routes_of(by_version(TASKS), strategy, workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    found = run_pass(lines, work, False)
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    found = run_pass(spark, LINES, work, False)
     alone = two_stages(PLAN, routes, SLICES)
     assert rows(found) == rows(alone) == rows(one_stage(PLAN, SLICES))
     assert found.counts == alone.counts
@@ -100,20 +105,23 @@ def test_spark_counts_like_the_stages_and_sends_each_tuple_to_its_worker(
     assert by_worker == set(range(WORKERS))
 
 
-def test_lines_that_are_dealt_out_again_are_routed_too(lines: DataFrame) -> None:
+def test_lines_that_are_dealt_out_again_are_routed_too(spark: SparkSession) -> None:
     routes = routes_of(by_version(TASKS), "planned", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY, routes)
-    assert rows(run_pass(lines, work, True)) == rows(one_stage(PLAN, SLICES))
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), routes)
+    assert rows(run_pass(spark, LINES, work, True)) == rows(one_stage(PLAN, SLICES))
 
 
-def test_lines_that_are_dealt_out_again_go_to_the_same_workers_if_a_stage_repeats(lines: DataFrame) -> None:
+def test_lines_that_are_dealt_out_go_to_the_same_workers_if_a_stage_repeats(
+    spark: SparkSession,
+) -> None:
     """A shuffle yields lines in any order, on which a strategy that takes turns depends."""
     size = {"name": "size", "extract": {"delimiter": " ", "index": 9}}
     tasks = active(spec(name="each", dimensions=[size]))  # a line per key: holders tell where lines went
     routes = routes_of(by_version(tasks), "shuffle", workers=WORKERS, sources=len(SLICES))
-    work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), KEY, routes)
-    last_first = lines.sortWithinPartitions("offset", ascending=False)
-    first, again = (run_pass(each, work, True) for each in (lines, last_first))
+    work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table(), routes)
+    pieces = [[batch.slice(at, 100) for at in range(0, len(batch), 100)] for (batch,) in LINES.partitions]
+    last_first = Held([own[::-1] for own in pieces[::-1]])
+    first, again = (run_pass(spark, each, work, True) for each in (Held(pieces), last_first))
     held = [sorted(map(str, found.holders.to_pylist())) for found in (first, again)]
     assert len(held[0]) == sum(map(len, SLICES))
     assert held[0] == held[1]
@@ -125,25 +133,22 @@ def test_copies_of_a_line_meet_however_they_were_cut_and_the_first_in_kafka_coun
     own = [line(client=f"c{n}") for n in range(40)] + [b"no time"]
     begins = [0, *accumulate(len(each) + 1 for each in own)]
 
-    def cut(partition: int, size: int) -> list[dict[str, object]]:
+    def cut(partition: int, size: int) -> list[pa.RecordBatch]:
         cuts = range(0, len(own), size)
         made = [block(n, "a.log", begins[at], own[at : at + size]) for n, at in enumerate(cuts)]
-        return list(from_spark(partition, made).to_pylist())
+        return [decoded(partition, made)]
 
-    copies = spark.createDataFrame([*cut(2, 5), *cut(1, 7), *cut(0, 1)], KAFKA).repartitionById(
-        3, "partition"
-    )
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
-    found = run_pass(copies, work, True)
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
+    found = run_pass(spark, Held([cut(2, 5), cut(1, 7), cut(0, 1)]), work, True)
     size = 3 * sum(map(len, own))
     assert found.counts == {"records": 123, "bytes": size, "doubled": 82, "counted": 40, "dead": 1}
     (letter,) = found.dead_letters.to_pylist()
     assert (letter["partition"], letter["offset"], letter["line_in_record"]) == (0, 40, 0)
 
 
-def test_without_routes_there_are_no_workers(lines: DataFrame) -> None:
-    work = PartitionPass(PLAN, "logs", ByteLedger().to_table(), KEY)
-    found = run_pass(lines, work, False)
+def test_without_routes_there_are_no_workers(spark: SparkSession) -> None:
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
+    found = run_pass(spark, LINES, work, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0
 

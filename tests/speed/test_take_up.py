@@ -23,10 +23,16 @@ from sluice.speed.writer import COMMITS_APART, Counted, Writer, nothing
 from sluice.storage.commits import Commit
 from sluice.tasks.topic import TopicSpec
 from tests.engine.samples import active, spec
+from tests.identities import KEY
 
 LONG_AGO = datetime(
     2100, 1, 1, tzinfo=UTC
 )  # later than any clock's time; commits must still follow each other
+
+
+#: Nothing listens at this address.
+KAFKA = SimpleNamespace(bootstrap="127.0.0.1:1", identity_key=KEY.hex())
+SETTINGS = SimpleNamespace(limits=Limits(), speed=Speed(), kafka=KAFKA)
 
 
 class Log:
@@ -84,8 +90,9 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     made: Any = object.__new__(MicroBatch)
     made.topic = "logs"
     made._lines_a_record = 1.0
+    made._context = NoSpark.sparkContext
     made._tasks = Tasks()
-    made._writer = Writer(log, none, none, none, key=b"", tasks=2)
+    made._writer = Writer(log, none, none, none, tasks=2)
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}
     made._writer.versions, made._writer.show = counted or set(), lambda: lag
     made.projected = []
@@ -173,7 +180,7 @@ def test_a_commit_that_may_or_may_not_be_made_ends_the_writer(
 def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
     """Routing decides before the pass whether a batch is worth a second stage."""
     one, asked = batch(), list[int]()
-    one._settings = SimpleNamespace(limits=Limits(), speed=Speed())
+    one._settings = SETTINGS
     one._routing = SimpleNamespace(routes=lambda *_, lines, **__: asked.append(lines))
     of_two_records = nothing().found.counts | {"records": 300}
     one._writer.count = lambda *_, **__: replace(
@@ -181,15 +188,15 @@ def test_a_batch_has_about_as_many_lines_a_record_as_the_one_before() -> None:
     )
     one.log.away = RuntimeError("stop here")
     with pytest.raises(RuntimeError, match="stop here"):
-        one.count(None, {"0": 9})
+        one.count({"0": 9})
     with pytest.raises(RuntimeError, match="stop here"):
-        one.count(None, {"0": 11})
+        one.count({"0": 11})
     assert asked == [2, 4 * 150]
 
 
 def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one = batch()
-    one._settings = SimpleNamespace(limits=Limits(), speed=Speed())
+    one._settings = SETTINGS
     one._routing = SimpleNamespace(routes=lambda *_, **__: None)
 
     def count(plan: EnginePlan, *_: Any, small: bool) -> Counted:
@@ -201,5 +208,5 @@ def test_a_task_that_fails_is_set_aside_before_the_commit_without_it() -> None:
     one._writer.count = count
     one.log.away = RuntimeError("killed")  # before the commit; the next start must find the task failed
     with pytest.raises(RuntimeError, match="killed"):
-        one.count(None, {"0": 9})
+        one.count({"0": 9})
     assert one._tasks.failed == {(1, 1): "boom"}

@@ -58,7 +58,7 @@ class Attempts:
 def writer() -> tuple[Writer, Log]:
     log: Any = Log()
     none: Any = SimpleNamespace()
-    return Writer(log, none, none, none, key=b"", tasks=3), log
+    return Writer(log, none, none, none, tasks=3), log
 
 
 def stated(

@@ -1,4 +1,4 @@
-"""A record's lines: the same by both decoders, and as plain Python splits them."""
+"""A record's lines: as plain Python splits them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from sluice.transmission import blocks, identity
 from sluice.transmission.identity import Headers, header_number, header_text, records
-from sluice.transmission.lines import decode
 from sluice.transmission.mac import mac
 from sluice.transmission.records import RECORDS
 from tests.examples import examples
 from tests.identities import KEY
-from tests.messages import ARRIVAL, Message, block, from_spark, rows
+from tests.messages import ARRIVAL, Message, block, rows
 
 NAMES = ("host", "src_file", "src_offset")
 bodies = st.one_of(
@@ -74,7 +73,7 @@ def by_hand(message: Message) -> list[dict[str, Any]]:
 
 @examples(150)
 @given(st.lists(messages(), max_size=8), st.integers(1, 12))
-def test_both_decoders_split_any_record_as_plain_python_does(some: list[Message], most: int) -> None:
+def test_any_record_is_split_as_plain_python_does(some: list[Message], most: int) -> None:
     for offset, message in enumerate(some):
         message.offset = offset
     with pytest.MonkeyPatch.context() as patch:
@@ -82,10 +81,9 @@ def test_both_decoders_split_any_record_as_plain_python_does(some: list[Message]
         patch.setattr(identity, "DECODED_BYTES", most)
         patch.setattr(blocks, "CACHED_BYTES", most)
         expected = [row for message in some for row in by_hand(message)]
-        offline, online = list(records(3, some, KEY)), list(decode(from_spark(3, some), KEY))
-    assert rows(iter(offline)) == expected
-    assert rows(iter(online)) == expected
-    for batch in (*offline, *online):
+        batches = list(records(3, some, KEY))
+    assert rows(iter(batches)) == expected
+    for batch in batches:
         assert batch.schema == RECORDS
         assert len(batch) <= most or len(set(batch.column("offset").to_pylist())) == 1
 
@@ -114,5 +112,5 @@ def test_a_line_of_16_mib_is_a_line_and_very_many_empty_lines_come_in_portions()
 def test_a_part_of_a_batch_is_split_like_a_batch_of_its_own() -> None:
     """Arrow's slices have an offset into the bytes of the whole."""
     some = [block(n, "a.log", n * 100, [b"a" * n, b"b", b""]) for n in range(6)]
-    whole = from_spark(0, some)
-    assert rows(decode(whole.slice(2, 3), KEY)) == rows(decode(from_spark(0, some[2:5]), KEY))
+    whole, part = (identity._whole(0, own, KEY) for own in (some, some[2:5]))
+    assert rows(blocks.split(whole.slice(2, 3))) == rows(blocks.split(part))

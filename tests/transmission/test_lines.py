@@ -4,11 +4,10 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.transmission.identity import LONGEST, Headers
-from sluice.transmission.lines import KAFKA_COLUMNS, decode, identify
+from sluice.transmission.lines import identify
 from sluice.transmission.records import IDENTITY, RECORDS
 from tests.identities import KEY, signed
-
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+from tests.messages import Message, decoded
 
 
 def kafka(headers: list[Headers | None], lines: list[bytes | None]) -> pa.RecordBatch:
@@ -17,22 +16,8 @@ def kafka(headers: list[Headers | None], lines: list[bytes | None]) -> pa.Record
         signed(h, line or b"", KEY) if h and {*IDENTITY} <= set(dict(h)) else h
         for h, line in zip(headers, lines, strict=True)
     ]
-    pairs = [None if h is None else [{"key": k, "value": v} for k, v in h] for h in proved]
-    size = len(lines)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([3] * size, pa.int32()),
-            pa.array(range(100, 100 + size), pa.int64()),
-            pa.array([1_700_000_000_000] * size, pa.int64()),
-            pa.array(pairs, HEADERS),
-            pa.array(lines, pa.binary()),
-        ],
-        names=list(KAFKA_COLUMNS),
-    )
-
-
-def decoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.concat_batches(list(decode(batch, KEY)))
+    made = zip(lines, proved, strict=True)
+    return decoded(3, [Message(100 + n, value, found or []) for n, (value, found) in enumerate(made)])
 
 
 def whole(host: bytes, src_file: bytes, src_offset: bytes) -> Headers:
@@ -45,7 +30,7 @@ def identities(records: pa.RecordBatch) -> list[tuple[object, ...]]:
 
 def test_identity_comes_from_the_headers_and_a_line_ends_after_its_newline() -> None:
     batch = kafka([whole(b"web1", b"/a.log", b"0"), whole(b"web1", b"/a.log", b"4")], [b"abc", b""])
-    records, ends = identify(decoded(batch), "logs")
+    records, ends = identify(batch, "logs")
     assert records.schema == RECORDS
     assert identities(records) == [("web1", "/a.log", 0), ("web1", "/a.log", 4)]
     np.testing.assert_array_equal(ends, [4, 5])
@@ -62,7 +47,7 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
         ],
         [b"a", None, b"bb", b"ccc", b"dddd"],
     )
-    lines = decoded(batch)
+    lines = batch
     assert lines.column("line").to_pylist() == [b"a", b"", b"bb", b"ccc", b"dddd"]
     records, ends = identify(lines, "logs")
     assert identities(records) == [
@@ -77,13 +62,13 @@ def test_a_record_without_identity_is_known_by_its_place_in_kafka() -> None:
 
 def test_other_headers_doubled_headers_and_bytes_that_are_no_text() -> None:
     odd = [("key", b"k"), *whole(b"w\xff", b"/a.log", b"12"), ("host", b"later")]
-    lines = decoded(kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"]))
+    lines = kafka([odd, whole(b"web1", b"/a.log", b"999999999999999999")], [b"x", b"y"])
     assert identities(lines) == [("w\\xff", "/a.log", 12), ("web1", "/a.log", 999_999_999_999_999_999)]
 
 
 def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
     names = [b"/" + b"x" * 5000 + end for end in (b"1", b"2")] + ["é".encode() * 600]
-    found = decoded(kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"]))
+    found = kafka([whole(name, name, b"0") for name in names], [b"a", b"b", b"c"])
     for column in ("host", "src_file"):
         shown = found.column(column).to_pylist()
         assert len(set(shown)) == 3
@@ -92,5 +77,5 @@ def test_a_name_too_long_for_the_ledger_stays_distinct() -> None:
 
 
 def test_an_empty_batch() -> None:
-    records, ends = identify(decoded(kafka([], [])), "logs")
+    records, ends = identify(kafka([], []), "logs")
     assert len(records) == len(ends) == 0

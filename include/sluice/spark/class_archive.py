@@ -89,6 +89,8 @@ def load(scratch: Path, made: Path) -> None:
     ranked.where("rank < 100").repartition("host").mapInArrow(_same, ranked.schema).write.parquet(log)
     spark.read.parquet(log).groupBy("host").agg(F.count("line"), F.max("offset")).toArrow()
     rows.mapInArrow(_same, rows.schema).repartitionById(2, "host").mapInArrow(_same, rows.schema).toArrow()
+    pairs = spark.sparkContext.parallelize([(0, b"line"), (1, b"line")], 2).mapPartitions(iter)
+    pairs.partitionBy(2, int).mapPartitions(iter).collect()
     jvm = spark._jvm
     for name in ENDPOINT:
         jvm.org.apache.spark.util.Utils.classForName(name, True, True)

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 
 from sluice.metrics.registry import team
 from sluice.metrics.team import SHIPPED
-from sluice.runtime.jvm import LIB
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import SPARK_SECRET, spark_authentication
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The connector between Spark and Kafka, resolved from stack/poms/spark.
-KAFKA_JARS = LIB / "spark"
+#: For the speed layer, which uses no Hive table: it must start and count without the metastore.
+WITHOUT_CATALOGUE = {"spark.sql.catalogImplementation": "in-memory"}
 # A line may have up to 16 MiB, so a batch for Python is limited in bytes and in lines.
 ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20
@@ -33,17 +32,8 @@ ARROW_BYTES = 64 << 20
 TASK_FAILURES = 4
 
 
-class ConnectorMissing(FileNotFoundError):
-    """Spark cannot read Kafka because its connector's jars are missing."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(f"no Kafka connector for Spark in {folder}: run `make setup`")
-
-
-def session(
-    settings: Settings, app: str, *, kafka: bool = False, config: Mapping[str, str] | None = None
-) -> SparkSession:
-    """The application's session; `kafka` adds the connector, `config` the job's own settings."""
+def session(settings: Settings, app: str, *, config: Mapping[str, str] | None = None) -> SparkSession:
+    """The application's session; `config` has the job's own settings."""
     os.environ.setdefault("SPARK_LOCAL_IP", settings.bind_host)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("HADOOP_USER_NAME", settings.hdfs.user)
@@ -51,7 +41,7 @@ def session(
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(app)
-    for name, value in {**session_config(settings, kafka=kafka), **(config or {})}.items():
+    for name, value in {**session_config(settings), **(config or {})}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
@@ -61,7 +51,7 @@ def session(
     return spark
 
 
-def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]:
+def session_config(settings: Settings) -> dict[str, str]:
     """Spark's configuration from the instance's settings."""
     home = settings.home / "spark"
     (home / "tmp").mkdir(parents=True, exist_ok=True)
@@ -84,15 +74,6 @@ def session_config(settings: Settings, *, kafka: bool = False) -> dict[str, str]
     config |= {name: value for name, value in spark_authentication(settings).items() if name != SPARK_SECRET}
     if settings.spark.master.startswith("local"):  # elsewhere the package comes only after the fork
         config["spark.python.daemon.module"] = "sluice.spark.worker_daemon"
-    if kafka:
-        jars = sorted(KAFKA_JARS.glob("*.jar"))
-        if not jars:
-            raise ConnectorMissing(KAFKA_JARS)
-        config["spark.jars"] = ",".join(map(str, jars))
-        # The speed layer uses no Hive table: it must start and count without the metastore.
-        config["spark.sql.catalogImplementation"] = "in-memory"
-        # It would run the stages of a batch one by one and plan each anew.
-        config["spark.sql.adaptive.enabled"] = "false"
     return config
 
 

@@ -32,8 +32,9 @@ def prepare(load: Callable[[], None]) -> None:
     pa.set_io_thread_count(1)
     load_team()
     load()
+    import kafka  # noqa: F401 - the speed layer's workers read lines, and read and write state
     import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
-    import psycopg2  # noqa: F401 - the speed layer's workers read and write the state themselves
+    import psycopg2  # noqa: F401
     import pyspark.worker  # noqa: F401
 
     import sluice.storage.commits

@@ -3,11 +3,12 @@
 A batch covers an offset range of each partition, which begins where the newest commit ended. It
 
 1. takes the active tasks and how their tuples are routed: a changed task counts from this batch on;
-2. counts the lines (`Writer.count`), as one Spark job. Its first stage removes the doubles and turns the
-   rest into partial aggregates. Its last stage merges them into the committed blocks of state, and writes
-   the new blocks to HBase as columns that nobody reads yet. The driver checks the new byte intervals against
-   the whole ledger, and repeats the job if a double slipped through. A task that fails here is set aside,
-   and the batch is counted again without it. Each attempt has a token of its own;
+2. counts the lines (`Writer.count`), as one Spark job. Its first stage reads the lines from Kafka, removes
+   the doubles and turns the rest into partial aggregates. Its last stage merges them into the committed
+   blocks of state, and writes the new blocks to HBase as columns that nobody reads yet. A batch of few lines
+   goes through the same stages in this process, without a job. The driver checks the new byte intervals
+   against the whole ledger, and repeats the job if a double slipped through. A task that fails here is set
+   aside, and the batch is counted again without it. Each attempt has a token of its own;
 3. commits in PostgreSQL, in one transaction: the row (topic, seq) with everything that is true because of it.
    The attempt's token makes its columns the newest. A second writer collides here, and stops;
 4. tells the projector, a thread with a beat of its own (`Projecting`): it writes the results of the touched
@@ -38,7 +39,8 @@ from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projector import Projecting, Projector, on_executors
 from sluice.speed.routed.topic import TopicRouting
-from sluice.speed.spark_pass import run_pass, slots
+from sluice.speed.source import TopicRange
+from sluice.speed.spark_pass import Here, OnExecutors, slots
 from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
@@ -49,10 +51,9 @@ from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.mac import identity_key
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class MicroBatch:
         database = engine(settings)
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
+        self._context = spark.sparkContext
         offsets = TopicOffsets(settings, topic)
         tasks = slots(spark)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
@@ -84,7 +86,6 @@ class MicroBatch:
             TopicClaim(database, topic),
             Connections.of(settings),
             offsets,
-            key=identity_key(settings),
             tasks=tasks,
         )
         self._projecting = projecting(settings, topic, progress, spark)
@@ -143,13 +144,14 @@ class MicroBatch:
         self._writer.commit(dict(self._writer.position), tasks, nothing())
         self._projecting.committed()
 
-    def count(self, lines: DataFrame, end: dict[str, int]) -> Mapping[str, int]:
+    def count(self, end: dict[str, int]) -> Mapping[str, int]:
         """Carry out the batch that ends there, step by step, as the module's docstring says.
 
         Returns what it held (`Gathered.counts`).
         """
         laps = Laps()
         tasks: Tasks = self._tasks.active()
+        lines = TopicRange.of(self._settings, self.topic, self._writer.position, end)
         attempt = partial(self._attempt, lines, self._tasks.format(), end, laps)
         laps.lap("tasks")
         counted, tasks, failed = leaving_out(attempt, tasks)
@@ -185,7 +187,7 @@ class MicroBatch:
 
     def _attempt(
         self,
-        lines: DataFrame,
+        lines: TopicRange,
         line_format: TopicSpec,
         end: dict[str, int],
         laps: Laps,
@@ -204,8 +206,9 @@ class MicroBatch:
             sources=sorted(map(int, end)),
             lines=count,
         )
-        small = count < self._settings.speed.small_batch
-        return self._writer.count(plan, routes, partial(run_pass, lines), laps, small=small)
+        small = routes is None and count < self._settings.speed.small_batch
+        run = Here(lines) if small else OnExecutors(self._context, lines)
+        return self._writer.count(plan, routes, run, laps, small=small)
 
 
 def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:

@@ -1,9 +1,9 @@
 """The executors' part of a micro-batch: one pass over a partition's lines for all tasks.
 
-`PartitionPass` is the function that `mapInArrow` runs on a Kafka partition. Its findings are rows of several
-kinds (`engine.wire`). The partial aggregates go on to the tasks that merge them into the state
-(`speed.state_pass`), the rest to the driver, where `Gathered` puts it together. For tasks that are routed the
-pass sends tuples instead, to workers in a stage of their own (`speed.routed`).
+`PartitionPass` is what a Spark task does with the lines of one Kafka partition, or of several. Its findings
+are rows of several kinds (`engine.wire`). The partial aggregates go on to the tasks that merge them into the
+state (`speed.state_pass`), the rest to the driver, where `Gathered` puts it together. For tasks that are
+routed the pass sends tuples instead, to workers in a stage of their own (`speed.routed`).
 
 The pass decides which lines are doubles by a few intervals only: those that this partition itself brought,
 and the `known` ones that the driver sent. That is enough when no other file and no other partition brought a
@@ -52,7 +52,7 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
 from sluice.speed.routed.learning import LEARNT
 from sluice.speed.routed.routes import Routes, Sender
-from sluice.transmission.lines import decode, identify
+from sluice.transmission.lines import identify
 from sluice.transmission.records import HOST, IDENTITY, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
 
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
@@ -81,10 +81,10 @@ class PartitionPass:
     plan: EnginePlan
     topic: str
     known: pa.Table  # intervals of ByteLedger.to_table, of few files
-    key: bytes = field(repr=False)  # for the records' identities
     routes: Routes | None = None  # None: every task is aggregated here, and rows have no worker
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Count RECORDS. No batch ends inside a record; with routes they are of one partition."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         pa.set_cpu_count(1)
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
@@ -93,8 +93,7 @@ class PartitionPass:
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
-        decoded = (lines for batch in batches for lines in decode(batch, self.key))
-        for batch in together(decoded):
+        for batch in together(batches):
             lines, ends = identify(batch, self.topic)
             if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()

@@ -1,49 +1,162 @@
-"""The records of a topic in a range of offsets, as Spark reads them from Kafka."""
+"""The records of a topic in a range of offsets, read by the process that counts them.
+
+Spark's own Kafka source would have the JVM fetch each record, turn it into a row and send that to Python, and
+would plan a query and ask Kafka for its partitions in each batch. Here a task gets a range of offsets and
+reads it by itself.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import OffsetOutOfRangeError
 
 from sluice.runtime.settings import Settings
+from sluice.transmission.identity import records
+from sluice.transmission.mac import identity_key
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+# An answer has about so many bytes, or a single record that is larger.
+FETCH_BYTES = 8 << 20
+# A consumer asks for more before it is asked for it. At the log's end the broker holds that request for this
+# long (Kafka's default is 500), and the next batch's first request waits behind it.
+FETCH_WAIT_MS = 10
+POLL_MS = 200
+# For so long a task waits for records that are in Kafka. Spark starts a failed task again a few times.
+PATIENCE_SECONDS = 30.0
 
-FETCH_WAIT_MS = 10  # Kafka's default is 500
-#: By this name executors keep their consumers from batch to batch. They commit nothing to such a group.
-READERS = "sluice-speed-readers"
+
+#: An offset by partition.
+Position = Mapping[str, int]
 
 
-def records(
-    spark: SparkSession, settings: Settings, topic: str, start: Mapping[str, int], end: Mapping[str, int]
-) -> DataFrame:
-    """The records of [start, end), a Spark partition for each of Kafka's, with the columns of `lines.decode`.
+class RecordsGone(RuntimeError):
+    """Kafka does not have records that were to be counted."""
 
-    A partition that is missing in `start` begins at 0. Fails if Kafka no longer has one of the records.
-    """
-    from pyspark.sql import functions as F
-
-    there = sorted((name for name in end if end[name] > start.get(name, 0)), key=int)
-    return (
-        spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
-        .option("assign", json.dumps({topic: [int(name) for name in there]}))
-        .option("startingOffsets", json.dumps({topic: {name: start.get(name, 0) for name in there}}))
-        .option("endingOffsets", json.dumps({topic: {name: end[name] for name in there}}))
-        .option("includeHeaders", "true")
-        .option("kafka.group.id", READERS)
-        # A task's consumer asks for more as soon as it has something. At the log's end the broker holds that
-        # request for this long, and the task's next request, for the partition's end, waits behind it.
-        .option("kafka.fetch.max.wait.ms", FETCH_WAIT_MS)
-        .option("failOnDataLoss", "true")
-        .load()
-        .select(
-            "partition",
-            "offset",
-            F.unix_millis("timestamp").alias("arrival"),
-            "headers",
-            F.col("value").alias("line"),
+    def __init__(self, topic: str, wanted: Slice) -> None:
+        super().__init__(
+            f"topic {topic!r}, partition {wanted.partition}: offset {wanted.start} is not in Kafka any more. "
+            "Its retention was shorter than the speed layer's lag; the next start goes on behind the gap"
         )
-    )
+
+
+class NoRecords(TimeoutError):
+    """Kafka does not send records that it has."""
+
+    def __init__(self, topic: str, partition: int, offset: int) -> None:
+        super().__init__(
+            f"topic {topic!r}, partition {partition}: Kafka sent nothing from offset {offset} on for "
+            f"{PATIENCE_SECONDS:.0f} s; see `sluice status`"
+        )
+
+
+class Slice(NamedTuple):
+    """The offsets [start, end) of a partition."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one task reads: slices of a topic, one after the other; picklable.
+
+    It yields RECORDS; no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
+    """
+
+    bootstrap: str
+    topic: str
+    slices: Sequence[Slice]
+    key: bytes = field(repr=False)  # for the records' identities
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        consumer = _consumer(self.bootstrap)
+        try:
+            for each in self.slices:
+                yield from self._read(consumer, each)
+        except BaseException:  # who knows what it still waits for
+            _own.consumers.pop(self.bootstrap).close()
+            raise
+
+    def _read(self, consumer: KafkaConsumer, wanted: Slice) -> Iterator[pa.RecordBatch]:
+        at = TopicPartition(self.topic, wanted.partition)
+        consumer.assign([at])
+        consumer.seek(at, wanted.start)
+        position, deadline = wanted.start, time.monotonic() + PATIENCE_SECONDS
+        while position < wanted.end:
+            try:
+                polled = consumer.poll(timeout_ms=POLL_MS).get(at, [])
+            except OffsetOutOfRangeError:
+                raise RecordsGone(self.topic, wanted) from None
+            yield from records(wanted.partition, [one for one in polled if one.offset < wanted.end], self.key)
+            # Not the newest record's offset: behind it there may be some that only Kafka itself reads.
+            if (reached := consumer.position(at)) > position:
+                position, deadline = reached, time.monotonic() + PATIENCE_SECONDS
+            elif time.monotonic() > deadline:
+                raise NoRecords(self.topic, wanted.partition, position)
+
+
+@dataclass(frozen=True)
+class TopicRange:
+    """The records of a topic between two positions."""
+
+    bootstrap: str
+    topic: str
+    slices: Sequence[Slice]  # in the order of partitions, none empty
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, settings: Settings, topic: str, start: Position, end: Position) -> TopicRange:
+        """A partition that is missing in `start` begins at 0."""
+        slices = (Slice(int(name), start.get(name, 0), offset) for name, offset in end.items())
+        wanted = sorted(each for each in slices if each.end > each.start)
+        return cls(settings.kafka.bootstrap, topic, wanted, identity_key(settings))
+
+    def parts(self, most: int | None = None) -> list[Part]:
+        """The records in at most so many parts with about as many records each; None: one a partition.
+
+        Within a part they come in the order of their partitions and offsets.
+        """
+        number = len(self.slices) if most is None else min(most, len(self.slices))
+        dealt: list[list[Slice]] = [[] for _ in range(number)]
+        loads = [0] * number
+        for each in sorted(self.slices, key=lambda one: one.start - one.end):
+            least = loads.index(min(loads))
+            dealt[least].append(each)
+            loads[least] += each.end - each.start
+        return [Part(self.bootstrap, self.topic, sorted(own), self.key) for own in dealt]
+
+
+class _Own(threading.local):
+    """This thread's consumers by address, kept from batch to batch."""
+
+    def __init__(self) -> None:
+        self.consumers: dict[str, KafkaConsumer] = {}
+
+
+_own = _Own()
+
+
+def _consumer(bootstrap: str) -> KafkaConsumer:
+    if bootstrap not in _own.consumers:
+        _own.consumers[bootstrap] = KafkaConsumer(
+            bootstrap_servers=bootstrap,
+            client_id="sluice-speed-reader",
+            group_id=None,
+            enable_auto_commit=False,
+            # Where Kafka does not have what is asked for, the task must fail: never skip.
+            auto_offset_reset="none",
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            allow_auto_create_topics=False,
+            enable_incremental_fetch_sessions=False,  # each batch asks for other partitions
+            metrics_enabled=False,
+        )
+    return _own.consumers[bootstrap]

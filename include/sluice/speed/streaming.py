@@ -19,7 +19,6 @@ from sluice.runtime.settings import Settings
 from sluice.speed.batch_size import BatchSize
 from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.source import records
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
@@ -118,13 +117,12 @@ class TopicStream:
 
     def _batch(self, batch: MicroBatch) -> bool:
         """Count what waits in Kafka, or a part of it; False if nothing waits."""
-        start = batch.position
-        end = self._size.end(start, batch.ends())
+        end = self._size.end(batch.position, batch.ends())
         waiting = batch.records_until(end)
         if not waiting:
             return False
         try:
-            counts = batch.count(records(self._spark, self._settings, self.topic, start, end), end)
+            counts = batch.count(end)
         except Exception:
             self._size.failed()
             raise

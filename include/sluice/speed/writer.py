@@ -77,7 +77,6 @@ class Writer:
         stores: Stores,
         offsets: TopicOffsets,
         *,
-        key: bytes,
         tasks: int,
     ) -> None:
         self.token = secrets.token_hex(8)
@@ -94,7 +93,6 @@ class Writer:
         self._attempted = 0  # the commit that `token` was last used for
         self._outgrown: list[tuple[bytes, bytes]] = []  # rows and columns that nobody reads any more
         self._offsets = offsets
-        self._key = key  # for the records' identities
         self._topic_id = ""
         self._ledger = ByteLedger()
         self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
@@ -139,11 +137,10 @@ class Writer:
         """
 
         def attempt(known: pa.Table, dealt: bool) -> Gathered:
-            work = PartitionPass(plan, self._commits.topic, known, self._key, routes)
-            alone = small and routes is None
-            spread = {} if alone else self._known.spread()
+            work = PartitionPass(plan, self._commits.topic, known, routes)
+            spread = {} if small else self._known.spread()
             merging = self._merging(plan, routes, frozenset(spread))
-            return run(work, Dealing(1 if alone else self._width, spread), merging, dealt)
+            return run(work, Dealing(1 if small else self._width, spread), merging, dealt)
 
         while True:
             found, ledger = gather(attempt, self._ledger, self._recent)

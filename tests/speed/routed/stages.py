@@ -26,7 +26,7 @@ from sluice.speed.routed.worker import WorkerPass
 from sluice.state.dealing import Dealing
 from sluice.tasks import ActiveTask
 from sluice.tasks.grouping import GroupingSpec
-from tests.identities import KEY
+from tests.messages import unsigned
 
 #: The strategies that send tuples.
 ROUTED = [name for name in STRATEGIES if name != "combine"]
@@ -67,33 +67,18 @@ class Echo:
         yield rows_of([(KEYS, learnt(merge_guarded(pa.concat_tables(parts))[0], self.routed))])
 
 
-def kafka(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.RecordBatch:
-    """Records as Spark hands them over, without headers, so each has an identity of its own."""
-    size = len(lines)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([partition] * size, pa.int32()),
-            pa.array(range(first, first + size), pa.int64()),
-            pa.array([0] * size, pa.int64()),
-            pa.nulls(size, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-            pa.array(lines, pa.binary()),
-        ],
-        names=["partition", "offset", "arrival", "headers", "line"],
-    )
-
-
 def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Merged:
     """A batch without routed tasks, up to the state."""
-    work = Dealt(PartitionPass(plan, "logs", ByteLedger().to_table(), KEY), Dealing(2))
-    batches = [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
+    work = Dealt(PartitionPass(plan, "logs", ByteLedger().to_table()), Dealing(2))
+    batches = [batch for n, lines in enumerate(slices) for batch in work([unsigned(lines, n)])]
     return Merged.of(pa.Table.from_batches(batches, SENT_ARROW))
 
 
 def sent(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
     """What the sources send; the slices are the partitions 0, 1, 2 ..."""
     shipped = pickle.loads(pickle.dumps(routes))  # noqa: S301 - as Spark does
-    work = PartitionPass(plan, "logs", ByteLedger().to_table(), KEY, shipped)
-    return [batch for n, lines in enumerate(slices) for batch in work([kafka(lines, n)])]
+    work = PartitionPass(plan, "logs", ByteLedger().to_table(), shipped)
+    return [batch for n, lines in enumerate(slices) for batch in work([unsigned(lines, n)])]
 
 
 def received(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
