@@ -117,7 +117,7 @@ def test_the_speed_layer_on_a_cluster(
         clients = speed.apply("clients", period="1h", dimensions=[status], measure=client, metrics=["unique"])
         lines = access_lines(2_000, seed=9)
         speed.append(lines)
-        with speed.running(PYSPARK_PYTHON=str(bare_python)):
+        with speed.running(PYSPARK_PYTHON=str(bare_python), SLUICE_SPEED__SMALL_BATCH="0"):
             until(speed.caught_up)
         speed.check()
         # A sketch's compiled kernels are there too, although nothing was compiled on the workers before.

@@ -33,10 +33,11 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test.close()
 
 
-def test_every_line_counts_once_despite_double_late_and_malformed_lines(speed: SpeedTest) -> None:
+@pytest.mark.parametrize("small", ["0", "2000"], ids=["executors", "driver"])
+def test_every_line_counts_once_despite_double_late_and_malformed_lines(speed: SpeedTest, small: str) -> None:
     lines = access_lines(3_000, seed=1)
     begin = speed.append(lines)
-    with speed.running():
+    with speed.running(SLUICE_SPEED__SMALL_BATCH=small):
         until(speed.caught_up)
         speed.check()
         # Flume reads a stretch of the file again, in the same batch as new lines.

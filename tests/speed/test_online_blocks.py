@@ -39,13 +39,14 @@ def send(speed: SpeedTest, begin: int, lines: Sequence[bytes], most: int, *, any
     return begin
 
 
-def test_blocks_that_come_again_cut_elsewhere_count_each_line_once(speed: SpeedTest) -> None:
+@pytest.mark.parametrize("small", ["0", "2000"], ids=["executors", "driver"])
+def test_blocks_that_come_again_cut_elsewhere_count_each_line_once(speed: SpeedTest, small: str) -> None:
     lines = access_lines(4_000, seed=1)
     lines[100] = b"no time at all"
     lines[101] = b""
     speed.expected.add(lines)
     end = send(speed, 0, lines, 150, any_partition=True)
-    with speed.running():
+    with speed.running(SLUICE_SPEED__SMALL_BATCH=small):
         until(speed.caught_up)
         speed.check()
         # A rewind: the last lines again, in other blocks, together with new ones; then all, a line a record.
