@@ -117,7 +117,7 @@ def found_by(partition: int, batch: int, partitions: int) -> pa.RecordBatch:
     hosts = [f"web{n}" for n in range(FILES)]
     files = [f"frontends/web{n}/access.2026-11-23.log" for n in range(FILES)]
     seen = pa.table([hosts, files, pa.array(begin), pa.array(begin + STRETCH)], schema=INTERVALS)
-    counts = {"records": [FILES], "bytes": [FILES * STRETCH], "doubled": [0], "dead": [0]}
+    counts = {"records": [FILES], "bytes": [FILES * STRETCH], "doubled": [0], "dead": [0], "pass_us": [9]}
     day = {
         "day": pa.array([20_000]),
         "partition": pa.array([partition], pa.int32()),

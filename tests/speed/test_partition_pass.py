@@ -1,30 +1,61 @@
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 
 from sluice.engine.plan import EnginePlan
+from sluice.engine.wire import FOUND_ARROW
 from sluice.runtime.settings import Limits
 from sluice.speed import partition_pass
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.partition_pass import Gathered, PartitionPass
+from tests.engine.samples import active, line, spec
 from tests.identities import KEY
+
+CLIENT = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
 
 
 def test_many_dead_letters_are_shortened_but_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition_pass, "DEAD_BYTES", 1_000)
-    records = pa.RecordBatch.from_arrays(
-        [
-            pa.array([0] * 100, pa.int32()),
-            pa.array(range(100), pa.int64()),
-            pa.array([0] * 100, pa.int64()),
-            pa.nulls(100, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-            pa.array([b"no log line " * 50] * 100, pa.binary()),
-        ],
-        names=["partition", "offset", "arrival", "headers", "line"],
-    )
-    work = PartitionPass(EnginePlan.of([], Limits()), "logs", ByteLedger().to_table(), KEY)
-    letters = Gathered.of(pa.Table.from_batches(list(work([records])))).dead_letters
+    letters = found([b"no log line " * 50] * 100).dead_letters
     assert letters.num_rows == 100
     assert {len(line) for line in letters.column("line").to_pylist()} == {10}
     assert set(letters.column("bytes").to_pylist()) == {600}
+
+
+def test_the_time_that_counting_took_is_summed_over_slices() -> None:
+    lines = [line(client=f"c{n}") for n in range(5_000)]
+    began = time.process_time()
+    one, other = found(lines, 0), found(lines, 1)
+    spent = (time.process_time() - began) * 1e6
+    assert 0 < one.pass_us + other.pass_us < spent
+    rows = [pa.Table.from_batches(list(WORK([records(lines, number)])), FOUND_ARROW) for number in (0, 1)]
+    each = [Gathered.of(own).pass_us for own in rows]
+    assert Gathered.of(pa.concat_tables(rows)).pass_us == sum(each)
+    assert found([]).pass_us == 0
+
+
+WORK = PartitionPass(
+    EnginePlan.of(active(spec(dimensions=[CLIENT])), Limits()), "logs", ByteLedger().to_table(), KEY
+)
+
+
+def found(lines: list[bytes], partition: int = 0) -> Gathered:
+    """What the pass finds in lines without identity, each a record."""
+    return Gathered.of(pa.Table.from_batches(list(WORK([records(lines, partition)])), FOUND_ARROW))
+
+
+def records(lines: list[bytes], partition: int) -> pa.RecordBatch:
+    size = len(lines)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([partition] * size, pa.int32()),
+            pa.array(range(size), pa.int64()),
+            pa.array([0] * size, pa.int64()),
+            pa.nulls(size, pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+            pa.array(lines, pa.binary()),
+        ],
+        names=["partition", "offset", "arrival", "headers", "line"],
+    )
