@@ -24,6 +24,7 @@ ALONE = (
     "scale",
     "driver",
     "workers",
+    "age",
     "start",
 )
 PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
