@@ -13,7 +13,20 @@ from sluice.metrics import load_team
 from tests.bench.outcome import Outcome
 
 #: The benches of `make bench`, in its order; those that need the stack come last.
-ALONE = ("tasks", "flink", "sketches", "sketch_states", "offline", "kernels", "pass_time", "scale", "start")
+ALONE = (
+    "tasks",
+    "flink",
+    "sketches",
+    "sketch_states",
+    "offline",
+    "kernels",
+    "pass_time",
+    "scale",
+    "driver",
+    "workers",
+    "age",
+    "start",
+)
 PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")

@@ -22,7 +22,7 @@ from sluice.tasks.store import TaskStore
 from tests.bench import stack, workload
 from tests.bench.cpu import Cpu, between
 from tests.bench.outcome import Bar, Cell, Curve, Outcome, Table
-from tests.bench.pressure import PROBE, TOPIC, Seen, Watch, Writer, writing
+from tests.bench.pressure import MEMORY_SECONDS, PROBE, TOPIC, Seen, Watch, Writer, writing
 
 NAME = "end_to_end"
 TASKS = 16  # the probe among them
@@ -32,6 +32,8 @@ OVERLOAD_RATE = 100_000.0
 RATE_LIMIT = 40_000.0
 #: The rate held over the throughput under overload: a platform that collapses under load holds far less.
 HELD_LIMIT = 0.5
+#: The CPU time of all processes for a line over that of the pass that counts it.
+PASSES_LIMIT = 8.0
 P50_LIMIT, P99_LIMIT, EMPTY_LIMIT, MEMORY_LIMIT = 2.0, 4.0, 0.3, 1.05
 # Growth of the lag below this share of the rate is noise from batches that begin and end.
 GROWTH = 0.01
@@ -61,7 +63,9 @@ over all that time. *Hold*: from {step:.0%} of this throughput downwards, the fi
 the lag (lines written and not counted) does not grow for {hold:.0f} s. *Freshness* at half that
 rate: from the end of the write of a single line until its result is read from HBase, {probes}
 times. *Empty batch*: one line every two seconds, the newest batch's laps together. Memory is the
-sum of PSS over all processes of the instance, last third of the hold against the second."""
+sum of PSS over all processes of the instance, every {memory:.0f} s, last third of the hold against the
+second. *CPU* is user and system time of all these processes during the hold, and *the pass* is what the
+executors spend between having a batch's lines and having its partial aggregates."""
 
 
 def run(quick: bool = False) -> Outcome:
@@ -76,7 +80,7 @@ def run(quick: bool = False) -> Outcome:
         instance = settings.instance
     what = WHAT.format(
         instance=instance, tasks=active, overload=OVERLOAD_RATE, overload_seconds=times.overload,
-        hold=times.hold, probes=len(fresh), step=STEP,
+        hold=times.hold, probes=len(fresh), step=STEP, memory=MEMORY_SECONDS,
     )  # fmt: skip
     return outcome(Found(rate, hold, costs, fresh, empty, caught_up, throughput), what, quick)
 
@@ -97,10 +101,12 @@ class Found:
 def outcome(found: Found, what: str, quick: bool) -> Outcome:
     rate, hold, fresh = found.rate, found.hold, found.fresh
     whole, speed = (growth(hold, of) for of in ("memory", "speed_memory"))
+    total, one_pass = sum(found.costs.values()), pass_cost(hold)
     bars = [
         Bar("rate held", rate, RATE_LIMIT, unit="lines/s"),
         Bar("rate held over throughput under overload", rate / found.throughput, HELD_LIMIT),
         Bar("growth of the lag at that rate, share of the rate", slope(hold) / rate, GROWTH, "most", ""),
+        Bar("CPU of the platform a line over that of the pass", total / one_pass, PASSES_LIMIT, "most"),
         Bar("freshness at half that rate, median", percentile(fresh, 50), P50_LIMIT, "most", "s"),
         Bar("freshness at half that rate, 99th percentile", percentile(fresh, 99), P99_LIMIT, "most", "s"),
         Bar("fixed cost of an almost empty batch", found.empty, EMPTY_LIMIT, "most", "s"),
@@ -129,14 +135,13 @@ def outcome(found: Found, what: str, quick: bool) -> Outcome:
             log_y=False,
         )
     ]
-    total = sum(found.costs.values())
     parts: list[list[Cell]] = [[part, cost, cost / total] for part, cost in found.costs.items()]
     tables = [
         Table("Figures", ["figure", "value"], rows),
         Table(
             "CPU time a line during the hold",
             ["part", "us a line", "share"],
-            [*parts, ["together", total, 1.0]],
+            [*parts, ["together", total, 1.0], ["the pass, part of the workers", one_pass, one_pass / total]],
         ),
     ]
     return Outcome(NAME, what, bars, tables, curves, quick)
@@ -319,6 +324,12 @@ def growth(seen: Sequence[Seen], of: str) -> float:
     values = [getattr(s, of) for s in seen]
     before = statistics.median(values[third : 2 * third] or values)
     return statistics.median(values[-third:]) / before if before else float("nan")
+
+
+def pass_cost(seen: Sequence[Seen]) -> float:
+    """CPU microseconds a line that the pass took between the first look and the last."""
+    lines = seen[-1].counted - seen[0].counted
+    return (seen[-1].pass_us - seen[0].pass_us) / lines if lines else float("nan")
 
 
 def percentile(values: Sequence[float], p: float) -> float:

@@ -29,6 +29,8 @@ STAMP = "%d/%b/%Y:%H:%M:%S +0000"
 #: What each front-end's line of a probe begins with.
 PROBE = "probe-"
 STILL_SECONDS, SETTLE_SECONDS = 8.0, 600.0
+#: The memory of hundreds of processes takes half a second of a core to measure: not at each look.
+MEMORY_SECONDS = 10.0
 
 
 class Writer:
@@ -115,10 +117,11 @@ class Seen:
     written: int
     counted: int
     lag: int  # lines that are written but not counted yet
-    memory: int  # bytes, of all processes of the instance
+    memory: int  # bytes, of all processes of the instance, as of at most MEMORY_SECONDS before
     speed_memory: int  # of the speed layer and its workers
     batch_ms: int  # the sum of the newest batch's laps
     seq: int
+    pass_us: int = 0  # microseconds of CPU time that counting took since the speed layer began
 
 
 class Restarted(RuntimeError):
@@ -127,7 +130,7 @@ class Restarted(RuntimeError):
 
 @dataclass
 class Watch:
-    """Looks at the platform every second while it runs."""
+    """Looks at the platform every second while it runs, and at its memory every MEMORY_SECONDS."""
 
     settings: Settings
     writer: Writer
@@ -136,6 +139,8 @@ class Watch:
     def __post_init__(self) -> None:
         self._family = Family(self.settings)
         self._began = time.monotonic()
+        self._measured = -MEMORY_SECONDS  # when memory was measured last
+        self._memory = (0, 0)
         first = self.progress()
         self.before = self._records(first)
         self.pid, self.token = first.get("pid"), self._topic(first).get("token")
@@ -152,16 +157,19 @@ class Watch:
                 f"the speed layer of {self.settings.instance} was restarted: {topic.get('errors')}"
             )
         counted = self._records(progress) - self.before
-        memory = {pid: proportional_bytes(pid) for pid in self._family.pids() - {os.getpid()}}
+        at = time.monotonic() - self._began
+        if at >= self._measured + MEMORY_SECONDS:
+            self._measured, self._memory = at, self._measure()
         seen = Seen(
-            at=time.monotonic() - self._began,
+            at=at,
             written=self.writer.written,
             counted=counted,
             lag=self.writer.written - counted,
-            memory=sum(memory.values()),
-            speed_memory=sum(size for pid, size in memory.items() if pid in self._speed(set(memory))),
+            memory=self._memory[0],
+            speed_memory=self._memory[1],
             batch_ms=sum(topic.get("durations", {}).values()),
             seq=topic.get("seq", 0),
+            pass_us=topic.get("pass_us", 0),
         )
         self.seen.append(seen)
         return seen
@@ -183,6 +191,12 @@ class Watch:
                 return seen
             time.sleep(0.5)
         return None
+
+    def _measure(self) -> tuple[int, int]:
+        """The memory of the instance, and that of the speed layer in it."""
+        memory = {pid: proportional_bytes(pid) for pid in self._family.pids() - {os.getpid()}}
+        speed = self._speed(set(memory))
+        return sum(memory.values()), sum(memory[pid] for pid in speed)
 
     def _speed(self, pids: set[int]) -> set[int]:
         import psutil

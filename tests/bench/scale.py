@@ -111,17 +111,17 @@ def batches(partitions: int) -> list[tuple[float, float, float]]:
     return costs
 
 
-def found_by(partition: int, batch: int, partitions: int) -> pa.RecordBatch:
-    """What one partition's pass found: a stretch of each file."""
-    begin = np.full(FILES, (batch * partitions + partition) * STRETCH, np.int64)
-    hosts = [f"web{n}" for n in range(FILES)]
-    files = [f"frontends/web{n}/access.2026-11-23.log" for n in range(FILES)]
+def found_by(partition: int, batch: int, partitions: int, number: int = FILES) -> pa.RecordBatch:
+    """What one partition's pass found: a stretch of each of so many files."""
+    begin = np.full(number, (batch * partitions + partition) * STRETCH, np.int64)
+    hosts = [f"web{n}" for n in range(number)]
+    files = [f"frontends/web{n}/access.2026-11-23.log" for n in range(number)]
     seen = pa.table([hosts, files, pa.array(begin), pa.array(begin + STRETCH)], schema=INTERVALS)
-    counts = {"records": [FILES], "bytes": [FILES * STRETCH], "doubled": [0], "dead": [0]}
+    counts = {"records": [number], "bytes": [number * STRETCH], "doubled": [0], "dead": [0], "pass_us": [9]}
     day = {
         "day": pa.array([20_000]),
         "partition": pa.array([partition], pa.int32()),
-        "lines": pa.array([FILES]),
+        "lines": pa.array([number]),
         "last_offset": pa.array([batch]),
     }
     return rows_of([(SEEN, seen), (COUNTS, pa.table(counts)), (DAYS, pa.table(day))])

@@ -212,7 +212,8 @@ def test_every_way_of_the_pass_counts_the_same(way: str) -> None:
 
 
 def seen(at: float, lag: int, memory: int = 100) -> Seen:
-    return Seen(at, 1_000, 1_000 - lag, lag, memory, memory, 300, 1)
+    written = 1_000 + round(1_000 * at)
+    return Seen(at, written, written - lag, lag, memory, memory, 300, 1, pass_us=round(2_000 * at))
 
 
 def test_the_lag_of_a_rate_that_is_held_has_no_slope() -> None:
@@ -224,11 +225,32 @@ def test_the_lag_of_a_rate_that_is_held_has_no_slope() -> None:
 def test_the_bars_of_the_whole_platform() -> None:
     hold = [seen(float(n), 500, 100 + n // 50) for n in range(60)]
     found = end_to_end.Found(
-        12_000.0, hold, {"edges": 2.0}, [1.0] * 98 + [4.0, math.inf], 0.2, 60.0, 15_000.0
+        12_000.0, hold, {"edges": 2.0, "HBase": 15.0}, [1.0] * 98 + [4.0, math.inf], 0.2, 60.0, 15_000.0
     )
     bars = {bar.bar: bar for bar in end_to_end.outcome(found, "", quick=True).bars}
-    assert [bar.holds for bar in bars.values()] == [False, True, True, True, False, True, True, True, True]
+    held = [False, True, True, False, True, False, True, True, True, True]
+    assert [bar.holds for bar in bars.values()] == held
+    assert bars["CPU of the platform a line over that of the pass"].figure == pytest.approx(17 / 2)
     assert bars["freshness at half that rate, 99th percentile"].figure == math.inf
+
+
+def test_memory_is_measured_every_ten_seconds_and_the_lag_at_each_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, now, measured = Settings(instance="trial", home=tmp_path), [100.0], []
+    progress = {"pid": 1, "topics": {"logs": {"token": "t", "records": 7, "pass_us": 12}}}
+    monkeypatch.setattr(pressure.jobs, "progress", lambda *_: progress)
+    monkeypatch.setattr(pressure.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(
+        pressure.Watch, "_measure", lambda _: (measured.append(now[0]), (len(measured), 0))[1]
+    )
+    watch = pressure.Watch(settings, pressure.Writer(settings))
+    for _ in range(25):
+        watch.look()
+        now[0] += 1
+    assert measured == [100.0, 110.0, 120.0]
+    assert [seen.memory for seen in watch.seen] == [1] * 10 + [2] * 10 + [3] * 5
+    assert {seen.pass_us for seen in watch.seen} == {12}
 
 
 def test_the_writer_keeps_a_rate_in_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -111,7 +112,47 @@ def test_a_token_has_an_epoch_until_the_next_token(log: CommitLog) -> None:
     for seq, token in enumerate(("a", "a", "b", "b", "a"), 1):
         log.append(commit(seq, token))
     assert log.epochs() == Epochs((1, 3, 5), ("a", "b", "a"))
-    assert log.snapshot([]).readable == Readable(5, log.epochs())
+
+
+def test_a_snapshot_knows_the_epochs_since_its_periods_began(log: CommitLog) -> None:
+    """The others are of no use to it, and there is one for each start of a writer in 400 days."""
+    log.append(commit(1, "a"))
+    log.append(commit(2, "a", periods=[period(0, 2)]))
+    log.append(commit(3, "b"))
+    log.append(commit(4, "b", periods=[period(60, 4)]))
+    log.append(commit(5, "c"))
+    old, new = (TASK, 1, 0), (TASK, 1, 60)
+    assert log.snapshot([old, new]).readable == Readable(5, log.epochs())
+    assert log.snapshot([new]).readable == Readable(5, Epochs((3, 5), ("b", "c")))
+    assert log.snapshot([]).readable == Readable(5, Epochs((5,), ("c",)))
+    assert log.changed_since(3).snapshot.readable == Readable(5, Epochs((3, 5), ("b", "c")))
+
+
+def test_no_batch_looks_through_the_ranges_that_are_over(log: CommitLog) -> None:
+    over = sa.text(
+        'INSERT INTO task_ranges (task_id, version, first_seq, topic, start, "end") '
+        "SELECT :task, n, n, :topic, '{}', '{}' FROM generate_series(1, 20000) n"
+    )
+    with log.engine.begin() as connection:
+        connection.execute(over, {"task": TASK, "topic": log.topic})
+    log.append(commit(1, opened=[(TASK + 1, 1)]))
+    with log.engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("ANALYZE task_ranges"))
+        asked: list[str] = []
+
+        def ask(query: sa.Connection, cursor: Any, statement: str, parameters: Any, *_: object) -> None:
+            if "task_ranges" in statement:
+                asked.append(cursor.mogrify(statement, parameters).decode())
+
+        sa.event.listen(log.engine, "before_cursor_execute", ask)
+        try:
+            assert log.open_versions() == {(TASK + 1, 1)}
+            assert log.changed_since(19_999).reopened == {(TASK, 20_000)}
+        finally:
+            sa.event.remove(log.engine, "before_cursor_execute", ask)
+        plans = ["\n".join(connection.exec_driver_sql(f"EXPLAIN {each}").scalars()) for each in asked]
+        assert ["task_ranges_open" in plans[0], "task_ranges_begun" in plans[1]] == [True, True], plans
+        connection.execute(sa.delete(schema.task_ranges).where(schema.task_ranges.c.topic == log.topic))
 
 
 def test_task_versions_have_ranges_of_offsets(log: CommitLog) -> None:

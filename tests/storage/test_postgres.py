@@ -125,7 +125,7 @@ def test_pointers_to_blocks_become_epochs_and_periods(empty_database: Settings) 
     }
     epochs = log.epochs()
     assert [epochs.token(seq) for seq in range(1, 11)] == ["", "a", "", "b", "b", "b", "", "c", "c", "c"]
-    readable = log.snapshot([]).readable
+    readable = log.snapshot(keys).readable
     assert readable.head == 9
     garbage = {column(3, "a"): b"", column(7, "b"): b"", column(7, "c"): b"", column(10, "c"): b""}
     assert readable.newest({column(2, "a"): b"", **garbage}, since=2) == column(2, "a")

@@ -172,7 +172,7 @@ class MicroBatch:
         laps.lap("show")
         self._progress.batch(
             self.topic,
-            dict(counted.found.counts),
+            {**counted.found.counts, "pass_us": counted.found.pass_us},
             seq=commit.seq,
             token=commit.token,
             end=end,

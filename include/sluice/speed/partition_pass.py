@@ -13,6 +13,7 @@ double. The driver checks exactly that with the complete ledger, and runs the pa
 from __future__ import annotations
 
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ class PartitionPass:
         pa.set_cpu_count(1)
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        records = size = doubled = dead = 0
+        records = size = doubled = dead = taken = 0
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
@@ -101,7 +102,9 @@ class PartitionPass:
             new = claim(known, fresh, lines, ends)
             unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
+            began = time.thread_time_ns()
             counted = count(unique, self.plan.without(failed), routed=routed, source=source)
+            taken += time.thread_time_ns() - began
             failed |= counted.failed
             spent += counted.spent
             if sender is not None:
@@ -118,7 +121,7 @@ class PartitionPass:
             return
         found[SEEN].append(fresh.to_table())
         counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
-        found[COUNTS].append(pa.table(counts))
+        found[COUNTS].append(pa.table({**counts, "pass_us": [taken // 1000]}))
         if len(found[PARTIAL]) > 1:
             merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
             found[PARTIAL] = [merged]
@@ -176,6 +179,7 @@ class Gathered:
     days: pa.Table
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
+    pass_us: int = 0  # CPU time that counting the lines took, without the lines' way here and from here
     failed: Mapping[Version, str] = field(default_factory=dict)
     # What became of the state: the periods that were changed, and columns of layouts that they outgrew.
     stated: pa.Table = field(default_factory=STATED.empty_table)
@@ -196,8 +200,9 @@ class Gathered:
         failed = {version: why for table in found[FAILED] for version, why in from_table(table).items()}
         sums = {
             name: sum(int(pc.sum(table.column(name)).as_py()) for table in found[COUNTS])
-            for name in ("records", "bytes", "doubled", "dead")
+            for name in ("records", "bytes", "doubled", "dead", "pass_us")
         }
+        pass_us = sums.pop("pass_us")
         return cls(
             seen=found[SEEN],
             days=_sum_days(found[DAYS]),
@@ -206,6 +211,7 @@ class Gathered:
                 **sums,
                 "counted": sums["records"] - sums["doubled"] - sums["dead"],
             },
+            pass_us=pass_us,
             failed=failed,
             stated=pa.concat_tables([STATED.empty_table(), *found[STATE]]),
             outgrown=pa.concat_tables([OUTGROWN.empty_table(), *found[OLD]]),

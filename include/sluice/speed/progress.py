@@ -5,14 +5,16 @@ replaced whole, so a reader never sees half of it::
 
     {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
-                         "doubled": 0, "counted": 9999, "dead": 1, "lag": 0, "tasks": ["1v1", ...],
+                         "doubled": 0, "counted": 9999, "dead": 1, "pass_us": 9800, "lag": 0,
+                         "tasks": ["1v1", ...],
                          "grouping": {"1v1": {"strategy": "combine", ...}, ...},
                          "durations": {"pass": 180, "commit": 20, ...}, "batch_at": ..., "errors": [...],
                          "projection": {"seq": 17, "results": 90, "ms": 35, "at": ...}}}}
 
-`records` and the other counts are sums since the start, in lines: `records` is how many came. `lag` is in
-Kafka records, which have one line or more. `durations` are those of the newest batch, in ms;
-`grouping` is `routed.report`; `projection` says up to which commit results are written.
+`records` and the other counts are sums since the start, in lines: `records` is how many came. `pass_us` is
+such a sum, too: the microseconds of CPU time that counting these lines took. `lag` is in Kafka records, which
+have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
+`projection` says up to which commit results are written.
 """
 
 from __future__ import annotations

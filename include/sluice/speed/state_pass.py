@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -135,8 +135,17 @@ class StatePass:
         return [
             (STATE, stated),
             (OLD, pa.Table.from_pylist(old, schema=OUTGROWN)),
-            (KEYS, learnt(partials, self.routed)),
+            (KEYS, learnt(partials, self.routed, self._shares(changes))),
         ]
+
+    def _shares(self, changes: Changes) -> dict[Version, float]:
+        """Which part of the buckets of each version with spread periods is this task's."""
+        own: Counter[Version] = Counter()
+        every: Counter[Version] = Counter()
+        for (*key, layout), blocks in Counter(block[:4] for block in changes.blocks).items():
+            own[key[0], key[1]] += blocks
+            every[key[0], key[1]] += layout if tuple(key) in self.spread else blocks
+        return {version: blocks / every[version] for version, blocks in own.items()}
 
     def _stated(
         self, changes: Changes, known: Mapping[PeriodKey, StatePeriod]

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sluice.storage import schema
@@ -221,7 +221,7 @@ class CommitLog:
 
         def read() -> Epochs:
             with self.engine.connect() as connection:
-                return _epochs(connection, self.topic)
+                return _epochs(connection, self.topic, 0)
 
         return patiently(read, self.patience)
 
@@ -263,7 +263,8 @@ class CommitLog:
         newest = sa.select(c.seq, c.committed_at).where(c.topic == self.topic).order_by(c.seq.desc()).limit(1)
         head = connection.execute(newest).one_or_none()
         seq, at = (head.seq, head.committed_at) if head else (0, datetime.fromtimestamp(0, UTC))
-        return Snapshot(Readable(seq, _epochs(connection, self.topic)), at, periods)
+        since = min((period.since for period in periods.values()), default=seq)
+        return Snapshot(Readable(seq, _epochs(connection, self.topic, since)), at, periods)
 
     def _read(self, condition: sa.ColumnElement[bool]) -> dict[PeriodKey, StatePeriod]:
         with self.engine.connect() as connection:
@@ -332,7 +333,7 @@ def _write_periods(connection: sa.Connection, topic: str, commit: Commit) -> Non
     built_on = {period.key: period.since for period in commit.periods if period.since < commit.seq}
     columns = (t.c.task_id, t.c.version, t.c.period_start, t.c.since)
     for some in _parts(sorted((*key, since) for key, since in built_on.items())):
-        query = sa.select(*columns).where(t.c.topic == topic, sa.tuple_(*columns).in_(some)).with_for_update()
+        query = sa.select(*columns).where(t.c.topic == topic, _among(columns, some)).with_for_update()
         there = {tuple(row) for row in connection.execute(query)}
         if gone := [each[:3] for each in some if each not in there]:
             raise PeriodsGone(topic, gone)
@@ -348,7 +349,20 @@ def _write_epoch(connection: sa.Connection, topic: str, commit: Commit) -> None:
 
 def _these(keys: Sequence[PeriodKey]) -> sa.ColumnElement[bool]:
     t = schema.state_periods.c
-    return sa.tuple_(t.task_id, t.version, t.period_start).in_(keys)
+    return _among((t.task_id, t.version, t.period_start), keys)
+
+
+def _among(columns: Sequence[sa.Column[Any]], keys: Sequence[tuple[int, ...]]) -> sa.ColumnElement[bool]:
+    """Whether these columns are those of a key.
+
+    The keys are arrays, and the plan looks each of them up. If they were a list, the plan would have an
+    alternative for each, and would take longer to make than to carry out.
+    """
+    values = zip(*keys, strict=True)
+    arrays = [sa.cast(list(own), ARRAY(column.type)) for column, own in zip(columns, values, strict=True)]
+    names = [sa.column(column.name, column.type) for column in columns]
+    wanted = sa.func.unnest(*arrays).table_valued(*names).render_derived(name="wanted")
+    return sa.tuple_(*columns).in_(sa.select(*wanted.c))
 
 
 def _periods(
@@ -361,9 +375,12 @@ def _periods(
     return {period.key: period for period in found}
 
 
-def _epochs(connection: sa.Connection, topic: str) -> Epochs:
+def _epochs(connection: sa.Connection, topic: str, since: int) -> Epochs:
+    """The epochs of the commits from `since` on. Each start of a writer begins one."""
     t = schema.epochs.c
-    query = sa.select(t.first_seq, t.token).where(t.topic == topic)
+    first = sa.select(sa.func.max(t.first_seq)).where(t.topic == topic, t.first_seq <= since)
+    from_first = t.first_seq >= sa.func.coalesce(first.scalar_subquery(), 0)
+    query = sa.select(t.first_seq, t.token).where(t.topic == topic, from_first)
     return Epochs.of((row.first_seq, row.token) for row in connection.execute(query))
 
 

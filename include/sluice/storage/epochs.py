@@ -95,7 +95,7 @@ class Readable:
 class Snapshot:
     """A topic's state as of one commit."""
 
-    readable: Readable
+    readable: Readable  # it knows the epochs since the first of the periods began
     committed_at: datetime
     periods: Mapping[PeriodKey, StatePeriod]
 

@@ -53,6 +53,18 @@ def test_a_few_keys_are_named_and_the_sums_are_of_all(found: dict[tuple[int, int
         assert seen.unnamed == max(others, default=0) <= min(named.values())
 
 
+def test_parts_of_a_version_name_together_about_as_many_keys_as_one_task_would() -> None:
+    every = {(1, 0, key): 1_000 - key for key in range(1_000)}
+    parts = [{name: lines for name, lines in every.items() if name[2] % 4 == part} for part in range(4)]
+    keys = pa.concat_tables([learnt(partials(part), shares={(1, 1): 0.25}) for part in parts])
+    seen, alone = batch(keys, 1), batch(learnt(partials(every)), 1)
+    assert len(seen.counts) == len(alone.counts) == module.NAMED
+    assert set(seen.by_key[0].to_pylist()) == set(alone.by_key[0].to_pylist())
+    assert (seen.tuples, seen.groups, seen.top) == (alone.tuples, alone.groups, alone.top)
+    tiny = learnt(partials(parts[0]), shares={(1, 1): 0.001})
+    assert tiny.num_rows == module.LEAST_NAMED + 1  # and the sums of the others
+
+
 def test_hot_keys_say_by_how_much_a_share_may_be_too_low_for_keys_that_were_not_named() -> None:
     hot = HotKeys()
     hot.add(pa.array(["a"]), pa.array([60]).to_numpy(), tuples=100, unnamed=10)

@@ -1,0 +1,116 @@
+"""Fault doubles of the speed layer's stores: an HBase that only waits, and a commit log in memory."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sluice.storage.commits import Commit, Head, LedgerRow, Version
+from sluice.storage.epochs import Epochs, PeriodKey, StatePeriod
+from sluice.storage.hbase import Cells
+
+
+@dataclass
+class Calls:
+    """What this process asked of its `SlowHBase`."""
+
+    number: int = 0
+    bytes: int = 0
+    waited: float = 0.0  # seconds
+
+
+@dataclass
+class SlowHBase:
+    """HBase's table `state` as files in a folder, whose every call waits.
+
+    It has the methods that a task of the state uses. A call sleeps for a fixed time and for its bytes, takes
+    next to no CPU time, and holds up no other call, however many there are.
+    """
+
+    folder: Path
+    call_seconds: float = 0.0
+    mib_seconds: float = 0.0  # for each MiB that is read or written
+    calls: Calls = field(default_factory=Calls)
+
+    def get(self, table: str, rows: Sequence[bytes], columns: Any) -> dict[bytes, dict[bytes, bytes]]:
+        found = {row: cells for row in rows if (cells := self._row(row))}
+        self._wait(sum(len(data) for cells in found.values() for data in cells.values()))
+        return found
+
+    def rewrite(self, table: str, rows: Iterable[tuple[bytes, Cells, Sequence[bytes]]]) -> None:
+        written = 0
+        for row, cells, gone in rows:
+            kept = {name: data for name, data in self._row(row).items() if name not in gone}
+            self._path(row).write_bytes(pickle.dumps(kept | dict(cells)))
+            written += sum(map(len, cells.values()))
+        self._wait(written)
+
+    def _wait(self, size: int) -> None:
+        seconds = self.call_seconds + self.mib_seconds * size / (1 << 20)
+        time.sleep(seconds)
+        self.calls.number += 1
+        self.calls.bytes += size
+        self.calls.waited += seconds
+
+    def _row(self, row: bytes) -> dict[bytes, bytes]:
+        path = self._path(row)
+        return dict(pickle.loads(path.read_bytes())) if path.exists() else {}  # noqa: S301 - our own file
+
+    def _path(self, row: bytes) -> Path:
+        return self.folder / quote(row.decode(), safe="")
+
+
+class MemoryLog:
+    """A topic's commits in memory: what the writer and its tasks ask of `CommitLog`."""
+
+    topic = "logs"
+
+    def __init__(self) -> None:
+        self.commits: list[Commit] = []
+        self._epochs = Epochs()
+        self._periods: dict[PeriodKey, StatePeriod] = {}
+
+    def head(self) -> Head | None:
+        if not self.commits:
+            return None
+        last = self.commits[-1]
+        return Head(last.seq, last.token, last.topic_id, dict(last.end), last.committed_at)
+
+    def newest(self) -> int:
+        return len(self.commits)
+
+    def append(self, commit: Commit) -> None:
+        self.commits.append(commit)
+        self._epochs = self._epochs.then(commit.seq, commit.token)
+        self._periods |= {period.key: period for period in commit.periods}
+
+    def epochs(self) -> Epochs:
+        return self._epochs
+
+    def ledger(self) -> Iterator[LedgerRow]:
+        return iter(())
+
+    def open_versions(self) -> set[Version]:
+        return set(self.commits[-1].tasks) if self.commits else set()
+
+    def periods(self, wanted: Iterable[PeriodKey]) -> Mapping[PeriodKey, StatePeriod]:
+        return {key: self._periods[key] for key in wanted if key in self._periods}
+
+
+@dataclass(frozen=True, eq=False)
+class SlowStores:
+    """Where a task of the state finds both; for this process and those that are forked from it."""
+
+    slow: SlowHBase
+    memory: MemoryLog
+
+    def hbase(self) -> Any:
+        return self.slow
+
+    def log(self, topic: str) -> Any:
+        return self.memory
