@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,12 @@ import pyarrow.compute as pc
 from sluice.engine.rowkey import encode_column
 from sluice.engine.schema import partials_schema
 from sluice.metrics import Metric, accumulator_columns, metric
+from sluice.metrics.base import Columns, Results
+from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.spec import ActiveTask
+
+#: Which of a metric's results are wanted: by its name, its results, and the rows that have a value.
+Wanted = Callable[[str, Results, Ints], Bools]
 
 RESULTS = pa.schema(
     [
@@ -30,10 +35,15 @@ RESULTS = pa.schema(
 )
 
 
-def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.Table:
+def results(
+    table: pa.Table,
+    tasks: Mapping[tuple[int, int], ActiveTask],
+    wanted: Callable[[Columns], Wanted | None] | None = None,
+) -> pa.Table:
     """Merged PARTIALS to RESULTS, a row for each series, period and metric that has a value.
 
-    `tasks` are by (id, version); rows of other versions are left out.
+    `tasks` are by (id, version); rows of other versions are left out. `wanted` gets the columns of one
+    version, and says which results are made: making texts and row keys costs far more than the values.
     """
     columns = {name: _one(table.column(name)) for name in partials_schema().names}
     labels = columns["task_id"].to_numpy().astype(np.int64) << 32 | columns["version"].to_numpy()
@@ -44,13 +54,16 @@ def results(table: pa.Table, tasks: Mapping[tuple[int, int], ActiveTask]) -> pa.
             continue
         rows = pa.array(np.flatnonzero(labels == label))
         own = columns if len(rows) == table.num_rows else {n: c.take(rows) for n, c in columns.items()}
-        parts += [_metric(own, task, metric(name)) for name in task.spec.metrics]
+        chosen = wanted(own) if wanted is not None else None
+        parts += [_metric(own, task, metric(name), chosen) for name in task.spec.metrics]
     return pa.concat_tables(parts)
 
 
-def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> pa.Table:
-    found = wanted.results({name: columns[name] for name in accumulator_columns()})
+def _metric(columns: Columns, task: ActiveTask, made: Metric, wanted: Wanted | None) -> pa.Table:
+    found = made.results({name: columns[name] for name in accumulator_columns()})
     there = np.flatnonzero(~np.isnan(found.values))
+    if wanted is not None:
+        there = there[wanted(made.name, found, there)]
     rows = pa.array(there)
     values = found.values[there]
     exact = np.zeros(len(there), bool)
@@ -71,12 +84,12 @@ def _metric(columns: dict[str, pa.Array], task: ActiveTask, wanted: Metric) -> p
             columns["version"].take(rows),
             periods,
             keys,
-            pa.array([wanted.name] * len(there), pa.string()),
+            pa.array([made.name] * len(there), pa.string()),
             pa.array(values),
             pa.array(exact),
             text,
             error,
-            encode_column(task.label, names, keys, wanted.name, periods),
+            encode_column(task.label, names, keys, made.name, periods),
         ],
         schema=RESULTS,
     )
