@@ -65,10 +65,11 @@ class Results(Cells):
         self.puts: list[tuple[int, dict[str, int]]] = []
         self.away = False
 
-    def put(self, table: str, rows: Iterable[tuple[bytes, dict[bytes, bytes]]], *, timestamp: int) -> int:
+    def put_table(self, table: str, cells: pa.Table, *, timestamp: int) -> int:
         if self.away:
             raise ConnectionError("HBase is away")
-        found = {row.decode().split("_")[2]: int(cells[ONLINE]) for row, cells in rows}
+        rows = cells.to_pylist()
+        found = {row["row"].decode().split("_")[2]: int(row[ONLINE.decode()]) for row in rows}
         self.puts.append((timestamp, found))
         return len(found)
 

@@ -94,7 +94,7 @@ class ProjectionPass:
         if not made:
             return 0
         cells = online_cells(pa.concat_tables([rows for rows, _ in made]))
-        count = self.stores.hbase().put(RESULTS, cells, timestamp=self.stamp)
+        count = self.stores.hbase().put_table(RESULTS, cells, timestamp=self.stamp)
         for _, look in made:
             if look is not None:
                 look.keep()
