@@ -10,14 +10,18 @@ That is why only what is stamped later than a *floor* commit becomes an entry:
 
 - *Another projector of the topic* stamps its cells with commits of its own writer, or of those before it. A
   writer that another one overtook never commits again. So its cells lie below those stamped with commits that
-  this process made after its first look; the floor is the newest commit at that time.
+  this process made after its first look; the floor is the newest commit at that time. A second writer that
+  starts while the first one lives, and loses, may write with the time of the commit that it began with, which
+  can be the time of an entry. `REWRITE_SECONDS` bounds what that leaves.
 - *A backfill* stamps its cells a millisecond after the newest commit. Its topic's revision changes before and
   after it writes them. At each change the entries go, and the newest commit is the floor. Results of versions
   whose filled days are not projected yet are always written.
 - *An own put that failed* may still arrive. The entries go, and the commit that it was stamped with is the
   floor. It is the same for what executors write, because blocks move between their processes.
 - *Retention* deletes results of periods that no line came for in a day or longer. Entries are forgotten after
-  `REWRITE_SECONDS`. So everything that changes is also written whole at least so often.
+  `REWRITE_SECONDS`, so there are none of such a period.
+
+So each result whose series is touched is written at least once in `REWRITE_SECONDS`, whatever happened.
 """
 
 from __future__ import annotations

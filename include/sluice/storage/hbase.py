@@ -109,14 +109,10 @@ class HBase:
         return written
 
     def put_table(self, table: str, cells: pa.Table, *, timestamp: int) -> int:
-        """Write cells in batches, with a `timestamp` (ms); newer cells stay. Returns the number of rows.
-
-        `cells` is as `mutations.requests` takes it. If it is sorted by row, HBase has half the work.
-        """
-        rows: int = cells.num_rows
+        """Write cells as `put` does, from columns (`mutations.requests`), best sorted by row."""
         for request in mutations.requests(table, cells, timestamp, BATCH_ROWS, BATCH_BYTES):
             self._retry(partial(_send_request, request=request))
-        return rows
+        return int(cells.num_rows)
 
     def rewrite(self, table: str, rows: Iterable[tuple[bytes, Cells, Sequence[bytes]]]) -> None:
         """Write cells and delete other columns of the same rows, in one request.
