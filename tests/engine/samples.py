@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
+from sluice.state.cells import online_cells
 from sluice.tasks import ActiveTask, TaskSpec, parse_documents
 from sluice.transmission.records import RECORDS
 
@@ -67,6 +68,15 @@ def spec(**fields: Any) -> TaskSpec:
 
 BYTES = {"delimiter": " ", "index": 9}
 ALL_METRICS = ["count", "sum", "avg", "min", "max", "missing"]
+
+
+def stored(found: pa.Table) -> dict[bytes, dict[bytes, bytes]]:
+    """Online results as HBase has them."""
+    rows = online_cells(found).to_pylist()
+    return {
+        row.pop("row"): {name.encode(): text.encode() for name, text in row.items() if text is not None}
+        for row in rows
+    }
 
 
 def active(*specs: TaskSpec) -> list[ActiveTask]:

@@ -14,9 +14,9 @@ from sluice.engine.schema import partials_schema
 from sluice.metrics import Metric
 from sluice.metrics.accumulators import LINES
 from sluice.metrics.base import Columns, Results
-from sluice.state.cells import online_cells, stated_error
+from sluice.state.cells import stated_error
 from sluice.tasks import ActiveTask
-from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec
+from tests.engine.samples import ALL_METRICS, BYTES, active, line, plan, records, spec, stored
 
 SPECS = [
     spec(metrics=ALL_METRICS, measure=BYTES),
@@ -140,12 +140,12 @@ def test_a_list_has_its_text_and_a_sketched_metric_its_error(monkeypatch: pytest
 def test_an_error_is_a_cell_of_its_own_even_when_it_is_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cells = dict(online_cells(sketched(monkeypatch)))
+    cells = stored(sketched(monkeypatch))
     assert cells == {
         b"1v1_status_200_top2_1431857100000": {b"r:o": b'[["/a", 3]]', b"r:oe": b"0.5"},
         b"1v1_status_304_top2_1431857100000": {b"r:o": b'[["/a", 2]]', b"r:oe": b"0.0"},
     }
     assert [stated_error(each, b"r:o") for each in cells.values()] == [0.5, 0.0]
     exact = results(merge(count(records([line()]), plan(*SPECS)).partials), TASKS)
-    assert all(set(each) == {b"r:o"} for _, each in online_cells(exact))
+    assert all(set(each) == {b"r:o"} for each in stored(exact).values())
     assert stated_error({b"r:o": b"7"}, b"r:o") == 0

@@ -24,12 +24,11 @@ from sluice.results.offline_results import DayResults, of_task
 from sluice.results.online_results import online_results
 from sluice.results.periods import Periods
 from sluice.runtime.settings import ROOT, Limits
-from sluice.state.cells import online_cells
 from sluice.storage.hbase import Cells
 from sluice.tasks import ActiveTask, parse_tasks
 from sluice.tasks.lists import parse_lists
 from sluice.traffic import generate
-from tests.engine.samples import records
+from tests.engine.samples import records, stored
 from tests.quality.stores import StoredHBase, StoredHive
 
 pytestmark = pytest.mark.slow
@@ -67,7 +66,7 @@ def online(lines: pa.RecordBatch) -> dict[bytes, Cells]:
         counted = count(parts[at], plan)
         assert not counted.failed
         state = merge(pa.concat_tables([state, counted.partials]))
-    return dict(online_cells(results(state, {(task.task_id, 1): task for task in TASKS})))
+    return stored(results(state, {(task.task_id, 1): task for task in TASKS}))
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_a_line_counted_twice_is_found_in_every_task(
 ) -> None:
     """Not every metric finds it: a double changes no set, and no quantile beyond its error."""
     doubled = count(pa.concat_batches([lines, lines]), EnginePlan.of(TASKS, Limits()))
-    cells = dict(online_cells(results(merge(doubled.partials), {(t.task_id, 1): t for t in TASKS})))
+    cells = stored(results(merge(doubled.partials), {(t.task_id, 1): t for t in TASKS}))
     for task in TASKS:
         found = compared(task, cells, offline)
         differing = {name for each in found for name in each.frame[each.frame["differs"]]["metric"]}

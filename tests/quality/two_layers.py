@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -135,7 +136,7 @@ class TwoLayers:
         self.counted = end
         touched = results(self._partials, tasks)
         with HBase.of(self.settings) as store:
-            store.put(RESULTS, online_cells(touched))
+            store.put_table(RESULTS, online_cells(touched), timestamp=time.time_ns() // 1_000_000)
         self.log.set_projected(self._seq)
 
     def both(self, lines: Sequence[Line], partition: int = 0) -> None:

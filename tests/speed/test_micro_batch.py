@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import happybase
 import pytest
 import sqlalchemy as sa
 
@@ -150,6 +151,39 @@ def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
         assert {commit.token for commit in speed.commits()} == {speed.commits()[0].token}
     speed.check()
     _nothing_committed_is_missing(speed)
+
+
+def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
+    """Lines without a size touch every sum and change none."""
+    with speed.running():
+        for seed in (50, 51):  # what is written after its first commit, a projector knows
+            speed.append(access_lines(500, seed=seed))
+            until(speed.caught_up)
+        before = _stamps(speed, speed.bytes), _stamps(speed, speed.hits)
+        sizeless = [line.rpartition(b" ")[0] + b" -" for line in access_lines(500, seed=51)]
+        speed.append(sizeless)
+        until(speed.caught_up)
+        speed.check()
+        assert _stamps(speed, speed.bytes) == before[0]
+        changed = _stamps(speed, speed.hits).items() - before[1].items()
+        series = {(line.split(b" ")[3][:18], line.split(b" ")[8]) for line in sizeless}  # minute, status
+        assert len(changed) == len(series)
+        assert speed.progress()["projection"]["results"] <= len(changed)
+        speed.append(access_lines(500, seed=52))
+        until(speed.caught_up)
+        speed.check()
+    # A new projector knows nothing of what the one before it wrote.
+    with speed.running():
+        speed.append([*sizeless, *access_lines(500, seed=53)])
+        until(speed.caught_up)
+    speed.check()
+
+
+def _stamps(speed: SpeedTest, label: str) -> dict[bytes, int]:
+    """The time of each online result of a task version."""
+    with happybase.Connection(speed.settings.hbase.host, speed.settings.hbase.port) as connection:
+        rows = connection.table(RESULTS).scan(row_prefix=f"{label}_".encode(), include_timestamp=True)
+        return {row: cells[b"r:o"][1] for row, cells in rows}
 
 
 def test_a_driver_killed_while_it_projects_shows_every_result_at_its_next_start(speed: SpeedTest) -> None:

@@ -63,11 +63,27 @@ class Results(Cells):
     def __init__(self) -> None:
         super().__init__()
         self.puts: list[tuple[int, dict[str, int]]] = []
+        self.away = False
 
-    def put(self, table: str, rows: Iterable[tuple[bytes, dict[bytes, bytes]]], *, timestamp: int) -> int:
-        found = {row.decode().split("_")[2]: int(cells[ONLINE]) for row, cells in rows}
+    def put_table(self, table: str, cells: pa.Table, *, timestamp: int) -> int:
+        if self.away:
+            raise ConnectionError("HBase is away")
+        rows = cells.to_pylist()
+        found = {row["row"].decode().split("_")[2]: int(row[ONLINE.decode()]) for row in rows}
         self.puts.append((timestamp, found))
         return len(found)
+
+
+class Filled:
+    """What backfills counted: nothing."""
+
+    revision = 0
+
+    def __init__(self) -> None:
+        self.unsettled: set[Version] = set()
+
+    def added(self, touched: pa.Table) -> tuple[pa.Table, Failures]:
+        return touched, {}
 
 
 class Layer:
@@ -77,10 +93,16 @@ class Layer:
         self.book, self.cells = Log(), Results()
         self.aside: Failures = {}
         self.task = active(spec(dimensions=[CLIENT]))[0]
+        self.filled = Filled()
+        self.own = 10**6  # the newest commit of this process's writer
+        self.projector = self.another()
+
+    def another(self) -> Projector:
+        """A projector that has written nothing yet."""
         tasks: Any = SimpleNamespace(versions=self.versions, set_aside=self.aside.update)
-        nothing: Any = SimpleNamespace(added=lambda touched: (touched, {}))
         log: Any = self.book
-        self.projector = Projector(log, nothing, self, tasks)
+        filled: Any = self.filled
+        return Projector(log, filled, self, tasks, newest=lambda: self.own)
 
     def versions(self, wanted: Iterable[Version]) -> dict[Version, ActiveTask]:
         return dict.fromkeys(wanted, self.task)
@@ -143,6 +165,101 @@ def test_a_projector_that_died_before_it_took_note_writes_the_same_again(
     layer.count((0, 2, 1))
     assert layer.projector.project() == (2, 2)
     assert layer.cells.puts == [(1000, {"series 1": 5}), (2000, {"series 1": 5, "series 2": 1})]
+
+
+def settled() -> Layer:
+    """A layer whose projector knows what it wrote; two series have 5 and 3 lines."""
+    layer = Layer()
+    layer.count((0, 9, 1))
+    layer.projector.project()
+    layer.count((0, 1, 5), (0, 2, 3))
+    layer.projector.project()
+    del layer.cells.puts[:]
+    return layer
+
+
+def test_a_result_that_did_not_change_is_not_written() -> None:
+    layer = settled()
+    layer.count((0, 1, 0), (0, 2, 4))  # both series are touched
+    assert layer.projector.project() == (3, 1)
+    assert layer.cells.puts == [(3000, {"series 2": 7})]
+    layer.count((0, 1, 0), (0, 2, 0))
+    assert layer.projector.project() == (4, 0)
+    assert layer.book.shown == 4
+
+
+def test_what_a_backfill_may_have_changed_is_written() -> None:
+    layer = settled()
+    layer.filled.unsettled = {(1, 1)}
+    layer.filled.revision = 1
+    for seq, count in ((3, 1), (4, 1)):  # its results may be on their way
+        layer.count((0, 1, 0))
+        assert layer.projector.project() == (seq, count)
+    layer.filled.unsettled, layer.filled.revision = set(), 2
+    for seq, count in ((5, 1), (6, 1), (7, 0)):  # they are there; those of commit 5 may lie below them
+        layer.count((0, 1, 0))
+        assert layer.projector.project() == (seq, count)
+
+
+def test_after_a_put_that_failed_everything_touched_is_written() -> None:
+    layer = settled()
+    layer.count((0, 1, 0), (0, 2, 1))
+    layer.cells.away = True
+    with pytest.raises(ConnectionError):
+        layer.projector.project()
+    layer.cells.away = False
+    for seq, count in ((3, 2), (4, 2), (5, 0)):  # the put that failed carries the time of commit 3
+        assert layer.projector.project() == (seq, count)
+        layer.count((0, 1, 0), (0, 2, 0))
+
+
+def test_what_was_projected_elsewhere_is_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = settled()
+    layer.projector._elsewhere = lambda work, portions: pa.Table.from_pylist(
+        [{"written": 2}], module_schema()
+    )
+    layer.count((0, 1, 0), (0, 2, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "PORTIONS_HERE", 0)
+        assert layer.projector.project() == (3, 2)
+    for seq, count in ((4, 2), (5, 0)):
+        layer.count((0, 1, 0), (0, 2, 0))
+        assert layer.projector.project() == (seq, count)
+
+
+def test_a_new_projector_writes_what_is_touched_whatever_the_one_before_it_wrote() -> None:
+    layer = settled()
+    layer.projector = layer.another()
+    for seq, count in ((3, 1), (4, 1), (5, 0)):  # the newest commit may be another writer's
+        layer.count((0, 1, 0))
+        assert layer.projector.project() == (seq, count)
+
+
+def test_a_projector_whose_writer_was_overtaken_writes_nothing_with_the_other_ones_times() -> None:
+    layer = settled()
+    layer.own = 2
+    layer.count((0, 1, 1))  # another writer's commit
+    assert layer.projector.project() == (2, 0)
+    assert layer.cells.puts == []
+    assert layer.book.shown == 2
+    layer.own = 3
+    assert layer.projector.project() == (3, 1)
+
+
+def test_cells_carry_the_time_of_the_commit_that_was_found_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that is overtaken meanwhile must have no later time."""
+    layer = settled()
+    layer.count((0, 1, 1))
+    layer.own = 3
+    project = ProjectionPass.project
+
+    def later(*arguments: Any) -> tuple[int, Failures]:
+        layer.count((0, 1, 1))
+        return project(*arguments)
+
+    monkeypatch.setattr(ProjectionPass, "project", later)
+    assert layer.projector.project() == (3, 1)
+    assert layer.cells.puts == [(3000, {"series 1": 7})]
 
 
 def test_many_blocks_are_projected_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,7 @@ class Book:
         self.number = 0
         self.days: dict[date, list[BackfillPointer]] = {}
         self.asked: list[set[PeriodKey]] = []
+        self.lagging: set[date] = set()  # days whose results are not projected
 
     def replace(self, day: date, pointers: list[BackfillPointer]) -> None:
         self.days[day] = pointers
@@ -79,7 +80,7 @@ class Book:
         return self.number
 
     def filled(self, topic: str, day: date | None = None) -> list[FilledDay]:
-        return [FilledDay(1, 1, each, 1, self.number, 0, True) for each in self.days]
+        return [FilledDay(1, 1, each, 1, self.number, 0, each not in self.lagging) for each in self.days]
 
     def pointers(self, wanted: set[PeriodKey]) -> list[BackfillPointer]:
         self.asked.append(wanted)
@@ -343,3 +344,17 @@ def test_an_error_of_a_python_worker_is_told_in_one_line() -> None:
     )
     assert explained(RuntimeError(trace)) == "TasksFailed: 3v1: ValueError: no"
     assert explained(OSError("away")) == "OSError: away"
+
+
+def test_versions_whose_days_are_not_projected_are_unsettled_until_they_are() -> None:
+    book, cells = Book(), Cells()
+    backfilled = Backfilled(book, cells, "logs")  # type: ignore[arg-type]
+    series = counted(lines([1]))
+    assert (backfilled.revision, backfilled.unsettled) == (0, set())
+    fill(book, cells, DAY, series)
+    book.lagging = {DAY}
+    backfilled.added(series)
+    assert (backfilled.revision, backfilled.unsettled) == (1, {(1, 1)})
+    book.lagging, book.number = set(), 2
+    backfilled.added(series)
+    assert (backfilled.revision, backfilled.unsettled) == (2, set())

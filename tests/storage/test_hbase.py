@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from sluice.runtime.settings import Settings
@@ -62,6 +63,39 @@ def test_an_older_timestamp_does_not_cover_a_newer_cell(table: tuple[HBase, str]
     store.put(name, [(b"r", {b"c:a": b"new"})], timestamp=2_000)
     store.put(name, [(b"r", {b"c:a": b"old"})], timestamp=1_000)
     assert store.get(name, [b"r"]) == {b"r": {b"c:a": b"new"}}
+
+
+@pytest.mark.stack
+def test_a_table_of_cells_goes_in_as_rows_do(table: tuple[HBase, str]) -> None:
+    store, name = table
+    numbers = range(12_000)
+    cells = pa.table(
+        {
+            "row": pa.array([b"r%05d" % n for n in numbers]),
+            "c:a": pa.array([str(n) for n in numbers]),
+            "c:b": pa.array(["x" if n % 2 else None for n in numbers]),
+        }
+    )
+    assert store.put_table(name, cells, timestamp=2_000) == 12_000
+    assert store.put_table(name, cells.slice(7, 1), timestamp=1_000) == 1
+    assert store.put_table(name, cells.slice(0, 0), timestamp=3_000) == 0
+    assert dict(store.scan(name)) == {
+        b"r%05d" % n: {b"c:a": b"%d" % n} | ({b"c:b": b"x"} if n % 2 else {}) for n in numbers
+    }
+    late = pa.table({"row": pa.array([b"r00007"]), "c:a": pa.array(["old"])})
+    store.put_table(name, late, timestamp=1_000)
+    assert store.get(name, [b"r00007"], [b"c:a"]) == {b"r00007": {b"c:a": b"7"}}
+
+
+@pytest.mark.stack
+def test_a_table_that_is_not_there_takes_no_cells(stack: Settings) -> None:
+    from Hbase_thrift import IOError as HBaseIOError
+
+    cells = pa.table({"row": pa.array([b"r"]), "c:a": pa.array(["1"])})
+    with HBase.of(stack, patience=30) as store:
+        with pytest.raises(HBaseIOError):
+            store.put_table("no_such_table", cells, timestamp=1)
+        assert store.tables()  # the connection goes on
 
 
 @pytest.mark.stack

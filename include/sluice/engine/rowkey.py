@@ -102,10 +102,21 @@ def encode_column(
     label: str, names: Sequence[str], keys: pa.Array, metric: str, period_starts: pa.Array
 ) -> pa.Array:
     """Row keys (binary) of one task version's metric, from PARTIALS' `key` and `period_start`."""
+    return encode_rows(encode_series(label, names, keys), escape(metric), period_starts.cast(pa.string()))
+
+
+def encode_series(label: str, names: Sequence[str], keys: pa.Array) -> pa.Array:
+    """How the row keys of one task version's series begin (string), from PARTIALS' `key`."""
+    if not names:
+        return pa.array([label], pa.string()).take(pa.nulls(len(keys), pa.int64()).fill_null(0))
     parts: list[pa.Scalar | pa.Array] = []
     literal = label
     for name, values in zip(names, split_keys(keys, len(names)), strict=True):
         parts += [pa.scalar(f"{literal}_{escape(name)}_"), values]
         literal = ""
-    parts += [pa.scalar(f"{literal}_{escape(metric)}_"), period_starts.cast(pa.string())]
-    return pc.binary_join_element_wise(*parts, "").cast(pa.binary())
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def encode_rows(series: pa.Array, metrics: str | pa.Array, period_starts: pa.Array) -> pa.Array:
+    """Row keys (binary) from their beginnings, the metrics' escaped names and the periods' texts."""
+    return pc.binary_join_element_wise(series, metrics, period_starts, "_").cast(pa.binary())

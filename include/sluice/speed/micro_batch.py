@@ -24,7 +24,7 @@ commits that are not projected yet.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -88,7 +88,7 @@ class MicroBatch:
             offsets,
             tasks=tasks,
         )
-        self._projecting = projecting(settings, topic, progress, spark)
+        self._projecting = projecting(settings, topic, progress, spark, lambda: self._writer.seq)
         self._routing = TopicRouting(settings.speed.workers or tasks)
         self._lines_a_record = 1.0  # in the newest batch that had records
 
@@ -211,12 +211,19 @@ class MicroBatch:
         return self._writer.count(plan, routes, run, laps, small=small)
 
 
-def projecting(settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> Projecting:
-    """The topic's projector, with connections of its own."""
+def projecting(
+    settings: Settings,
+    topic: str,
+    progress: SpeedProgress,
+    spark: SparkSession,
+    newest: Callable[[], int],
+) -> Projecting:
+    """The topic's projector, with connections of its own; newest: see `Projector`."""
     database = engine(settings)
     commits = CommitLog(database, topic)
     stores = Connections.of(settings)
     tasks = TopicTasks(database, topic, commits.patience, progress)
     backfilled = Backfilled(Backfills(database), HBase.of(settings), topic)
-    projector = Projector(commits, backfilled, stores, tasks, partial(on_executors, spark, slots(spark)))
+    elsewhere = partial(on_executors, spark, slots(spark))
+    projector = Projector(commits, backfilled, stores, tasks, newest=newest, elsewhere=elsewhere)
     return Projecting(topic, projector, progress, settings.speed.projection_seconds)

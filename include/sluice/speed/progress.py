@@ -14,7 +14,8 @@ replaced whole, so a reader never sees half of it::
 `records` and the other counts are sums since the start, in lines: `records` is how many came. `pass_us` is
 such a sum, too: the microseconds of CPU time that counting these lines took. `lag` is in Kafka records, which
 have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
-`projection` says up to which commit results are written.
+`projection` says up to which commit results are written, and how many of them changed and were written by the
+newest projection.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class SpeedProgress:
             self._write()
 
     def projected(self, topic: str, seq: int, results: int, took_ms: int) -> None:
-        """The results of all commits up to `seq` are written; how many there were, and how long it took."""
+        """The results of all commits up to `seq` are written; how many changed, and how long it took."""
         with self._lock:
             shown = {"seq": seq, "results": results, "ms": took_ms, "at": _now()}
             self._of(topic)["projection"] = shown

@@ -21,6 +21,7 @@ from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId, unpack_touched
 from sluice.state.cells import online_cells
 from sluice.state.state import read_blocks
+from sluice.state.written import Look, Written
 from sluice.storage.backfills import Backfills
 from sluice.storage.hbase import RESULTS
 from sluice.tasks.spec import ActiveTask
@@ -39,6 +40,8 @@ class ProjectionPass:
     stores: Stores
     topic: str
     projected: int  # the commit
+    commit: int  # the newest one, and its time in ms; the cells carry it
+    stamp: int
     reopened: Set[Version]  # all series of these versions are projected
     tasks: Mapping[Version, ActiveTask] = field(repr=False)
 
@@ -56,12 +59,16 @@ class ProjectionPass:
             failed = pa.table([pa.nulls(len(failures), pa.int64()), *to_table(failures)], WRITTEN_ARROW)
             yield from failed.to_batches()
 
-    def project(self, blocks: Sequence[BlockId], backfilled: Backfilled) -> tuple[int, Failures]:
+    def project(
+        self, blocks: Sequence[BlockId], backfilled: Backfilled, last: Written | None = None
+    ) -> tuple[int, Failures]:
         """Project these blocks; how many results were written, and which versions' could not be made.
 
-        They carry the time of a commit as HBase's timestamp, and are made of its state or of a later one.
+        They carry the time of `commit` as HBase's timestamp, and are made of its state or of a later one.
+        Results that are as they were written `last` are left out.
         """
-        found = read_blocks(self.stores.log(self.topic), self.stores.hbase(), blocks)
+        log = self.stores.log(self.topic)
+        found = read_blocks(log, self.stores.hbase(), blocks)
         series, seqs = unpack_touched(found.data, found.seq)
         wanted = seqs > self.projected
         ids, versions = (np.asarray(series[name]) for name in ("task_id", "version"))
@@ -71,13 +78,27 @@ class ProjectionPass:
         if not touched.num_rows:
             return 0, {}
         whole, failures = backfilled.added(touched)
-        made, unmade = each_or_all(partial(results, tasks=self.tasks), whole)
-        written = 0
-        if made:
-            stamp = round(found.snapshot.committed_at.timestamp() * 1000)
-            cells = online_cells(pa.concat_tables(made))
-            written = self.stores.hbase().put(RESULTS, cells, timestamp=stamp)
-        return written, failures | unmade
+        if last is not None:
+            last.renew(backfilled.revision, log.newest)
+        made, unmade = each_or_all(partial(self._made, last, backfilled.unsettled), whole)
+        return self._write(made), failures | unmade
+
+    def _made(
+        self, last: Written | None, unsettled: Set[Version], table: pa.Table
+    ) -> tuple[pa.Table, Look | None]:
+        """The results that differ from the last ones; a look of its own, because this may raise."""
+        look = last.look(self.commit, unsettled) if last is not None else None
+        return results(table, self.tasks, look), look
+
+    def _write(self, made: Sequence[tuple[pa.Table, Look | None]]) -> int:
+        if not made:
+            return 0
+        cells = online_cells(pa.concat_tables([rows for rows, _ in made]))
+        count = self.stores.hbase().put_table(RESULTS, cells, timestamp=self.stamp)
+        for _, look in made:
+            if look is not None:
+                look.keep()
+        return count
 
 
 @lru_cache(maxsize=4)

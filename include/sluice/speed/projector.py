@@ -3,6 +3,10 @@
 It follows the commits: the writer never waits for it, and it never holds the writer up. Its work can be done
 again, so two projectors harm nothing. Each writes cells with the time of a commit as HBase's timestamp, made
 of that commit's state or of a later one: the cells of the one that is behind lie below the other's.
+
+It writes what changed since it wrote last (`state.written`). So it must know that no other projector's cells
+lie above its own. That is why it projects nothing beyond the newest commit of its own process's writer: of
+two writers only one goes on committing, and the projector of the other has no later time to write with.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +30,7 @@ from sluice.speed.topic_tasks import TopicTasks
 from sluice.state.backfilled import Backfilled
 from sluice.state.blocks import BlockId
 from sluice.state.state import in_portions
+from sluice.state.written import Written
 from sluice.storage.commits import CommitLog
 
 if TYPE_CHECKING:
@@ -65,43 +70,54 @@ class Projector:
         backfilled: Backfilled,
         stores: Stores,
         tasks: TopicTasks,
+        *,
+        newest: Callable[[], int],
         elsewhere: Elsewhere | None = None,
     ) -> None:
+        """newest: the newest commit that this process's writer made, or began with."""
         self._commits = commits
         self._backfilled = backfilled
         self._stores = stores
         self._tasks = tasks
+        self._newest = newest
         self._elsewhere = elsewhere
+        self._written = Written()
 
     def project(self) -> tuple[int, int]:
         """Project the commits that are not projected yet.
 
-        Returns the newest, and how many results were written. They are those of the series that these commits
-        touched, and all of each version that they opened again. Tasks whose results cannot be made are set
-        aside.
+        Returns the newest, and how many results were written: those that changed, of the series that these
+        commits touched, and of each version that they opened again. Tasks whose results cannot be made are
+        set aside.
         """
         projected = self._commits.projected()
         changed = self._commits.changed_since(projected)
         head = changed.snapshot.head
-        if head <= projected:
+        if head <= projected or head > self._newest():
             return projected, 0
         versions = {key[:2] for key in changed.snapshot.periods}
         tasks = self._tasks.versions(versions)
-        work = ProjectionPass(self._stores, self._commits.topic, projected, changed.reopened, tasks)
-        portions = list(in_portions(changed.snapshot, PORTION_BYTES))
-        if self._elsewhere is not None and len(portions) > PORTIONS_HERE:
-            found, failures = written(self._elsewhere(work, portions))
-        else:
-            found, failures = self._here(work, portions)
+        stamp = round(changed.snapshot.committed_at.timestamp() * 1000)
+        work = ProjectionPass(
+            self._stores, self._commits.topic, projected, head, stamp, changed.reopened, tasks
+        )
+        try:
+            found, failures = self._project(work, list(in_portions(changed.snapshot, PORTION_BYTES)))
+        except BaseException:
+            self._written.forget(head)  # some of it may be written, now or later
+            raise
         self._tasks.set_aside(failures)
         crash_point("projected")
         self._commits.set_projected(head)
         return head, found
 
-    def _here(self, work: ProjectionPass, portions: Iterable[Sequence[BlockId]]) -> tuple[int, Failures]:
+    def _project(self, work: ProjectionPass, portions: Sequence[Sequence[BlockId]]) -> tuple[int, Failures]:
+        if self._elsewhere is not None and len(portions) > PORTIONS_HERE:
+            self._written.forget(work.commit)
+            return written(self._elsewhere(work, portions))
         results, failures = 0, Failures()
         for blocks in portions:
-            some, failed = work.project(blocks, self._backfilled)
+            some, failed = work.project(blocks, self._backfilled, self._written)
             results, failures = results + some, failures | failed
         return results, failures
 

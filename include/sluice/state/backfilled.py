@@ -9,7 +9,7 @@ which of the two projects last.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import date
 
 import numpy as np
@@ -50,6 +50,7 @@ class Backfilled:
         self._topic = topic
         self._revision = 0
         self._versions: set[Version] = set()
+        self._unsettled: set[Version] = set()
         self._pointers: OrderedDict[PeriodKey, tuple[BackfillPointer, ...]] = OrderedDict()
         self._blocks: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._bytes = 0
@@ -76,11 +77,23 @@ class Backfilled:
                 self._forget()
         raise AssertionError
 
+    @property
+    def revision(self) -> int:
+        """How often the topic's filled days had changed when `added` was called last."""
+        return self._revision
+
+    @property
+    def unsettled(self) -> Set[Version]:
+        """The versions whose results a backfill may be writing; as of `revision`, or of a later one."""
+        return self._unsettled
+
     def _refresh(self) -> None:
         revision = self._book.revision(self._topic)
         if revision != self._revision:
             self._forget()
-            self._versions = versions_of(self._book.filled(self._topic))
+            filled = self._book.filled(self._topic)
+            self._versions = versions_of(filled)
+            self._unsettled = versions_of(day for day in filled if not day.projected)
             self._revision = revision
 
     def _forget(self) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, Cells
+from sluice.storage.mutations import ROW
 
 #: The column with the error of each value.
 ERROR_OF = {ONLINE: ONLINE_ERROR, FINAL: FINAL_ERROR}
 
 
-def online_cells(found: pa.Table) -> Iterator[tuple[bytes, Cells]]:
-    """The rows of `results.RESULTS` as the speed layer writes them."""
-    columns = (found.column(name).to_pylist() for name in ("row", "text", "error"))
-    for row, text, error in zip(*columns, strict=True):
-        yield row, value_cells(ONLINE, text, error)
+def online_cells(found: pa.Table) -> pa.Table:
+    """The rows of `results.RESULTS` as the speed layer writes them, for `HBase.put_table`."""
+    found = found.sort_by("row")
+    cells = {ROW: found.column("row"), ONLINE.decode(): found.column("text")}
+    errors = found.column("error")
+    if errors.null_count < len(errors):
+        texts = [None if each is None else repr(each) for each in errors.to_pylist()]
+        cells[ERROR_OF[ONLINE].decode()] = pa.chunked_array([pa.array(texts, pa.string())])
+    return pa.table(cells)
 
 
 def value_cells(column: bytes, text: str, error: float | None) -> Cells:

@@ -19,12 +19,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 import happybase
+import pyarrow as pa
 from Hbase_thrift import AlreadyExists, BatchMutation, Mutation
 from Hbase_thrift import IOError as HBaseIOError
 from thriftpy2.thrift import TException
 
 from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
+from sluice.storage import mutations
 
 STATE = "state"
 RESULTS = "results"
@@ -105,6 +107,12 @@ class HBase:
             if under_way:
                 under_way.result()
         return written
+
+    def put_table(self, table: str, cells: pa.Table, *, timestamp: int) -> int:
+        """Write cells as `put` does, from columns (`mutations.requests`), best sorted by row."""
+        for request in mutations.requests(table, cells, timestamp, BATCH_ROWS, BATCH_BYTES):
+            self._retry(partial(_send_request, request=request))
+        return int(cells.num_rows)
 
     def rewrite(self, table: str, rows: Iterable[tuple[bytes, Cells, Sequence[bytes]]]) -> None:
         """Write cells and delete other columns of the same rows, in one request.
@@ -282,6 +290,14 @@ def after_prefix(prefix: bytes) -> bytes | None:
     """The first row key after all that begin with `prefix`; None if nothing can follow."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def _send_request(connection: Any, *, request: bytes) -> None:
+    """Send a call that is encoded already, and wait for its answer."""
+    client = connection.client
+    client._oprot.trans.write(request)
+    client._oprot.trans.flush()
+    client._recv(mutations.METHOD)
 
 
 def _rows(

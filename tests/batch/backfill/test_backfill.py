@@ -73,12 +73,15 @@ class Layers(TwoLayers):
         self.book = Backfills(self.database)
         self.days = Days(self.database, topic)
         self._epochs, self._known = Epochs(), KnownPeriods()
-        tasks: Any = SimpleNamespace(versions=self._versions, set_aside=no_failures)
-        stores = Connections.of(settings)
-        backfilled = Backfilled(self.book, stores.hbase(), topic)
-        self._projector = Projector(self.log, backfilled, stores, tasks)
+        self._projector = self._new_projector()
         self._committed_at = datetime.fromtimestamp(0, UTC)
         self._file = 0
+
+    def _new_projector(self) -> Projector:
+        tasks: Any = SimpleNamespace(versions=self._versions, set_aside=no_failures)
+        stores = Connections.of(self.settings)
+        backfilled = Backfilled(self.book, stores.hbase(), self.topic)
+        return Projector(self.log, backfilled, stores, tasks, newest=self.log.newest)
 
     def task(self, name: str, period: str = "31d") -> TaskSpec:
         """A task by path; two such tasks differ only in their names and count alike."""
@@ -162,6 +165,7 @@ class Layers(TwoLayers):
         head = self.log.head()
         self._seq = head.seq if head else 0
         self._epochs, self._known, self._ledger = self.log.epochs(), KnownPeriods(), ByteLedger()
+        self._projector = self._new_projector()
 
     def ask(self, name: str, first: date = DAY, last: date = DAY) -> Backfill:
         task = self.tasks.get(f"{self.topic}_{name}")

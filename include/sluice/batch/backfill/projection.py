@@ -45,7 +45,8 @@ class Projection:
         if failures:
             raise TasksFailed(failures)
         version = (self._task.task_id, self._task.version)
-        return self._hbase.put(RESULTS, online_cells(results(whole, {version: self._task})), timestamp=stamp)
+        cells = online_cells(results(whole, {version: self._task}))
+        return self._hbase.put_table(RESULTS, cells, timestamp=stamp)
 
     def _speed(self, keys: pa.Table) -> pa.Table:
         """The speed layer's blocks that have these series, as of its newest commit or a later one."""
