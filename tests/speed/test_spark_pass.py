@@ -53,7 +53,7 @@ class Held:
         if most is None:
             return self.partitions
         dealt = [self.partitions[n::most] for n in range(min(most, len(self.partitions)))]
-        return [[batch for partition in own for batch in partition] for own in dealt]
+        return [own[0] if len(own) == 1 else [batch for each in own for batch in each] for own in dealt]
 
 
 LINES = Held([[unsigned(own, number)] for number, own in enumerate(SLICES)])
@@ -151,6 +151,19 @@ def test_without_routes_there_are_no_workers(spark: SparkSession) -> None:
     found = run_pass(spark, LINES, work, False)
     assert rows(found) == rows(one_stage(PLAN, SLICES))
     assert found.holders.num_rows == 0
+
+
+class Torn:
+    """A part of a batch that Kafka does not give."""
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        raise ConnectionError("no broker answers")
+
+
+def test_a_batch_that_fails_says_what_its_task_raised(spark: SparkSession) -> None:
+    work = PartitionPass(PLAN, "logs", ByteLedger().to_table())
+    with pytest.raises(spark_pass.JobFailed, match=r"^ConnectionError: no broker answers$"):
+        run_pass(spark, Held([LINES.partitions[0], Torn()]), work, False)  # type: ignore[list-item]
 
 
 class Dying:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 
 from sluice.engine.wire import FOUND_ARROW, SENT_ARROW, to_ipc
 from sluice.metrics import load_team
@@ -33,6 +34,13 @@ if TYPE_CHECKING:
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 #: A row between two stages: the number of the task that it is for, its kind, its payload.
 Row = tuple[int, tuple[str, bytes]]
+
+
+class JobFailed(RuntimeError):
+    """A task of a batch failed, and failed again when Spark repeated it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(raised(text))
 
 
 class Lines(Protocol):
@@ -71,14 +79,18 @@ class OnExecutors:
     lines: Lines
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: Stage, dealt: bool) -> Gathered:
-        """`dealt` is an argument of `doubles.Pass`."""
+        """`dealt` is an argument of `doubles.Pass`. Raises JobFailed."""
         batches = self._batches(by_partition=work.routes is not None, dealt=dealt)
         if work.routes is None:
             counted = batches.mapPartitions(partial(_sent, Dealt(work, dealing)))
         else:
             sent = _shuffled(batches.mapPartitions(partial(_sent, work)), work.routes.workers)
             counted = sent.mapPartitions(partial(_resent, Dealt(WorkerPass(work.plan), dealing)))
-        found = _shuffled(counted, dealing.tasks).mapPartitions(partial(_found, merging)).collect()
+        merged = _shuffled(counted, dealing.tasks).mapPartitions(partial(_found, merging))
+        try:
+            found = merged.collect()
+        except Py4JJavaError as error:
+            raise JobFailed(str(error)) from error
         kinds, payloads = zip(*found, strict=True) if found else ((), ())
         columns = [pa.array(kinds, pa.string()), pa.array(payloads, pa.binary())]
         return Gathered.of(pa.table(columns, schema=FOUND_ARROW))
@@ -96,6 +108,13 @@ class OnExecutors:
         if not dealt:
             return read.mapPartitions(_all)
         return _shuffled(read.mapPartitions(partial(_by_file, tasks)), tasks).mapPartitions(_in_order)
+
+
+def raised(text: str) -> str:
+    """What Python raised in a failed task, from Spark's message about the job; the message if nothing was."""
+    trace = text.rpartition("Traceback (most recent call last):\n")[2].partition("\n\n")[0]
+    own = [line for line in trace.splitlines() if line and not line[0].isspace()]
+    return "\n".join(own) or text
 
 
 def _shuffled(rows: RDD[Row], tasks: int) -> RDD[Row]:
