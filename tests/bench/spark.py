@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import ROOT
-from sluice.spark.session import ARROW_BYTES, ARROW_LINES
+from sluice.spark.session import ARROW_BYTES, ARROW_LINES, WORKER_ENV
 from tests.bench.outcome import FOLDER
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def session(name: str, cores: int = CORES, config: Mapping[str, str] | None = No
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
+        **WORKER_ENV,
         **(config or {}),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)

@@ -34,6 +34,7 @@ def prepare(load: Callable[[], None]) -> None:
     load()
     import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
     import psycopg2  # noqa: F401 - the speed layer's workers read and write the state themselves
+    import pyarrow.parquet  # noqa: F401 - the nightly run's workers read and write Parquet themselves
     import pyspark.worker  # noqa: F401
 
     import sluice.storage.commits
