@@ -25,6 +25,9 @@ TEMPORARY = "_temporary"
 GROUP_ROWS, GROUP_BYTES = 262_144, 128 << 20
 FILE_BYTES = 128 << 20
 
+#: The columns that queries filter by; statistics of the maps would help nobody.
+FILTERED = ["task", "task_id", "version", "period_start", "series"]
+
 
 class FileLost(RuntimeError):
     """A file that a worker wrote is not there any more."""
@@ -70,7 +73,9 @@ def encoded(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
     """RESULTS as Parquet files of about FILE_BYTES, and the number of their rows."""
     sink, writer, rows = pa.BufferOutputStream(), None, 0
     for group in _groups(batches):
-        writer = writer or pq.ParquetWriter(sink, RESULTS, compression="zstd", store_schema=False)
+        writer = writer or pq.ParquetWriter(
+            sink, RESULTS, compression="zstd", store_schema=False, write_statistics=FILTERED
+        )
         writer.write_table(group, row_group_size=GROUP_ROWS)
         rows += group.num_rows
         if sink.tell() >= FILE_BYTES:
