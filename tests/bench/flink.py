@@ -68,7 +68,7 @@ def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
     log = workload.log(lines, SECONDS)
     measured: dict[int, Measured] = {}
-    with spark.session("bench flink") as session, flink_sql.rival(log) as rival:
+    with spark.session("bench flink", config=spark.WORKERS) as session, flink_sql.rival(log) as rival:
         for number, rounds in ROUNDS.items():
             ways = _ways(session, log, rival, number)
             for name in ways if number == 1 else ():
@@ -123,7 +123,7 @@ def _processors() -> float:
 def _check() -> int:
     """Check that all forms give the engine's results, since else nothing is timed; returns how many."""
     specs, log = workload.tasks(CHECKED_AT), workload.log(CHECKED_LINES, SECONDS)
-    with spark.session("bench flink") as session, flink_sql.rival(log) as rival:
+    with spark.session("bench flink", config=spark.WORKERS) as session, flink_sql.rival(log) as rival:
         wanted = contenders.engine_rows(contenders.engine(session, log, specs))
         for form in flink_sql.FORMS:
             contenders.check_equal(form, wanted, rival.rows(form, specs))

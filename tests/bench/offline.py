@@ -41,7 +41,7 @@ results."""
 
 def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
-    with spark.session("bench offline") as session:
+    with spark.session("bench offline", config=spark.WORKERS) as session:
         _check(session)
         log = workload.log(lines, SECONDS)
         times = interleaved(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CORES = 2
 #: More than the platform's own sessions get, because contenders that keep everything in the JVM need it.
 DRIVER_MEMORY = "6g"
+#: Python workers come out of the platform's own daemon, with the engine loaded. Spark ends workers that were
+#: idle for a minute, and while a rival runs they are.
+WORKERS = {"spark.python.daemon.module": "sluice.spark.worker_daemon"}
 
 
 @contextmanager

@@ -41,7 +41,7 @@ results at N = {checked}."""
 def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
     log = workload.log(lines, SECONDS)
-    with spark.session("bench tasks") as session:
+    with spark.session("bench tasks", config=spark.WORKERS) as session:
         results = _check(session, log)
         measured = {
             number: interleaved(
