@@ -60,3 +60,11 @@ def test_series_spread_over_all_buckets() -> None:
 def test_nothing_is_sent_of_nothing() -> None:
     assert list(dealt(iter(partials_schema().empty_table().to_batches()), 4)) == []
     assert list(dealt(iter([]), 4)) == []
+
+
+def test_columns_that_no_task_asks_for_are_not_sent() -> None:
+    batch = counted(["/a", "/b"])
+    (sent,) = dealt(iter([batch]), 1)
+    table = pa.ipc.open_stream(sent.column("payload")[0].as_buffer()).read_all()
+    assert all(table.column(name).null_count < len(table) for name in table.schema.names)
+    assert table.num_columns < batch.num_columns

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.batch.day_job import COUNTED_COLUMNS, COUNTED_NAMES
+from sluice.batch.scan import scanned
 from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge
@@ -18,13 +20,16 @@ from sluice.engine.schema import partials_schema
 from sluice.engine.wire import to_ipc
 from sluice.metrics import metric
 from sluice.runtime.settings import Limits
-from sluice.spark.workers import with_metrics
+from sluice.storage.parquet import table_files
+from sluice.storage.stores import Stores
 from sluice.tasks import TaskSpec
 from sluice.tasks.period import parse_period
 from tests.bench.workload import active
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
 
 #: All ways give a row for each task, period and series; `key` is the dimensions' values joined by "_".
 NUMBERS = ("lines", "measured", "sum", "min", "max")
@@ -36,23 +41,28 @@ ROWS = ("task", "start", "key", *NUMBERS)
 
 @dataclass(frozen=True)
 class EnginePass:
-    """What the speed layer does with a partition's lines, without recognising doubles."""
+    """What a task of the nightly run does with the lines that it reads, without the shuffle."""
 
     plan: EnginePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pa.set_cpu_count(1)
-        found = [count(batch, self.plan).partials for batch in together(batches)]
+        lines = (pa.RecordBatch.from_arrays(batch.columns, COUNTED_NAMES) for batch in batches)
+        found = [count(batch, self.plan).partials for batch in together(lines)]
         if not found:
             return
         table = merge(pa.concat_tables(found)) if len(found) > 1 else found[0]
-        yield pa.RecordBatch.from_arrays([pa.array([to_ipc(table)], pa.binary())], ["payload"])
+        yield pa.RecordBatch.from_arrays([pa.array([to_ipc(table)], pa.binary())], PAYLOAD.names)
 
 
-def engine(lines: DataFrame, specs: Sequence[TaskSpec]) -> pa.Table:
-    """Aggregate each partition in an executor and merge in the driver, as the speed layer does."""
-    work = with_metrics(EnginePass(EnginePlan.of(active(specs), Limits())))
-    found = lines.mapInArrow(work, "payload binary").toArrow()
+PAYLOAD = pa.schema([("payload", pa.binary())])
+
+
+def engine(session: SparkSession, log: Path, specs: Sequence[TaskSpec]) -> pa.Table:
+    """Read and aggregate shares of the log in executors, as the nightly run does; merge in the driver."""
+    work, stores = EnginePass(EnginePlan.of(active(specs), Limits())), Stores()
+    files = table_files(stores, str(log))
+    found = scanned(session, stores, files, COUNTED_COLUMNS, work=work, schema=PAYLOAD).toArrow()
     tables = [pa.ipc.open_stream(payload.as_buffer()).read_all() for payload in found.column("payload")]
     return merge(pa.concat_tables([partials_schema().empty_table(), *tables]))
 

@@ -17,7 +17,9 @@ from tests.bench.outcome import Bar, Cell, Curve, Outcome, Table
 from tests.bench.timing import Times, median, ratio
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 NAME = "flink"
 LINES, QUICK_LINES, CHECKED_LINES = 2_000_000, 200_000, 40_000
@@ -32,8 +34,9 @@ LIMITS = {1: 1.0, 64: 8.0}
 
 WHAT = """\
 The tasks and the {lines:,} lines of the bench `tasks`, from the same Parquet files. `sluice` is the engine
-inside Spark `local[2]`, as there. Flink SQL 2.3 runs in one JVM with a cluster of two slots that stands
-between jobs; its results are thrown away by its `blackhole`. In the form `explode` a function in Java cuts
+inside Spark `local[2]`, as there: its tasks read the files as the nightly run's do. Flink SQL 2.3 runs in
+one JVM with a cluster of two slots that stands between jobs; its results are thrown away by its
+`blackhole`. In the form `explode` a function in Java cuts
 a line once, in the bytes of Flink's own column, and makes a row for each task that the line passes; one
 GROUP BY follows. In `statements` each task is a statement of one set; all read the same view, whose function
 cuts a line once and parses times and measures. Each form runs as a batch and as a stream (mini-batch, two
@@ -65,10 +68,9 @@ def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
     log = workload.log(lines, SECONDS)
     measured: dict[int, Measured] = {}
-    with spark.session("bench flink") as session, flink_sql.rival(log) as rival:
-        frame = spark.read(session, log)
+    with spark.session("bench flink", config=spark.WORKERS) as session, flink_sql.rival(log) as rival:
         for number, rounds in ROUNDS.items():
-            ways = _ways(frame, rival, number)
+            ways = _ways(session, log, rival, number)
             for name in ways if number == 1 else ():
                 ways[name]()  # compiles what all numbers need
             alone = {form: ways[form]() for form in ways if form != ENGINE}
@@ -78,12 +80,12 @@ def run(quick: bool = False) -> Outcome:
     return outcome(measured, lines, results, quick)
 
 
-def _ways(frame: DataFrame, rival: flink_sql.Rival, number: int) -> dict[str, Way]:
+def _ways(session: SparkSession, log: Path, rival: flink_sql.Rival, number: int) -> dict[str, Way]:
     specs = workload.tasks(number)
 
     def engine() -> float:
         begin = time.perf_counter()
-        contenders.engine_rows(contenders.engine(frame, specs))
+        contenders.engine_rows(contenders.engine(session, log, specs))
         return time.perf_counter() - begin
 
     def flink(form: str) -> float:
@@ -121,8 +123,8 @@ def _processors() -> float:
 def _check() -> int:
     """Check that all forms give the engine's results, since else nothing is timed; returns how many."""
     specs, log = workload.tasks(CHECKED_AT), workload.log(CHECKED_LINES, SECONDS)
-    with spark.session("bench flink") as session, flink_sql.rival(log) as rival:
-        wanted = contenders.engine_rows(contenders.engine(spark.read(session, log), specs))
+    with spark.session("bench flink", config=spark.WORKERS) as session, flink_sql.rival(log) as rival:
+        wanted = contenders.engine_rows(contenders.engine(session, log, specs))
         for form in flink_sql.FORMS:
             contenders.check_equal(form, wanted, rival.rows(form, specs))
     return int(wanted.num_rows)

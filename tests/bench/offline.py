@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sluice.batch import day_job
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Limits
+from sluice.storage.stores import Stores
 from tests.bench import contenders, spark, workload
 from tests.bench.outcome import FOLDER, Bar, Cell, Outcome, Table
 from tests.bench.timing import interleaved, median, ratio
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "offline"
 LINES, QUICK_LINES, CHECKED_LINES = 10_000_000, 300_000, 200_000
 SECONDS = 86_400
-TASKS, LIMIT, ROUNDS = 16, 1.0, 2
+TASKS, LIMIT, ROUNDS = 16, 3.0, 2
 RESULTS = (
     "count(*) AS lines",
     "count(m) AS measured",
@@ -40,7 +41,7 @@ results."""
 
 def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
-    with spark.session("bench offline") as session:
+    with spark.session("bench offline", config=spark.WORKERS) as session:
         _check(session)
         log = workload.log(lines, SECONDS)
         times = interleaved(
@@ -72,7 +73,8 @@ class Job:
         if self._way == "sluice":
             tasks = workload.active(specs)
             plan = EnginePlan.of(tasks, Limits())
-            day_job.write_results(self._session, plan, tasks, str(self._log), str(self.location))
+            logs, results = str(self._log), str(self.location)
+            day_job.write_results(self._session, plan, tasks, logs, results, stores=Stores())
             return
         lines = self._session.read.schema("line string").parquet(str(self._log))
         way = contenders.explode if self._way == "explode" else contenders.union

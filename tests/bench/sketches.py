@@ -18,7 +18,7 @@ from tests.bench.outcome import Bar, Cell, Outcome, Table
 from tests.bench.timing import interleaved, median, ratio
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
 
 NAME = "sketches"
 LINES, QUICK_LINES = 1_000_000, 100_000
@@ -53,11 +53,11 @@ def run(quick: bool = False) -> Outcome:
         frame = spark.read(session, log)
         specs = workload.tasks(TASKS, METRICS)
         few = specs[:CHECKED_TASKS]
-        checked = check("sluice", engine_rows(frame, few), log, few)
+        checked = check("sluice", engine_rows(session, log, few), log, few)
         check("spark", contenders.explode(frame, few, AGGREGATES, text=True).toArrow(), log, few)
         times = interleaved(
             {
-                "sluice": lambda: engine_rows(frame, specs),
+                "sluice": lambda: engine_rows(session, log, specs),
                 "spark": lambda: spark.consume(contenders.explode(frame, specs, AGGREGATES, text=True)),
             },
             rounds=1 if quick else ROUNDS,
@@ -70,9 +70,9 @@ def run(quick: bool = False) -> Outcome:
     return Outcome(NAME, what, [bar], [table], quick=quick)
 
 
-def engine_rows(frame: DataFrame, specs: list[TaskSpec]) -> pa.Table:
+def engine_rows(session: SparkSession, log: Path, specs: list[TaskSpec]) -> pa.Table:
     """The engine's results: task, start, key, lines, unique, p99."""
-    merged = contenders.engine(frame, specs)
+    merged = contenders.engine(session, log, specs)
     columns = contenders.chunk_of(merged)
     return pa.table(
         {

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import ROOT
-from sluice.spark.session import ARROW_BYTES, ARROW_LINES
+from sluice.spark.session import ARROW_BYTES, ARROW_LINES, WORKER_ENV
 from tests.bench.outcome import FOLDER
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 CORES = 2
 #: More than the platform's own sessions get, because contenders that keep everything in the JVM need it.
 DRIVER_MEMORY = "6g"
+#: Python workers come out of the platform's own daemon, with the engine loaded. Spark ends workers that were
+#: idle for a minute, and while a rival runs they are.
+WORKERS = {"spark.python.daemon.module": "sluice.spark.worker_daemon"}
 
 
 @contextmanager
@@ -49,6 +52,7 @@ def session(name: str, cores: int = CORES, config: Mapping[str, str] | None = No
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_LINES),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
+        **WORKER_ENV,
         **(config or {}),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)

@@ -11,7 +11,9 @@ from tests.bench.outcome import Bar, Curve, Outcome, Table
 from tests.bench.timing import Times, interleaved, median, ratio
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 NAME = "tasks"
 LINES, QUICK_LINES = 2_000_000, 200_000
@@ -30,8 +32,8 @@ WHAT = """\
 N tasks over one stream of {lines:,} lines (150 bytes, Parquet files), Spark `local[2]`. No two
 tasks have the same dimension set or the same filter; measures and periods rotate. All compute
 count, sum, average, minimum, maximum and the number of missing measures. `sluice` is the engine as
-the speed layer calls it: partial aggregates of each partition inside `mapInArrow`, merged in the
-driver (doubles are not looked for). `explode` cuts each line once, makes a row for each task that
+the nightly run calls it: Spark's tasks read the files in their Python workers and make partial
+aggregates, which the driver merges. `explode` cuts each line once, makes a row for each task that
 it passes, and groups once; `union` has one groupBy a task. All three were shown to give the same
 results at N = {checked}."""
 
@@ -39,12 +41,11 @@ results at N = {checked}."""
 def run(quick: bool = False) -> Outcome:
     lines = QUICK_LINES if quick else LINES
     log = workload.log(lines, SECONDS)
-    with spark.session("bench tasks") as session:
-        frame = spark.read(session, log)
-        results = _check(frame)
+    with spark.session("bench tasks", config=spark.WORKERS) as session:
+        results = _check(session, log)
         measured = {
             number: interleaved(
-                _ways(frame, number),
+                _ways(session, log, number),
                 rounds=2 if quick else ROUNDS[number],
                 label=f"{NAME} N={number}",
                 warm=2 if number == NUMBERS[0] else 1 if number <= CHECKED_AT else 0,
@@ -54,10 +55,10 @@ def run(quick: bool = False) -> Outcome:
     return outcome(measured, lines, results, quick)
 
 
-def _ways(frame: DataFrame, number: int) -> dict[str, Callable[[], object]]:
-    specs = workload.tasks(number)
+def _ways(session: SparkSession, log: Path, number: int) -> dict[str, Callable[[], object]]:
+    frame, specs = spark.read(session, log), workload.tasks(number)
     ways: dict[str, Callable[[], object]] = {
-        ENGINE: lambda: contenders.engine_rows(contenders.engine(frame, specs))
+        ENGINE: lambda: contenders.engine_rows(contenders.engine(session, log, specs))
     }
     if number <= MOST_FOR_BASELINES:
         ways[EXPLODE] = lambda: spark.consume(contenders.explode(frame, specs))
@@ -65,10 +66,10 @@ def _ways(frame: DataFrame, number: int) -> dict[str, Callable[[], object]]:
     return ways
 
 
-def _check(frame: DataFrame) -> int:
+def _check(session: SparkSession, log: Path) -> int:
     """Check that all ways give the same, since else nothing is timed; returns how many results."""
-    specs = workload.tasks(CHECKED_AT)
-    wanted = contenders.engine_rows(contenders.engine(frame, specs))
+    frame, specs = spark.read(session, log), workload.tasks(CHECKED_AT)
+    wanted = contenders.engine_rows(contenders.engine(session, log, specs))
     for name, way in ((EXPLODE, contenders.explode), (UNION, contenders.union)):
         contenders.check_equal(name, wanted, way(frame, specs).toArrow())
     return int(wanted.num_rows)

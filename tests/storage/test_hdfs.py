@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -86,6 +87,71 @@ def test_the_active_namenode_is_found_by_trying() -> None:
 def test_nobody_there_is_unavailable() -> None:
     with pytest.raises(HdfsUnavailable, match=r"failed for 0\.1 s"):
         HdfsStore("http://127.0.0.1:9", "sluice", patience=0.1).status("/x")
+
+
+class NameNodeWithOneBadDataNode:
+    """A NameNode that sends readers to the first DataNode that they do not exclude.
+
+    The first of its DataNodes cuts its answers short; the second is whole, or there is none.
+    """
+
+    def __init__(self, data: bytes, *, whole: bool) -> None:
+        self.excluded: list[str] = []
+        self.cut_answers_left = 1_000_000 if whole else 2
+        namenode = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                query = parse_qs(urlsplit(self.path).query)
+                if self.path.startswith("/webhdfs"):
+                    excluded = query.get("excludedatanodes", [""])[0]
+                    namenode.excluded.append(excluded)
+                    if excluded and not whole:
+                        body = {"RemoteException": {"exception": "IOException", "message": "no active nodes"}}
+                        self.answer(403, json.dumps(body).encode())
+                        return
+                    host = "127.0.0.1" if excluded else "localhost"
+                    self.send_response(307)
+                    self.send_header("Location", f"http://{host}:{self.server.server_port}/")  # type: ignore[attr-defined]
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                bad = (self.headers["Host"] or "").startswith("localhost") and namenode.cut_answers_left > 0
+                namenode.cut_answers_left -= bad
+                self.answer(200, data, len(data) // 2 if bad else len(data))
+
+            def answer(self, status: int, body: bytes, sent: int | None = None) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body[:sent])
+                self.close_connection = True
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> NameNodeWithOneBadDataNode:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def test_a_read_goes_on_at_another_datanode() -> None:
+    with NameNodeWithOneBadDataNode(b"0123456789", whole=True) as namenode:
+        assert HdfsStore(namenode.url, "sluice").read("/x") == b"0123456789"
+        assert namenode.excluded == ["", "localhost"]
+
+
+def test_a_read_asks_the_only_datanode_until_it_answers() -> None:
+    with NameNodeWithOneBadDataNode(b"0123456789", whole=False) as namenode:
+        assert HdfsStore(namenode.url, "sluice").read("/x") == b"0123456789"
+        assert namenode.excluded == ["", "localhost", "", "localhost", ""]
 
 
 @pytest.fixture

@@ -10,18 +10,24 @@ import pyarrow as pa
 
 from sluice.archive.file import COLUMNS
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
-from sluice.batch.day_results import RESULTS, to_partials, to_results
+from sluice.batch.day_results import to_partials, to_results
+from sluice.batch.result_files import WRITTEN, ResultFiles
+from sluice.batch.scan import mapped, scanned, spark_schema
 from sluice.batch.shuffled import SHUFFLED, dealt, partials
 from sluice.engine.access_log import FIELDS
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Aside, Failures, Noted, TasksFailed, Version, leaving_out
-from sluice.spark.workers import Work, with_metrics
+from sluice.storage.parquet import table_files
+from sluice.storage.stores import Stores
 from sluice.tasks.spec import ActiveTask
 from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+
+#: What is read of `logs` to be counted, and how the engine names it.
+COUNTED_COLUMNS = {"kafka_partition": pa.int32(), "kafka_offset": pa.int64(), "line": pa.binary()}
+COUNTED_NAMES = ["partition", "offset", "line"]
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
@@ -29,10 +35,10 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
     from pyspark.sql import functions as F
 
     if not paths:
-        return spark.createDataFrame([], _spark_schema(RECORDS))
+        return spark.createDataFrame([], spark_schema(RECORDS))
     number = F.regexp_extract("_metadata.file_path", r"/(\d+)/\d+\.parquet$", 1).cast("int")
     ends = F.create_map(*(F.lit(value) for item in sorted(cut.items()) for value in item))
-    read = spark.read.schema(_spark_schema(COLUMNS)).parquet(*paths)
+    read = spark.read.schema(spark_schema(COLUMNS)).parquet(*paths)
     return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
 
 
@@ -98,6 +104,7 @@ def write_results(
     logs: str,
     location: str,
     *,
+    stores: Stores,
     backwards: EnginePlan | None = None,
 ) -> Failures:
     """Write the partition of `task_results` from that of `logs`; returns why versions failed.
@@ -110,7 +117,7 @@ def write_results(
         gone = [version for version in versions if version not in left]
         filled = backwards.without(gone) if backwards is not None else None
         failures = _write_results(
-            spark, plan.without(gone), list(left.values()), logs, location, backwards=filled
+            spark, plan.without(gone), list(left.values()), logs, location, stores=stores, backwards=filled
         )
         if failures:
             raise TasksFailed(failures)
@@ -126,26 +133,22 @@ def _write_results(
     logs: str,
     location: str,
     *,
+    stores: Stores,
     backwards: EnginePlan | None,
 ) -> Failures:
-    from pyspark.sql import functions as F
-
     failures = spark.sparkContext.accumulator({}, Noted())
-    lines = (
-        spark.read.schema("kafka_partition int, kafka_offset bigint, line string")
-        .parquet(logs)
-        .select(
-            F.col("kafka_partition").alias("partition"),
-            F.col("kafka_offset").alias("offset"),
-            "line",  # bytes would be copied once more on their way to Python
-        )
-    )
     buckets = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
     counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=buckets)
-    partials = mapped(lines, counting, SHUFFLED).repartitionById(buckets, "bucket")
-    merging = partial(_merged, tasks=tasks, series=plan.limits.series, aside=failures.add)
-    mapped(partials, merging, RESULTS).write.mode("overwrite").parquet(location)
-    return Failures(failures.value)
+    lines = table_files(stores, logs)
+    counted = scanned(spark, stores, lines, COUNTED_COLUMNS, work=counting, schema=SHUFFLED)
+    files = ResultFiles(stores, location)
+    files.begin()
+    merging = partial(_merged, tasks=tasks, series=plan.limits.series, aside=failures.add, files=files)
+    written = mapped(counted.repartitionById(buckets, "bucket"), merging, WRITTEN).collect()
+    failed = Failures(failures.value)
+    if not failed:
+        files.publish(row.file for row in written)
+    return failed
 
 
 def _counted(
@@ -155,23 +158,17 @@ def _counted(
     aside: Aside,
     buckets: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Lines to SHUFFLED."""
-    return dealt(to_partials(batches, plan, backwards, aside), buckets)
+    """COUNTED_COLUMNS to SHUFFLED."""
+    lines = (pa.RecordBatch.from_arrays(batch.columns, COUNTED_NAMES) for batch in batches)
+    return dealt(to_partials(lines, plan, backwards, aside), buckets)
 
 
 def _merged(
-    batches: Iterator[pa.RecordBatch], tasks: Sequence[ActiveTask], series: int, aside: Aside
+    batches: Iterator[pa.RecordBatch],
+    tasks: Sequence[ActiveTask],
+    series: int,
+    aside: Aside,
+    files: ResultFiles,
 ) -> Iterator[pa.RecordBatch]:
-    """SHUFFLED to RESULTS."""
-    return to_results(partials(batches), tasks, series, aside)
-
-
-def mapped(frame: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-    """The rows of that schema that the work makes of the frame's rows in Python workers."""
-    return frame.mapInArrow(with_metrics(work), _spark_schema(schema))
-
-
-def _spark_schema(schema: pa.Schema) -> StructType:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(schema)
+    """SHUFFLED to WRITTEN."""
+    return files.write(to_results(partials(batches), tasks, series, aside))

@@ -27,8 +27,9 @@ from sluice.tasks.spec import ActiveTask
 #: Partial aggregates kept before they are merged. Numbers are 100 bytes a series, sketches up to 64 KiB.
 MERGE_ROWS = 500_000
 MERGE_BYTES = 64 << 20
-#: Series whose maps are made at a time: an Arrow array has at most 2 GiB.
-MAP_ROWS = 4_096
+#: Series whose maps are made at a time, and their bytes: an Arrow array has at most 2 GiB.
+MAP_ROWS = 65_536
+MAP_BYTES = 256 << 20
 ACCUMULATOR_BYTES = 8
 
 RESULTS = pa.schema(
@@ -100,8 +101,9 @@ def _task_rows(rows: pa.Table, task: ActiveTask, series: int | None) -> Iterator
     if series is not None and rows.num_rows > series:
         periods, _ = code(rows.column("period_start").combine_chunks())
         series_a_period(periods.codes, series)
-    for begin in range(0, rows.num_rows, MAP_ROWS):
-        yield from result_rows(rows.slice(begin, MAP_ROWS), task).to_batches()
+    step = max(1, min(MAP_ROWS, MAP_BYTES * rows.num_rows // max(1, rows.nbytes)))
+    for begin in range(0, rows.num_rows, step):
+        yield from result_rows(rows.slice(begin, step), task).to_batches()
 
 
 def merged_in_part(tables: Iterator[pa.Table], aside: Aside = refuse) -> Iterator[pa.Table]:
@@ -188,16 +190,19 @@ def result_rows(merged: pa.Table, task: ActiveTask) -> pa.Table:
 
 def _maps(kind: pa.MapType, columns: Mapping[str, pa.Array], size: int) -> pa.Array:
     """One map a row: an entry for each column that is not null there, in the columns' order."""
-    valid = np.empty((size, len(columns)), bool)
-    for i, column in enumerate(columns.values()):
-        valid[:, i] = column.is_valid().to_numpy(zero_copy_only=False)
-    offsets = np.append(0, np.cumsum(valid.sum(axis=1))).astype(np.int32)
-    names = pa.array(list(columns), kind.key_type)
-    keys = names.take(pa.array(np.nonzero(valid)[1])) if len(columns) else pa.array([], kind.key_type)
-    items = pa.concat_arrays(list(columns.values())) if columns else pa.array([], kind.item_type)
-    row, column_number = np.nonzero(valid)
+    filled = {name: column for name, column in columns.items() if column.null_count < size}
+    if not filled:
+        return pa.MapArray.from_arrays(
+            pa.array(np.zeros(size + 1, np.int32)), pa.array([], kind.key_type), pa.array([], kind.item_type)
+        )
+    names = pa.array(list(filled), kind.key_type)
+    items = pa.concat_arrays([column.cast(kind.item_type) for column in filled.values()])
+    valid = items.is_valid().to_numpy(zero_copy_only=False).reshape(len(filled), size).T
+    row, number = np.nonzero(valid)
+    offsets = np.zeros(size + 1, np.int32)
+    np.cumsum(valid.sum(axis=1), out=offsets[1:])
     return pa.MapArray.from_arrays(
-        pa.array(offsets), keys, items.take(pa.array(column_number * size + row)).cast(kind.item_type)
+        pa.array(offsets), names.take(pa.array(number)), items.take(pa.array(number * size + row))
     ).cast(kind)
 
 

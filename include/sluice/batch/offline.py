@@ -35,6 +35,7 @@ from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
+from sluice.storage.stores import Stores
 from sluice.tasks.topics import TopicStore
 
 if TYPE_CHECKING:
@@ -127,7 +128,10 @@ class _Batch:
         raw_lines, kept = day_job.write_logs(lines, plan, logs)
         if versions.dropped:
             plan, backwards = plan.without(versions.ranges), None
-        failed = day_job.write_results(self.spark, plan, versions.tasks, logs, results, backwards=backwards)
+        stores = Stores.of(settings)
+        failed = day_job.write_results(
+            self.spark, plan, versions.tasks, logs, results, stores=stores, backwards=backwards
+        )
         record(self.book.engine, topic, day, failed)
 
         store = HdfsStore.of(settings)

@@ -30,8 +30,8 @@ def dealt(batches: Iterator[pa.RecordBatch], buckets: int) -> Iterator[pa.Record
         numbers = bucket_of(batch, buckets)
         order = np.argsort(numbers, kind="stable")
         bounds = np.searchsorted(numbers[order], np.arange(buckets + 1))
-        sorted_ = pa.Table.from_batches([batch]).take(pa.array(order))
-        rows = max(1, int(PAYLOAD_BYTES * len(batch) / max(1, batch.nbytes)))
+        sorted_ = pa.Table.from_batches([_filled(batch)]).take(pa.array(order))
+        rows = max(1, int(PAYLOAD_BYTES * len(batch) / max(1, sorted_.nbytes)))
         for bucket in np.flatnonzero(np.diff(bounds)).tolist():
             for begin in range(bounds[bucket], bounds[bucket + 1], rows):
                 size = min(rows, bounds[bucket + 1] - begin)
@@ -45,7 +45,23 @@ def partials(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """SHUFFLED back to PARTIALS."""
     for batch in batches:
         for payload in batch.column("payload"):
-            yield from pa.ipc.open_stream(payload.as_buffer()).read_all().cast(partials_schema()).to_batches()
+            yield from _whole(pa.ipc.open_stream(payload.as_buffer()).read_all()).to_batches()
+
+
+def _filled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without the columns that are null in all rows, such as those of sketches that no task asks for."""
+    names = batch.schema.names
+    return batch.select([name for name in names if batch.column(name).null_count < len(batch)])
+
+
+def _whole(table: pa.Table) -> pa.Table:
+    """PARTIALS of what `_filled` left of them."""
+    there = set(table.schema.names)
+    columns = [
+        table.column(field.name) if field.name in there else pa.nulls(len(table), field.type)
+        for field in partials_schema()
+    ]
+    return pa.table(columns, schema=partials_schema())
 
 
 def bucket_of(batch: pa.RecordBatch, buckets: int) -> npt.NDArray[np.uint16]:

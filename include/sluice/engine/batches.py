@@ -12,16 +12,23 @@ PASS_BYTES = 128 << 20
 
 
 def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same lines in fewer, larger batches."""
+    """The same lines in fewer, larger batches; what is half full already is not copied to be full."""
     waiting: list[pa.RecordBatch] = []
     lines = size = 0
     for batch in batches:
+        if 2 * lines >= PASS_LINES and lines + len(batch) > PASS_LINES:
+            yield _one(waiting)
+            waiting, lines, size = [], 0, 0
         if len(batch):
             waiting.append(batch)
             lines += len(batch)
             size += batch.nbytes
         if lines >= PASS_LINES or size >= PASS_BYTES:
-            yield pa.concat_batches(waiting)
+            yield _one(waiting)
             waiting, lines, size = [], 0, 0
     if waiting:
-        yield pa.concat_batches(waiting)
+        yield _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -35,6 +35,7 @@ def prepare(load: Callable[[], None]) -> None:
     import kafka  # noqa: F401 - the speed layer's workers read lines, and read and write state
     import pandas  # noqa: F401 - Spark's worker imports it even when it handles only Arrow
     import psycopg2  # noqa: F401
+    import pyarrow.parquet  # noqa: F401 - the nightly run's workers read and write Parquet themselves
     import pyspark.worker  # noqa: F401
 
     import sluice.storage.commits

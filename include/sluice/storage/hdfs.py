@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 
@@ -118,11 +118,28 @@ class HdfsStore:
             return None
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """`length` bytes from `offset` on; without a length, all bytes to the end."""
+        """`length` bytes from `offset` on; without a length, all bytes to the end.
+
+        If a DataNode fails, another one that has the block is asked.
+        """
         params: dict[str, Any] = {"op": "OPEN", "offset": offset}
         if length is not None:
             params["length"] = length
-        return self._call(f"read {path}", lambda: self._send("GET", path, params).content)
+        failed: list[str] = []  # DataNodes
+
+        def attempt() -> bytes:
+            avoiding = {"excludedatanodes": ",".join(failed)} if failed else {}
+            failed_before, failed[:] = failed[:], []  # if no other has the block, ask them all again
+            to = self._send("GET", path, {**params, **avoiding}, redirect=False)
+            if "Location" not in to.headers:  # a gateway (HttpFS) sends the bytes itself
+                return to.content
+            try:
+                return self._raw("GET", to.headers["Location"], path).content
+            except (_Transient, requests.RequestException):
+                failed[:] = [*failed_before, str(urlsplit(to.headers["Location"]).hostname)]
+                raise
+
+        return self._call(f"read {path}", attempt)
 
     def tail(self, path: str, length: int) -> bytes:
         """The last `length` bytes of a closed file, or all of a shorter one."""

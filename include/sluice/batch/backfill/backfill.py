@@ -46,6 +46,7 @@ from sluice.batch import day_job
 from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import Projection
 from sluice.batch.day_lines import DayOf
+from sluice.batch.scan import mapped
 from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
@@ -241,8 +242,8 @@ class _Run:
         paths = [self.settings.hdfs.namenode + file.path for file in files]
         lines = day_job.unique(day_job.archived(self.spark, paths, self.boundary), which, self.living)
         counting = partial(to_partials, living=self.living, own=self.own)
-        partials = day_job.mapped(lines, counting, partials_schema())
-        blocks: DataFrame = day_job.mapped(
+        partials = mapped(lines, counting, partials_schema())
+        blocks: DataFrame = mapped(
             partials.repartition(PARTS, "period_start"),
             partial(to_blocks, series=self.settings.limits.series),
             BLOCKS,
