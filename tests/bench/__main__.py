@@ -25,6 +25,7 @@ ALONE = (
     "driver",
     "workers",
     "age",
+    "speedup",
     "start",
 )
 PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
