@@ -52,7 +52,7 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-bench: setup ## every performance bar except grouping's, measured here (about two hours); exits with 1 if one fails
+bench: setup ## every performance bar except grouping's, measured here (about 100 minutes); exits with 1 if one fails
 	@$(BIN)/python -m tests.bench
 
 bench-grouping: setup ## only the bars of grouping, by itself and in Spark (about 20 minutes)

@@ -25,6 +25,7 @@ ALONE = (
     "driver",
     "workers",
     "age",
+    "speedup",
     "start",
 )
 PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
@@ -75,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="BENCH",
         choices=[*BENCHES, "page", []],
-        help=f"{', '.join(BENCHES)}; none: all but those of grouping, the last three on a running stack. "
+        help=f"{', '.join(BENCHES)}; none: all but those of grouping, the last four on a running stack. "
         "page: write docs/performance.md and its plots from what was measured last",
     )
     made.add_argument("--quick", action="store_true", help="less of everything; kept in var/bench/quick")

@@ -124,7 +124,7 @@ class Layer:
         offsets: Any = SimpleNamespace(bounds=_bounds, close=lambda: None)
         nowhere: Any = None
         claim = TopicClaim(self._database, "logs")
-        self._writer = Writer(self._log, claim, nowhere, offsets, key=b"", tasks=2)
+        self._writer = Writer(self._log, claim, nowhere, offsets, tasks=2)
         began = time.perf_counter()
         self._writer.open()
         return time.perf_counter() - began

@@ -1,46 +1,56 @@
-"""A PostgreSQL of one's own, with the platform's binaries and configuration and no other daemon."""
+"""A few daemons of one's own, with the platform's binaries and configuration, and databases in PostgreSQL."""
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
 
-from sluice.runtime.settings import Settings
-from sluice.stack import health
-from sluice.stack.daemons import postgres as daemon
+from sluice.runtime.settings import Settings, make_secret
+from sluice.stack.daemon import Daemon, Unhealthy
+from sluice.stack.daemons.postgres import POSTGRES
 from sluice.storage.postgres import engine, migrate
 
 START_SECONDS = 60.0
 
 
 @contextmanager
-def server(name: str) -> Iterator[Settings]:
-    """The settings of a running server, which is gone afterwards."""
-    with tempfile.TemporaryDirectory() as home:
-        settings = Settings(instance=name, home=Path(home), port_base=1, network="host")
-        offset = settings.port_offsets["postgres"]
-        settings = Settings(instance=name, home=Path(home), port_base=_free_port() - offset, network="host")
-        password = settings.postgres.model_copy(update={"password": secrets.token_hex(8)})
-        settings = settings.model_copy(update={"postgres": password})
-        daemon.initialise(settings)
-        daemon.configure(settings)
-        with (Path(home) / "log").open("wb") as log:
-            process = subprocess.Popen(daemon.command(settings).argv, stdout=log, stderr=log)
-        try:
-            _wait(settings)
-            yield settings
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(START_SECONDS)
+def server(name: str, daemons: Sequence[Daemon] = (POSTGRES,)) -> Iterator[Settings]:
+    """The settings of an instance in which only these daemons run; it is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        home = Path(folder)
+        settings = Settings(instance=name, home=home, port_base=_free_base(daemons), network="host")
+        password = settings.postgres.model_copy(update={"password": make_secret(home, "postgres")})
+        kafka = settings.kafka.model_copy(update={"identity_key": make_secret(home, "identity")})
+        settings = settings.model_copy(update={"postgres": password, "kafka": kafka})
+        for daemon in daemons:
+            stack.enter_context(_running(settings, daemon))
+        yield settings
+
+
+@contextmanager
+def _running(settings: Settings, daemon: Daemon) -> Iterator[None]:
+    for step in daemon.prepare:
+        step(settings)
+    command = daemon.command(settings)
+    environment = {**os.environ, **command.env}
+    with (settings.home / f"{daemon.name}.log").open("wb") as log:
+        process = subprocess.Popen(command.argv, env=environment, stdout=log, stderr=log)
+    try:
+        _wait(daemon, settings)
+        yield
+    finally:
+        process.send_signal(signal.Signals[f"SIG{daemon.stop_signal}"])
+        process.wait(START_SECONDS)
 
 
 @contextmanager
@@ -56,10 +66,18 @@ def database(settings: Settings, name: str) -> Iterator[Settings]:
         _administer(settings, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _free_base(daemons: Sequence[Daemon]) -> int:
+    """The first port of a block in which the daemons' ports are free."""
+    offsets = Settings(port_base=1).port_offsets
+    while True:
+        base = secrets.randbelow(20_000) + 20_000
+        with ExitStack() as held:
+            try:
+                for name in (port for daemon in daemons for port in daemon.ports):
+                    held.enter_context(closing(socket.socket())).bind(("127.0.0.1", base + offsets[name]))
+            except OSError:
+                continue
+            return base
 
 
 def _administer(settings: Settings, statement: str) -> None:
@@ -69,12 +87,12 @@ def _administer(settings: Settings, statement: str) -> None:
     administrator.dispose()
 
 
-def _wait(settings: Settings) -> None:
+def _wait(daemon: Daemon, settings: Settings) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            health.postgres(settings)
-        except health.Unhealthy:
+            daemon.health(settings)
+        except Unhealthy:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)

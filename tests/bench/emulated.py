@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sluice.storage.commits import Commit, Head, LedgerRow, Version
+from sluice.storage.commits import Commit, CommitLog, Head, LedgerRow, Version
 from sluice.storage.epochs import Epochs, PeriodKey, StatePeriod
 from sluice.storage.hbase import Cells
+from sluice.storage.postgres import engine_at
 
 
 @dataclass
@@ -46,9 +49,26 @@ class SlowHBase:
         written = 0
         for row, cells, gone in rows:
             kept = {name: data for name, data in self._row(row).items() if name not in gone}
-            self._path(row).write_bytes(pickle.dumps(kept | dict(cells)))
+            new = self._path(row).with_suffix(f".{threading.get_ident()}.{os.getpid()}")
+            new.write_bytes(pickle.dumps(kept | dict(cells)))
+            new.replace(self._path(row))
             written += sum(map(len, cells.values()))
         self._wait(written)
+
+    def delete(self, table: str, rows: Iterable[tuple[bytes, Sequence[bytes]]]) -> int:
+        gone = list(rows)
+        if gone:
+            self.rewrite(table, [(row, {}, columns) for row, columns in gone])
+        return len(gone)
+
+    def put(self, table: str, rows: Iterable[tuple[bytes, Cells]], *, timestamp: int | None = None) -> int:
+        """Take results and forget them: nobody reads them here."""
+        taken = list(rows)
+        self._wait(sum(len(data) for _, cells in taken for data in cells.values()))
+        return len(taken)
+
+    def close(self) -> None:
+        """There is no connection."""
 
     def _wait(self, size: int) -> None:
         seconds = self.call_seconds + self.mib_seconds * size / (1 << 20)
@@ -114,3 +134,19 @@ class SlowStores:
 
     def log(self, topic: str) -> Any:
         return self.memory
+
+
+@dataclass(frozen=True)
+class SlowConnections:
+    """In the place of `Connections`: a real PostgreSQL, and a `SlowHBase` for each process; picklable."""
+
+    folder: str
+    call_seconds: float
+    mib_seconds: float
+    postgres: str = field(repr=False)
+
+    def hbase(self) -> Any:
+        return SlowHBase(Path(self.folder), self.call_seconds, self.mib_seconds)
+
+    def log(self, topic: str) -> CommitLog:
+        return CommitLog(engine_at(self.postgres), topic)

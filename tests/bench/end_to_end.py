@@ -48,7 +48,7 @@ class Times:
     overload: float = 20.0
     trial: float = 60.0
     hold: float = 600.0
-    fresh: float = 300.0
+    fresh: float = 180.0
     empty: float = 60.0
 
 

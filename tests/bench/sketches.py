@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NAME = "sketches"
 LINES, QUICK_LINES = 1_000_000, 100_000
 SECONDS = 600
-TASKS, LIMIT, ROUNDS = 64, 5.0, 3
+TASKS, LIMIT, ROUNDS = 64, 5.0, 2
 METRICS = ("count", "unique", "p99")
 CHECKED_TASKS = 8
 #: Registers are as many as ours; for quantiles, Spark's default is k = 200 while ours is 400.

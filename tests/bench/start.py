@@ -15,7 +15,7 @@ from tests.bench.outcome import FOLDER, Bar, Outcome, Table
 from tests.bench.timing import Times, interleaved, median, ratio
 
 NAME = "start"
-ROUNDS = 5
+ROUNDS = 3
 OURS = "as Sluice does"
 WAYS = {
     OURS: [SPARK_ARCHIVE, *SPARK_COMPILES_LATER],

@@ -22,7 +22,7 @@ from tests.bench import start as start_bench
 from tests.bench.__main__ import BENCHES, main, parser
 from tests.bench.outcome import Bar, Curve, Outcome, Table, number
 from tests.bench.pressure import Seen
-from tests.bench.timing import interleaved, ratio
+from tests.bench.timing import better, interleaved, ratio
 from tests.engine.samples import by_hand, records
 
 
@@ -66,6 +66,20 @@ def test_rounds_are_interleaved_and_their_ratios_have_a_median() -> None:
     assert order[2:] == ["a", "b", "b", "a"]
     assert [len(seconds) for seconds in times.values()] == [2, 2]
     assert ratio({"slow": [4.0, 9.0, 8.0], "fast": [1.0, 3.0, 8.0]}, "slow", "fast") == 3.0
+
+
+@pytest.mark.slow
+def test_the_slower_rival_takes_part_in_the_first_round_only() -> None:
+    order: list[str] = []
+    ways = {
+        name: (lambda name=name: (order.append(name), time.sleep(0.05 * (name == "slow"))))
+        for name in ("ours", "slow", "fast")
+    }
+    times = interleaved(ways, rounds=3, warm=1, rivals=("slow", "fast"))
+    assert {name: len(seconds) for name, seconds in times.items()} == {"ours": 3, "slow": 1, "fast": 3}
+    assert (len(order), better(times, ("slow", "fast"))) == (3 + 3 + 2 + 2, "fast")
+    assert better({"slow": [0.1], "fast": [0.2, 0.3]}, ("slow", "fast")) == "fast"
+    assert better({"slow": [0.3, 0.1], "fast": [0.2, 0.4]}, ("slow", "fast")) == "slow"
 
 
 def test_no_two_tasks_have_a_dimension_set_or_a_filter_in_common() -> None:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-import httpx
 import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack.environment import environment, spark_home
+from sluice.stack.environment import environment
 from sluice.storage import schema
+from tests.cluster import cluster, free_ports
 from tests.quality.two_layers import TwoLayers
 from tests.speed.speed_driver import STAMP, SpeedTest, access_lines, until
 
 pytestmark = pytest.mark.stack
 
-WORKERS = 2
-START_SECONDS = 60.0
+WORKERS = ("", "")
 
 
 @pytest.fixture(scope="module")
@@ -56,52 +53,8 @@ def master(stack: Settings, directory: Path) -> Iterator[str]:
     """The address of a standalone cluster on loopback."""
     port, page = free_ports(2)
     address = f"spark://127.0.0.1:{port}"
-    with cluster(stack, directory, address, page):
+    with cluster(environment(stack), directory, address, page, WORKERS):
         yield address
-
-
-@contextmanager
-def cluster(settings: Settings, directory: Path, address: str, page: int) -> Iterator[None]:
-    env = {**environment(settings), "SPARK_PUBLIC_DNS": "127.0.0.1"}
-    spark_class = str(spark_home() / "bin" / "spark-class")
-    here = ["--host", "127.0.0.1", "--webui-port"]
-    master = ["--port", address.rsplit(":", 1)[1], *here, str(page)]
-    worker = ["--cores", "1", "--memory", "1g", *here, "0", address]
-    commands = [["org.apache.spark.deploy.master.Master", *master]]
-    commands += [
-        ["org.apache.spark.deploy.worker.Worker", "--work-dir", str(directory / f"worker{n}"), *worker]
-        for n in range(WORKERS)
-    ]
-
-    def registered() -> bool:
-        with suppress(httpx.HTTPError):
-            state = httpx.get(f"http://127.0.0.1:{page}/json/", trust_env=False).json()
-            return bool(state["aliveworkers"] == WORKERS)
-        return False
-
-    started = []
-    try:
-        with (directory / "cluster.log").open("ab") as out:
-            for command in commands:
-                started.append(
-                    subprocess.Popen([spark_class, *command], env=env, stdout=out, stderr=subprocess.STDOUT)
-                )
-        until(registered, START_SECONDS)
-        yield
-    finally:
-        for process in reversed(started):
-            process.terminate()
-        for process in started:
-            process.wait(30)
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct ports: each is held until all are found."""
-    with ExitStack() as held:
-        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def test_the_speed_layer_on_a_cluster(

@@ -45,11 +45,13 @@ class Attempts:
         self.spread: list[dict[Any, int]] = []
         self.readable: list[Readable] = []
         self.tasks: list[int] = []
+        self.homes: list[dict[Any, int]] = []
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: StatePass, dealt: bool) -> Gathered:
         self.seen.append((merging.seq, merging.token))
         self.spread.append(dict(dealing.spread))
         self.tasks.append(dealing.tasks)
+        self.homes.append(dict(dealing.homes))
         self.readable.append(merging.readable)
         assert set(merging.spread) == set(dealing.spread)
         return self.found.pop(0) if self.found else NOTHING
@@ -151,6 +153,18 @@ def test_a_period_in_parts_has_the_blocks_of_all() -> None:
     counted = count(writer()[0], Attempts(replace(NOTHING, stated=both)))
     assert counted.periods == [StatePeriod(1, 1, 0, 8, 1, 1, 800)]
     assert counted.blocks == 4
+
+
+def test_periods_of_the_newest_commit_are_dealt_out_by_their_size() -> None:
+    one, _ = writer()
+    rows = [
+        {**stated(1, size=size).to_pylist()[0], "task_id": task}
+        for task, size in enumerate((30, 20, 10, 25), 1)
+    ]
+    attempts = Attempts(replace(NOTHING, stated=pa.Table.from_pylist(rows, schema=STATED)))
+    one.commit({"0": 5}, [], count(one, attempts))
+    count(one, attempts)
+    assert attempts.homes == [{}, {(1, 1, 0): 0, (4, 1, 0): 1, (2, 1, 0): 2, (3, 1, 0): 2}]
 
 
 def test_a_small_batch_has_one_task_that_can_lay_out_every_period() -> None:

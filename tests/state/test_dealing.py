@@ -22,12 +22,18 @@ def partials(names: list[tuple[int, int, int]]) -> pa.Table:
 
 
 @examples(60)
-@given(names=named, tasks=st.integers(1, 7), layout=st.sampled_from([2, 8, 16]))
+@given(
+    names=named,
+    tasks=st.integers(1, 7),
+    layout=st.sampled_from([2, 8, 16]),
+    chosen=st.dictionaries(st.tuples(st.integers(1, 3), st.integers(-2, 3)), st.integers(0, 6)),
+)
 def test_each_row_goes_to_one_task_and_no_block_to_two(
-    names: list[tuple[int, int, int]], tasks: int, layout: int
+    names: list[tuple[int, int, int]], tasks: int, layout: int, chosen: dict[tuple[int, int], int]
 ) -> None:
     wide = (1, 1, 0)
-    dealing = Dealing(tasks, {wide: layout})
+    homes = {(task, 1, start * 60_000): home % tasks for (task, start), home in chosen.items()}
+    dealing = Dealing(tasks, {wide: layout}, homes)
     table = partials(names)
     found = list(dealing(table)) if names else []
     rows = [str(row) for _, own in found for row in own.to_pylist()]
@@ -40,6 +46,7 @@ def test_each_row_goes_to_one_task_and_no_block_to_two(
             period = row["task_id"], row["version"], row["period_start"]
             holders[period, row["key"] if period == wide else None].add(target)
     assert all(len(targets) == 1 for targets in holders.values())
+    assert all(holders[period, None] <= {home} for period, home in homes.items() if period != wide)
 
 
 def test_the_buckets_of_a_wide_period_are_spread_and_tasks_take_turns() -> None:

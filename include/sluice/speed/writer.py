@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -140,7 +140,7 @@ class Writer:
             work = PartitionPass(plan, self._commits.topic, known, routes)
             spread = {} if small else self._known.spread()
             merging = self._merging(plan, routes, frozenset(spread))
-            return run(work, Dealing(1 if small else self._width, spread), merging, dealt)
+            return run(work, self._dealing(spread, small=small), merging, dealt)
 
         while True:
             found, ledger = gather(attempt, self._ledger, self._recent)
@@ -186,6 +186,11 @@ class Writer:
             log.warning("topic %s: offsets not shown to Kafka: %s", self._commits.topic, error)
             return None
         return sum(max(0, end - self.position.get(str(at), 0)) for at, end in ends.items())
+
+    def _dealing(self, spread: Mapping[PeriodKey, int], *, small: bool) -> Dealing:
+        if small:
+            return Dealing(1)
+        return Dealing(self._width, spread, self._known.homes(self._width))
 
     def _merging(self, plan: EnginePlan, routes: Routes | None, spread: Collection[PeriodKey]) -> StatePass:
         """The second stage of a new attempt at the next commit."""

@@ -1,7 +1,8 @@
 """Which task of a batch's second stage merges which partial aggregates into the state.
 
 The tasks share no block: a period goes whole to one of them, except that the buckets of a wide period which
-the driver named are spread over all tasks.
+the driver named are spread over all tasks. Which one is the driver's choice, by the sizes of the periods that
+it knows; other periods are dealt out by their names.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Dealing:
 
     tasks: int
     spread: Mapping[PeriodKey, int] = field(default_factory=dict)  # the layouts of periods that are spread
+    homes: Mapping[PeriodKey, int] = field(default_factory=dict)  # the tasks that the driver chose
 
     def __call__(self, partials: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """Each task's number and its rows of PARTIALS."""
@@ -41,6 +43,8 @@ class Dealing:
 
     def _first(self, period: PeriodKey) -> int:
         """The task that has the period, or its first bucket. Tasks of one period take turns."""
+        if (home := self.homes.get(period)) is not None:
+            return home
         task_id, version, start = period
         mixed = (start // 1000 * _MIXER & (1 << 64) - 1) >> 32
         return (task_id + version + mixed) % self.tasks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
@@ -56,6 +57,21 @@ class KnownPeriods:
             for key, period in self._periods.items()
             if period.layout > 1 and key not in self._whole
         }
+
+    def homes(self, tasks: int) -> dict[PeriodKey, int]:
+        """Which of so many tasks merges each whole period that the newest commit changed, by its size.
+
+        The largest is dealt out first, each to the task that has the least so far.
+        """
+        newest = next(reversed(self._periods.values())).seq if self._periods else 0
+        spread = self.spread()
+        whole = [each for key, each in self._periods.items() if each.seq == newest and key not in spread]
+        loads = [(0, task) for task in range(tasks)]
+        found = {}
+        for period in sorted(whole, key=lambda each: (-each.bytes, each.key)):
+            load, found[period.key] = loads[0]
+            heapq.heapreplace(loads, (load + period.bytes, found[period.key]))
+        return found
 
     def widen(self, keys: Iterable[PeriodKey]) -> None:
         """Let a single task have each of these periods from now on, until it has a wider layout."""
