@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -181,7 +182,7 @@ def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
 
 def _stamps(speed: SpeedTest, label: str) -> dict[bytes, int]:
     """The time of each online result of a task version."""
-    with happybase.Connection(speed.settings.hbase.host, speed.settings.hbase.port) as connection:
+    with closing(happybase.Connection(speed.settings.hbase.host, speed.settings.hbase.port)) as connection:
         rows = connection.table(RESULTS).scan(row_prefix=f"{label}_".encode(), include_timestamp=True)
         return {row: cells[b"r:o"][1] for row, cells in rows}
 

@@ -227,6 +227,16 @@ def test_what_was_projected_elsewhere_is_written_again(monkeypatch: pytest.Monke
         assert layer.projector.project() == (seq, count)
 
 
+def test_a_version_that_counts_again_is_written_whole() -> None:
+    layer = settled()
+    layer.count((0, 1, 0))
+    layer.book.opened[1, 1] = 3
+    assert layer.projector.project() == (3, 3)
+    for seq, count in ((4, 1), (5, 0)):
+        layer.count((0, 1, 0))
+        assert layer.projector.project() == (seq, count)
+
+
 def test_a_new_projector_writes_what_is_touched_whatever_the_one_before_it_wrote() -> None:
     layer = settled()
     layer.projector = layer.another()

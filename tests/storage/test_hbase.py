@@ -88,17 +88,6 @@ def test_a_table_of_cells_goes_in_as_rows_do(table: tuple[HBase, str]) -> None:
 
 
 @pytest.mark.stack
-def test_a_table_that_is_not_there_takes_no_cells(stack: Settings) -> None:
-    from Hbase_thrift import IOError as HBaseIOError
-
-    cells = pa.table({"row": pa.array([b"r"]), "c:a": pa.array(["1"])})
-    with HBase.of(stack, patience=30) as store:
-        with pytest.raises(HBaseIOError):
-            store.put_table("no_such_table", cells, timestamp=1)
-        assert store.tables()  # the connection goes on
-
-
-@pytest.mark.stack
 def test_an_error_that_no_retry_fixes_is_raised_at_once(stack: Settings) -> None:
     from Hbase_thrift import IOError as HBaseIOError
 

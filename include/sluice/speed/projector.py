@@ -115,6 +115,8 @@ class Projector:
         if self._elsewhere is not None and len(portions) > PORTIONS_HERE:
             self._written.forget(work.commit)
             return written(self._elsewhere(work, portions))
+        if work.reopened:  # their results are written whole, because nobody knows what became of them
+            self._written.forget(work.commit)
         results, failures = 0, Failures()
         for blocks in portions:
             some, failed = work.project(blocks, self._backfilled, self._written)
