@@ -26,6 +26,8 @@ pytestmark = pytest.mark.stack
 
 FENCED = 3
 KILLED = -signal.SIGKILL
+#: Of so few results, hardly more share a slot of what a projector remembers, and are written again.
+SHARED = 2
 
 
 @pytest.fixture
@@ -165,11 +167,14 @@ def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
         speed.append(sizeless)
         until(speed.caught_up)
         speed.check()
-        assert _stamps(speed, speed.bytes) == before[0]
+        sums = _stamps(speed, speed.bytes)
+        assert sums.keys() == before[0].keys()
+        assert len(sums.items() - before[0].items()) <= SHARED
         changed = _stamps(speed, speed.hits).items() - before[1].items()
         series = {(line.split(b" ")[3][:18], line.split(b" ")[8]) for line in sizeless}  # minute, status
         assert len(changed) == len(series)
-        assert speed.progress()["projection"]["results"] <= len(changed)
+        until(lambda: speed.progress()["projection"]["seq"] == speed.projected())
+        assert 0 < speed.progress()["projection"]["results"] <= len(changed) + SHARED
         speed.append(access_lines(500, seed=52))
         until(speed.caught_up)
         speed.check()
