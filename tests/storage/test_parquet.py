@@ -38,7 +38,7 @@ def test_each_row_is_in_one_share_however_many_there_are(
         first += rows
     dealt = deal(table_files(Stores(), str(folder)), shares)
     assert len(dealt) <= shares
-    batches = [batch for share in dealt for batch in read(Stores(), share, COLUMNS, lines)]
+    batches = [batch for share in dealt for batch in read(Stores(), share, COLUMNS, lines, 1 << 30)]
     found = pa.Table.from_batches(batches, pa.schema(list(COLUMNS.items()))).to_pydict()
     assert found == {"number": list(range(first)), "line": [f"line {n}".encode() for n in range(first)]}
     assert all(len(batch) <= lines for batch in batches)
@@ -56,8 +56,20 @@ def test_bytes_that_are_not_utf8_are_read_as_they_are_and_missing_columns_are_nu
     line = pa.Array.from_buffers(pa.string(), 1, pa.array([b"a\xff\x80b"]).buffers())
     pq.write_table(pa.table({"line": line}), tmp_path / "a.parquet")
     (share,) = deal(table_files(Stores(), str(tmp_path)), 1)
-    (batch,) = read(Stores(), share, COLUMNS, 10)
+    (batch,) = read(Stores(), share, COLUMNS, 10, 1 << 30)
     assert batch.to_pylist() == [{"number": None, "line": b"a\xff\x80b"}]
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_batch_of_long_lines_has_fewer(tmp_path: Path, dictionary: bool) -> None:
+    """Even where the file is small because all lines are equal."""
+    rows, long, size = 400, 50_000, 4 << 20
+    lines = pa.array([b"x" * long] * rows)
+    pq.write_table(pa.table({"line": lines}), tmp_path / "a.parquet", use_dictionary=dictionary)
+    (share,) = deal(table_files(Stores(), str(tmp_path)), 1)
+    found = list(read(Stores(), share, COLUMNS, 1_000, size))
+    assert sum(len(batch) for batch in found) == rows
+    assert max(len(batch) for batch in found) * long <= size
 
 
 def test_what_readers_of_tables_skip_is_no_file_of_the_table(tmp_path: Path) -> None:
@@ -95,7 +107,7 @@ def test_a_file_that_became_shorter_is_an_error(tmp_path: Path) -> None:
     length = (tmp_path / "a.parquet").stat().st_size
     piece = Piece(str(tmp_path / "a.parquet"), length + 1, 0, length + 1)
     with pytest.raises(OSError, match=f"{length} of the {length + 1} bytes from 0 on are there"):
-        list(read(Stores(), [piece], COLUMNS, 10))
+        list(read(Stores(), [piece], COLUMNS, 10, 1 << 30))
 
 
 @given(st.binary(max_size=50), st.lists(st.tuples(st.integers(0, 60), st.integers(-1, 60)), max_size=6))

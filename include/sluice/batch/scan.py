@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sluice.engine.batches import PASS_LINES
+from sluice.engine.batches import PASS_BYTES, PASS_LINES
 from sluice.spark.workers import Work, with_metrics
 from sluice.storage.parquet import Piece, deal, read
 from sluice.storage.stores import Stores
@@ -60,7 +60,7 @@ def _read(
     work: Work,
 ) -> Iterator[pa.RecordBatch]:
     mine = [piece for batch in numbers for number in batch.column(0).to_pylist() for piece in shares[number]]
-    return work(read(stores, mine, columns, PASS_LINES))
+    return work(read(stores, mine, columns, PASS_LINES, PASS_BYTES))
 
 
 def spark_schema(schema: pa.Schema) -> StructType:

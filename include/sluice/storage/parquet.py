@@ -17,6 +17,8 @@ from sluice.storage.stores import Store, Stores
 
 #: What is read of a file's end at first: the footer, unless the file has very many row groups.
 TAIL_BYTES = 256 << 10
+#: Writers end a column's dictionary at about this size, so one value in it can be as long.
+DICTIONARY_BYTES = 1 << 20
 #: Readers of tables skip names that begin so.
 HIDDEN = ("_", ".")
 
@@ -61,16 +63,20 @@ def deal(files: Sequence[tuple[str, int]], shares: int) -> list[list[Piece]]:
 
 
 def read(
-    stores: Stores, pieces: Sequence[Piece], columns: Mapping[str, pa.DataType], lines: int
+    stores: Stores, pieces: Sequence[Piece], columns: Mapping[str, pa.DataType], lines: int, size: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these columns, in batches of up to `lines`. A column that a file lacks is null."""
+    """The rows of these columns; a column that a file lacks is null.
+
+    A batch has up to `lines` rows, or about `size` bytes if that is less.
+    """
     schema = pa.schema(list(columns.items()))
     for piece in pieces:
         store, path = stores.at(piece.url)
         with pq.ParquetFile(pa.PythonFile(Ranged(store, path, piece.length), mode="r")) as file:
             groups = [n for n in range(file.num_row_groups) if piece.begin <= _middle(file, n) < piece.end]
             there = [name for name in columns if name in file.schema_arrow.names]
-            for batch in file.iter_batches(lines, row_groups=groups, columns=there, use_threads=False):
+            most = _most_rows(file.metadata, groups, there, lines, size)
+            for batch in file.iter_batches(most, row_groups=groups, columns=there, use_threads=False):
                 yield _typed(batch, schema)
 
 
@@ -80,6 +86,27 @@ def _middle(file: pq.ParquetFile, number: int) -> int:
     first = chunks[0]
     begin = first.dictionary_page_offset if first.has_dictionary_page else first.data_page_offset
     return int(begin) + int(sum(chunk.total_compressed_size for chunk in chunks)) // 2
+
+
+def _most_rows(
+    metadata: pq.FileMetaData, groups: Sequence[int], names: Sequence[str], lines: int, size: int
+) -> int:
+    """How many rows of these columns have at most `size` bytes, or `lines` if that is less.
+
+    A column's pages are as long as its values, except for a dictionary: it may name a long value often.
+    """
+    widest = 1.0
+    for group in map(metadata.row_group, groups):
+        chunks = [group.column(n) for n in range(group.num_columns)]
+        widths = [
+            DICTIONARY_BYTES
+            if chunk.has_dictionary_page and chunk.physical_type == "BYTE_ARRAY"
+            else chunk.total_uncompressed_size / max(1, group.num_rows)
+            for chunk in chunks
+            if chunk.path_in_schema in names
+        ]
+        widest = max(widest, sum(widths))
+    return max(1, min(lines, int(size / widest)))
 
 
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
