@@ -28,7 +28,7 @@ BARS = ("freshness at half that rate, median", "freshness at half that rate, 99t
 
 WHAT = """\
 Commit {commit} is checked out beside this one, its jars are built, and its own bench `end_to_end` runs in it
-on an instance of its own; then today's runs here. Both have the same {tasks} tasks, Python packages and times:
+on an instance of its own; then today's runs here. Both have the same {tasks} tasks, packages and times:
 a hold of {hold} s instead of ten minutes. Not part of `make bench`."""
 
 #: Runs a tree's bench with these times, as that tree has it.
