@@ -31,7 +31,9 @@ ALONE = (
 PLATFORM = (*ALONE, "flume", "hbase", "archive", "end_to_end")
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
-BENCHES = (*PLATFORM, *GROUPING)
+#: Benches that only their names run.
+APART = ("before",)
+BENCHES = (*PLATFORM, *GROUPING, *APART)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

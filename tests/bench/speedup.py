@@ -37,8 +37,8 @@ from tests.identities import to_headers
 NAME = "speedup"
 TOPIC = "logs"
 TASKS, PARTITIONS = 64, 4
-LINES, COPIES, SECONDS = 500_000, 8, 600  # a copy is the same lines at other places in the file
-BATCH_MIB = 64
+LINES, COPIES, SECONDS = 500_000, 14, 600  # a copy is the same lines at other places in the file
+BATCH_MIB = 128
 #: The first batches start the workers and compile.
 WARM = 2
 LIMIT = 1.7
@@ -65,7 +65,7 @@ class Committed:
 
 
 def run(quick: bool = False) -> Outcome:
-    copies = COPIES // 4 if quick else COPIES
+    copies = COPIES // 3 if quick else COPIES
     processors = [str(core) for core in sorted(os.sched_getaffinity(0))[:2]]
     with server(NAME, (POSTGRES, KAFKA)) as settings:
         with Topics(settings) as topics:

@@ -6,6 +6,7 @@ import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sluice.runtime.settings import Settings
@@ -46,7 +47,7 @@ def test_the_double_goes_to_other_processes_and_shares_its_state(tmp_path: Path)
     }
     assert other.hbase().delete(STATE, [(b"1v1/0/1/0", [b"s:1"])]) == 1
     assert made.hbase().get(STATE, [b"1v1/0/1/0"], [b"s"]) == {b"1v1/0/1/0": {b"s:2": b"two"}}
-    assert made.hbase().put(RESULTS, iter([(b"1v1_", {b"r:o": b"1"})]), timestamp=1) == 1
+    assert made.hbase().put_table(RESULTS, pa.table({"row": [b"1v1_"]}), timestamp=1) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["1v1%2F0%2F1%2F0"]
     assert other.log("logs").topic == "logs"
 

@@ -12,12 +12,12 @@ from tests.bench.emulated import Calls, SlowHBase
 from tests.bench.workers import Batch, Work
 
 
-def work(rows: int, waited: float = 0.0) -> Work:
-    return Work(Calls(2, 1_000_000, waited), rows)
+def work(rows: int, waited: float = 0.0, computed: float = 0.0) -> Work:
+    return Work(Calls(2, 1_000_000, waited), rows, computed)
 
 
 def test_the_ideal_shares_waiting_by_workers_and_computing_by_cores() -> None:
-    one = Batch(stage=34.0, driver=0.5, works=[work(100, 30.0)])
+    one = Batch(stage=34.0, driver=0.5, works=[work(100, 30.0, 4.0)])
     assert workers.ideal(one, 1, cores=2) == one.seconds == 34.5
     assert workers.ideal(one, 2, cores=2) == 15.0 + 2.0 + 0.5
     assert workers.ideal(one, 10, cores=2) == 3.0 + 2.0 + 0.5
@@ -30,7 +30,7 @@ def test_a_worker_without_a_part_makes_the_others_parts_too_large() -> None:
 
 def test_each_number_of_workers_has_a_bar() -> None:
     batches = {
-        1: Batch(34.0, 0.5, [work(100, 30.0)]),
+        1: Batch(34.0, 0.5, [work(100, 30.0, 4.0)]),
         2: Batch(17.0, 0.5, [work(50, 15.0)] * 2),
         4: Batch(15.0, 0.5, [work(25, 7.5)] * 4),
     }
@@ -59,6 +59,7 @@ def test_any_number_of_workers_merges_the_same_batch(tmp_path: Path, monkeypatch
     assert [sum(work.rows for work in batch.works) for batch in found.values()] == [300, 300]
     assert [len(batch.works) for batch in found.values()] == [1, 3]
     assert all(batch.waited >= workers.CALL_SECONDS for batch in found.values())
+    assert all(batch.computed > 0 for batch in found.values())
 
 
 @pytest.mark.slow

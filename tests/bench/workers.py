@@ -47,7 +47,7 @@ them, and 1 to 16 worker processes merge it into the state, with the platform's 
 for each MiB, takes no CPU time and holds up no other call. So this shows how evenly the work is dealt out and
 what the driver adds to it, and not what HBase can take; waiting outweighs computing because it was made to.
 The time of a batch goes from the workers' start, with their partial aggregates at hand, to the commit (in
-memory). The ideal is the waiting of one worker shared by all workers, its computing shared by as many as
+memory). The ideal is the waiting of one worker shared by all workers, its CPU time shared by as many as
 there are cores ({cores}), and the driver's part, which is serial. Each writer's second batch is measured: the
 first one tells it which periods are wide."""
 
@@ -58,6 +58,7 @@ class Work:
 
     calls: Calls
     rows: int
+    computed: float = 0.0  # seconds of CPU
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,10 @@ class Batch:
     @property
     def waited(self) -> float:
         return sum(work.calls.waited for work in self.works)
+
+    @property
+    def computed(self) -> float:
+        return sum(work.computed for work in self.works)
 
     @property
     def imbalance(self) -> float:
@@ -108,21 +113,21 @@ def outcome(batches: dict[int, Batch], cores: int, what: str, quick: bool) -> Ou
             one.seconds / found.seconds,
             found.driver,
             found.waited,
+            found.computed,
             found.imbalance,
             sum(work.calls.number for work in found.works) / number,
             sum(work.calls.bytes for work in found.works) / number / 1e6,
         ]
         for number, found in batches.items()
     ]
-    columns = ["workers", "batch, s", "ideal, s", "speed-up", "driver, s", "waited, all, s",
+    columns = ["workers", "batch, s", "ideal, s", "speed-up", "driver, s", "waited, all, s", "CPU, all, s",
                "largest part over mean", "calls a worker", "MB a worker"]  # fmt: skip
     return Outcome(NAME, what, bars, [Table("A batch by so many workers", columns, rows)], quick=quick)
 
 
 def ideal(one: Batch, workers: int, cores: int) -> float:
     """The seconds that so many workers need for what one worker did, if they share it evenly."""
-    computed = one.stage - one.waited
-    return one.waited / workers + computed / min(workers, cores) + one.driver
+    return one.waited / workers + one.computed / min(workers, cores) + one.driver
 
 
 def measure(folder: Path, partials: Sequence[pa.Table], workers: Sequence[int]) -> dict[int, Batch]:
@@ -193,17 +198,19 @@ class Forked:
         for process in processes:
             process.join()
         self.works = [
-            Work(calls, len(part)) for (_, calls), part in zip(found, parts.values(), strict=True)
+            Work(calls, len(part), cpu) for (_, calls, cpu), part in zip(found, parts.values(), strict=True)
         ] + [Work(Calls(), 0)] * (dealing.tasks - len(parts))
-        self.rows = pa.concat_tables(rows for rows, _ in found)
+        self.rows = pa.concat_tables(rows for rows, *_ in found)
         self.seconds = time.perf_counter() - began
         return Gathered.of(self.rows)
 
 
 def _work(merging: StatePass, rows: pa.RecordBatch, start: Barrier, out: Connection) -> None:
     start.wait()
+    began = time.process_time()
     made = pa.Table.from_batches(merging([rows]), FOUND_ARROW)
-    out.send((made, merging.stores.hbase().calls))  # type: ignore[attr-defined]
+    calls = merging.stores.hbase().calls  # type: ignore[attr-defined]
+    out.send((made, calls, time.process_time() - began))
     out.close()
 
 
