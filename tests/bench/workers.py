@@ -35,8 +35,8 @@ NAME = "workers"
 TASKS, SERIES = 100, 10_000
 WORKERS = (1, 2, 4, 8, 16)
 PERIODS = (60, 300, 600, 3_600)  # seconds; tasks take turns
-#: What a call waits: about 30 times what HBase takes, so that waiting outweighs computing on any machine.
-CALL_SECONDS, MIB_SECONDS = 0.02, 0.3
+#: What a call waits: about 60 times what HBase takes, so that waiting outweighs computing on any machine.
+CALL_SECONDS, MIB_SECONDS = 0.02, 0.6
 LIMIT = 1.25
 PLAN = EnginePlan.of([], Limits())
 
