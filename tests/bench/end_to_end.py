@@ -65,7 +65,7 @@ rate: from the end of the write of a single line until its result is read from H
 times. *Empty batch*: one line every two seconds, the newest batch's laps together. Memory is the
 sum of PSS over all processes of the instance, every {memory:.0f} s, last third of the hold against the
 second. *CPU* is user and system time of all these processes during the hold, and *the pass* is what the
-executors spend between having a batch's lines and having its partial aggregates."""
+executors spend from reading a batch's records in Kafka to its partial aggregates."""
 
 
 def run(quick: bool = False) -> Outcome:

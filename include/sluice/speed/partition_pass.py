@@ -88,9 +88,10 @@ class PartitionPass:
         """Count RECORDS. No batch ends inside a record; with routes they are of one partition."""
         os.environ.setdefault("POLARS_MAX_THREADS", "1")
         pa.set_cpu_count(1)
+        began = time.thread_time_ns()
         known, fresh = ByteLedger.from_table(self.known), ByteLedger()
         found: defaultdict[str, list[pa.Table]] = defaultdict(list)
-        records = size = doubled = dead = taken = 0
+        records = size = doubled = dead = 0
         failed: Failures = {}
         spent: list[Spent] = []
         source, sender = 0, None
@@ -102,9 +103,7 @@ class PartitionPass:
             new = claim(known, fresh, lines, ends)
             unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
-            began = time.thread_time_ns()
             counted = count(unique, self.plan.without(failed), routed=routed, source=source)
-            taken += time.thread_time_ns() - began
             failed |= counted.failed
             spent += counted.spent
             if sender is not None:
@@ -120,8 +119,6 @@ class PartitionPass:
         if not records:
             return
         found[SEEN].append(fresh.to_table())
-        counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
-        found[COUNTS].append(pa.table({**counts, "pass_us": [taken // 1000]}))
         if len(found[PARTIAL]) > 1:
             merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
             found[PARTIAL] = [merged]
@@ -130,6 +127,9 @@ class PartitionPass:
         found[SPENT].append(spending.to_table(spent))
         if sender is not None:
             found[ROUTERS].append(sender.routers())
+        counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
+        taken = (time.thread_time_ns() - began) // 1000
+        found[COUNTS].append(pa.table({**counts, "pass_us": [taken]}))
         tables = ((kind, table) for kind, some in found.items() for table in some)
         yield rows_of(tables, source % self.routes.workers if self.routes is not None else None)
 
@@ -179,7 +179,7 @@ class Gathered:
     days: pa.Table
     dead_letters: pa.Table
     counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
-    pass_us: int = 0  # CPU time that counting the lines took, without the lines' way here and from here
+    pass_us: int = 0  # CPU time of the pass, from reading the records to the partial aggregates
     failed: Mapping[Version, str] = field(default_factory=dict)
     # What became of the state: the periods that were changed, and columns of layouts that they outgrew.
     stated: pa.Table = field(default_factory=STATED.empty_table)

@@ -12,8 +12,8 @@ replaced whole, so a reader never sees half of it::
                          "projection": {"seq": 17, "results": 90, "ms": 35, "at": ...}}}}
 
 `records` and the other counts are sums since the start, in lines: `records` is how many came. `pass_us` is
-such a sum, too: the microseconds of CPU time that counting these lines took. `lag` is in Kafka records, which
-have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
+such a sum, too: the microseconds of CPU time that the pass over these lines took. `lag` is in Kafka records,
+which have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
 `projection` says up to which commit results are written, and how many of them changed and were written by the
 newest projection.
 """
