@@ -221,7 +221,7 @@ def _nothing_committed_is_missing(speed: SpeedTest) -> None:
     for period in newest.periods.values():
         prefix = period_prefix(period.key)
         rows = dict(speed.hbase.scan(STATE, prefix=prefix))
-        columns = {newest.readable.newest(cells, period.since) for cells in rows.values()}
-        assert max(column_seq(column) for column in columns if column) == period.seq
+        current = [newest.readable.current(cells, period.since) for cells in rows.values()]
+        assert max(column_seq(columns[-1]) for columns in current if columns) == period.seq
         # Of the replaced columns only the newest may be there.
         assert all(len(cells) <= 2 for cells in rows.values())
