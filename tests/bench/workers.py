@@ -148,7 +148,7 @@ def writer(stores: SlowStores, workers: int) -> Writer:
     log: Any = stores.memory
     offsets: Any = SimpleNamespace(bounds=lambda: SimpleNamespace(topic_id="", first={}, next={}))
     claim: Any = SimpleNamespace(take=lambda: None)
-    made = Writer(log, claim, stores, offsets, key=b"", tasks=workers)
+    made = Writer(log, claim, stores, offsets, tasks=workers)
     made.open()
     return made
 
