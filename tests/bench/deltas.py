@@ -29,7 +29,7 @@ WARM, ROUNDS = 8, 32
 LIMIT = 0.5
 
 WHAT = f"""\
-One task of {{series:,}} series with three metrics; each batch touches {{touched:,}} of them, chosen at random.
+One task of {{series:,}} series with three metrics; each batch touches {{touched:,}} of them, by chance.
 The platform's own `Writer` and `StatePass` merge it into the state, in this process; HBase is a dictionary,
 and the commit goes to memory. With deltas, and with blocks that are read and written whole. The mean of
 {ROUNDS} batches each, in turns, and what a reader of the whole state then reads."""

@@ -24,8 +24,7 @@ writer does not know what is in the row. Why nothing is lost or counted twice al
 - *A base that HBase lost* is noticed where a period has one block: deltas without a base are refused. In a
   wider layout a lost block looks like an empty one, as it does without deltas.
 
-The limit of series is checked by folds alone. A merge that raises is noticed by folds; readers leave out the
-version until then.
+The limit of series is checked by folds alone. A merge that raises is noticed by a fold or by a reader.
 """
 
 from __future__ import annotations

@@ -95,9 +95,8 @@ def merge_into_blocks(
 
     `layouts`: the current layout of each period that has blocks. `load`: returns the contents of blocks that
     exist, by name. It is called once for the blocks touched that take no delta, and again if some outgrew the
-    limit.
-    `series`: how many series a period may have (see `_too_many`). `spread`: the periods of which only a part
-    is here, because others merge their other blocks. They cannot be laid out again.
+    limit. `series`: how many series a period may have (see `_too_many`). `spread`: the periods of which only
+    a part is here, because others merge their other blocks. They cannot be laid out again.
 
     Raises TasksFailed, naming the versions that cannot be merged, have too many series or too large a state.
     """
@@ -106,15 +105,8 @@ def merge_into_blocks(
     large = touch.large if touch is not None else {}
     whole, ids, deltas = apart(partials, layouts, touch.seq if touch is not None else 0, large)
     state = _Loading(load, touch)
-    sizes: Counter[Version] = Counter()
-    for block, data in state(ids).items():
-        sizes[block.period[:2]] += len(data)
-    unread: Counter[Version] = Counter()
-    for block in deltas:
-        unread[block.period[:2]] += large[block.period]
-    failures: Failures = {
-        v: reason(StateTooLarge(size)) for v, size in (sizes + unread).items() if size > MOST_BYTES
-    }
+    sizes = _by_version({block: len(data) for block, data in state(ids).items()})
+    failures = _too_large(sizes + _by_version({block: large[block.period] for block in deltas}))
     parts: list[Changes] = []
     for versions in _together(whole, sizes):
         own = whole if versions is None else _only(whole, versions)
@@ -125,19 +117,29 @@ def merge_into_blocks(
             failures |= failed.failures
     if failures:
         raise TasksFailed(failures)
-    grown = {
-        each.period for part in parts for each in part.blocks if each.layout != layouts.get(each.period, 1)
-    }
-    if touch is not None and not grown.isdisjoint(block.period for block in deltas):
-        # What the deltas add must be laid out again with the rest of their periods.
-        left = replace(touch, large={period: size for period, size in large.items() if period not in grown})
-        return merge_into_blocks(partials, layouts, load, series, touch=left, spread=spread)
-    return Changes(
+    changes = Changes(
         {block: data for part in parts for block, data in part.blocks.items()},
         [block for part in parts for block in part.removed],
         {period for part in parts for period in part.outgrown},
         deltas,
     )
+    grown = {block.period for block in changes.blocks if block.layout != layouts.get(block.period, 1)}
+    if touch is not None and not grown.isdisjoint(block.period for block in deltas):
+        # What the deltas add must be laid out again with the rest of their periods.
+        left = replace(touch, large={period: size for period, size in large.items() if period not in grown})
+        return merge_into_blocks(partials, layouts, load, series, touch=left, spread=spread)
+    return changes
+
+
+def _by_version(sizes: Mapping[BlockId, int]) -> Counter[Version]:
+    found: Counter[Version] = Counter()
+    for block, size in sizes.items():
+        found[block.period[:2]] += size
+    return found
+
+
+def _too_large(sizes: Mapping[Version, int]) -> Failures:
+    return {version: reason(StateTooLarge(size)) for version, size in sizes.items() if size > MOST_BYTES}
 
 
 class _Loading:
