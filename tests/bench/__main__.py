@@ -24,6 +24,7 @@ ALONE = (
     "scale",
     "driver",
     "workers",
+    "deltas",
     "age",
     "speedup",
     "start",

@@ -119,6 +119,10 @@ class MemoryLog:
     def open_versions(self) -> set[Version]:
         return set(self.commits[-1].tasks) if self.commits else set()
 
+    def all(self) -> Mapping[PeriodKey, StatePeriod]:
+        """Every period that has state."""
+        return self._periods
+
     def periods(self, wanted: Iterable[PeriodKey]) -> Mapping[PeriodKey, StatePeriod]:
         return {key: self._periods[key] for key in wanted if key in self._periods}
 

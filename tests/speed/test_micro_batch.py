@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,7 @@ from sluice.speed.writer import COMMITS_APART
 from sluice.state.blocks import period_prefix
 from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog
-from sluice.storage.epochs import column_seq
+from sluice.storage.epochs import column_seq, is_delta
 from sluice.storage.hbase import RESULTS, STATE
 from tests.speed.speed_driver import SpeedTest, access_lines, until
 
@@ -156,6 +157,46 @@ def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
     _nothing_committed_is_missing(speed)
 
 
+def test_a_python_worker_that_dies_while_it_writes_deltas_is_repeated(
+    speed: SpeedTest, tmp_path: Path
+) -> None:
+    """A day's block of thousands of series takes deltas; each series has each of its lines once."""
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    dimensions = [
+        {"name": name, "extract": {"delimiter": " ", "index": index}}
+        for name, index in (("client", 0), ("path", 6))
+    ]
+    label = speed.apply("pairs", period="1d", dimensions=dimensions, metrics=["count"])
+    expected: Counter[tuple[str, str]] = Counter()
+
+    def append(number: int, seed: int) -> None:
+        lines = access_lines(number, seed=seed, start=datetime(2026, 3, 2, tzinfo=UTC))
+        expected.update((fields[0], fields[6]) for line in lines if (fields := line.decode().split(" ")))
+        speed.append(lines)
+
+    append(8_000, 60)
+    with speed.running(SLUICE_FAULTS=str(faults), SLUICE_SPEED__SMALL_BATCH="0") as process:
+        until(speed.caught_up)
+        for seed, point in enumerate(("state_put", "state_written", "", "state_put", "state_written"), 61):
+            if point:
+                (faults / point).touch()
+            before = len(speed.commits())
+            append(100, seed)
+            until(lambda before=before: len(speed.commits()) > before and speed.caught_up())
+            assert not point or not (faults / point).exists()
+        assert process.poll() is None
+    names = [name for _, cells in speed.hbase.scan(STATE, prefix=f"{label}/".encode()) for name in cells]
+    assert any(map(is_delta, names))
+    assert not all(map(is_delta, names))
+    speed.check()
+    found: dict[tuple[str, str], int] = {}
+    for row, cells in speed.hbase.scan(RESULTS, prefix=f"{label}_".encode()):
+        _, _, client, _, path, *_ = row.decode().split("_")
+        found[client, path.replace("%5F", "_")] = int(cells[b"r:o"])
+    assert found == expected
+
+
 def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
     """Lines without a size touch every sum and change none."""
     with speed.running():
@@ -227,7 +268,7 @@ def _nothing_committed_is_missing(speed: SpeedTest) -> None:
     for period in newest.periods.values():
         prefix = period_prefix(period.key)
         rows = dict(speed.hbase.scan(STATE, prefix=prefix))
-        columns = {newest.readable.newest(cells, period.since) for cells in rows.values()}
-        assert max(column_seq(column) for column in columns if column) == period.seq
+        current = [newest.readable.current(cells, period.since) for cells in rows.values()]
+        assert max(column_seq(columns[-1]) for columns in current if columns) == period.seq
         # Of the replaced columns only the newest may be there.
         assert all(len(cells) <= 2 for cells in rows.values())

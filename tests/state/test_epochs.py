@@ -19,8 +19,8 @@ from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
 from sluice.speed import state_pass
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.state_pass import StatePass
+from sluice.state import deltas
 from sluice.state import merging as merging_module
-from sluice.state.blocks import unpack_touched
 from sluice.state.dealing import Dealing
 from sluice.state.periods import KnownPeriods, changed, outgrown
 from sluice.state.state import BlockMissing, Superseded, read_state
@@ -33,6 +33,7 @@ from sluice.storage.epochs import (
     StatePeriod,
     column,
     column_seq,
+    delta_column,
 )
 from sluice.storage.hbase import STATE_FAMILY
 
@@ -52,11 +53,25 @@ def test_a_column_is_readable_if_its_epoch_has_its_token() -> None:
     assert epochs.then(8, "c") == Epochs((1, 4, 6, 8), ("a", "", "b", "c"))
     row = {column(seq, token): b"" for seq in range(1, 9) for token in ("a", "b")}
     for head, newest in ((0, None), (2, 2), (3, 3), (5, 3), (6, 6), (7, 7)):
-        found = Readable(head, epochs).newest(row, since=1)
-        assert found == (None if newest is None else column(newest, "a" if newest < 4 else "b"))
-    assert Readable(5, epochs).newest(row, since=4) is None
-    stale = Readable(5, epochs).stale(row, column(3, "a"))
+        found = Readable(head, epochs).current(row, since=1)
+        assert found == ([] if newest is None else [column(newest, "a" if newest < 4 else "b")])
+    assert Readable(5, epochs).current(row, since=4) == []
+    stale = Readable(5, epochs).stale(row, [column(3, "a")])
     assert set(stale) == {name for name in row if column_seq(name) <= 5} - {column(3, "a")}
+
+
+def test_a_block_is_its_newest_committed_base_and_the_committed_deltas_after_it() -> None:
+    epochs = Epochs.of([(1, "a"), (6, "b")])
+    base, old = column(4, "a"), [column(2, "a"), delta_column(3, "a")]
+    row = [*old, base, delta_column(5, "a"), delta_column(6, "a"), delta_column(6, "b"), delta_column(8, "b")]
+    assert Readable(3, epochs).current(row, since=1) == old
+    assert Readable(4, epochs).current(row, since=1) == [base]
+    assert Readable(7, epochs).current(row, since=1) == [base, delta_column(5, "a"), delta_column(6, "b")]
+    assert Readable(7, epochs).stale(row, [base, row[3], row[5]]) == [*old, delta_column(6, "a")]
+    # Deltas alone belong to a block that has no base: its period began before, its first series came later.
+    assert Readable(7, epochs).current(row, since=5) == [delta_column(5, "a"), delta_column(6, "b")]
+    # A base includes the delta of its own commit.
+    assert Readable(4, epochs).current([*row, delta_column(4, "a")], since=1) == [base]
 
 
 class Killed(Exception):
@@ -148,6 +163,9 @@ class Writers(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(merging_module, "LIMIT", 600)  # so that a few series outgrow a block
         self.patch.setattr(state_pass, "MOST_CELL", 700)
+        self.patch.setattr(deltas, "LARGE", 500)  # so that all blocks take deltas
+        self.patch.setattr(deltas, "LITTLE", 0)
+        self.patch.setattr(deltas, "FOLD", 3)
         self.patch.setattr("sluice.state.state.BYTES_A_PUT", 1)
         self.cells, self.book = Cells(), Book()
         self.writers = [OneWriter(self.book, 0)]
@@ -181,6 +199,7 @@ class Writers(RuleBasedStateMachine):
             series=1_000,
             periods=writer.known.all(),
             spread=frozenset(spread),
+            large=writer.known.large(),
         )
         for target, own in Dealing(TASKS, spread)(writer.batch):
             columns = [pa.array([PARTIAL]), pa.array([to_ipc(own)]), pa.array([target], pa.int32())]
@@ -232,6 +251,13 @@ class Writers(RuleBasedStateMachine):
             self.cells.rows.get(old["row"], {}).pop(old["column"], None)
         writer.found = None
 
+    @rule(batches=st.lists(series, min_size=1, max_size=4))
+    def the_newest_writer_goes_on(self, batches: list[list[tuple[int, int, int]]]) -> None:
+        for lines in batches:
+            self.attempt(lines, len(self.writers) - 1, None)
+            self.commit(len(self.writers) - 1)
+            self.what_is_read_is_what_was_committed()
+
     @precondition(lambda self: len(self.writers) < 4)
     @rule()
     def another_writer_starts(self) -> None:
@@ -254,7 +280,8 @@ class Writers(RuleBasedStateMachine):
     def what_is_read_is_what_was_committed(self) -> None:
         keys = [(1, 1, start * 60_000) for start in range(PERIODS)]
         found = read_state(self.book, self.cells, keys)  # type: ignore[arg-type]
-        rows, touched = unpack_touched(found.data, found.seq)
+        rows, touched, failures = found.rows()
+        assert not failures
         assert rows.num_rows == len(self.truth)
         for row, seq in zip(rows.to_pylist(), touched.tolist(), strict=True):
             assert (row["lines"], seq) == self.truth[row["period_start"], row["key"]]

@@ -152,7 +152,7 @@ class TopicRetention:
         results = blocks = 0
         old = {key: p for key, p in self._log.periods(periods).items() if p.seq <= floor.seq}
         for some in state.in_portions(self._log.snapshot(old)):
-            results += self._drop_results(task, unpack(state.read_blocks(self._log, self._hbase, some).data))
+            results += self._drop_results(task, state.read_blocks(self._log, self._hbase, some).series())
         gone, head = self._book.forget_periods(list(old.values()))
         for key in gone:
             blocks += self._drop_state(key, head)
@@ -200,7 +200,7 @@ def gone(start: int, end: int, kept: Collection[date]) -> bool:
 
 
 def result_rows(task: ActiveTask, series: pa.Table) -> Iterator[bytes]:
-    """The rows in `results` of these series (PARTIALS), for every metric of the task."""
+    """The rows in `results` of these series (KEYS), for every metric of the task."""
     if not series.num_rows:
         return
     table = series.combine_chunks()

@@ -18,7 +18,7 @@ from sluice.engine.results import results
 from sluice.engine.set_aside import FAILED, Failures, Version, each_or_all, from_table, to_table
 from sluice.speed.state_pass import Stores
 from sluice.state.backfilled import Backfilled
-from sluice.state.blocks import BlockId, unpack_touched
+from sluice.state.blocks import BlockId
 from sluice.state.cells import online_cells
 from sluice.state.state import read_blocks
 from sluice.state.written import Look, Written
@@ -69,19 +69,19 @@ class ProjectionPass:
         """
         log = self.stores.log(self.topic)
         found = read_blocks(log, self.stores.hbase(), blocks)
-        series, seqs = unpack_touched(found.data, found.seq)
+        series, seqs, unread = found.rows()
         wanted = seqs > self.projected
         ids, versions = (np.asarray(series[name]) for name in ("task_id", "version"))
         for task_id, version in self.reopened:
             wanted |= (ids == task_id) & (versions == version)
         touched = series.filter(pa.array(wanted))
         if not touched.num_rows:
-            return 0, {}
+            return 0, unread
         whole, failures = backfilled.added(touched)
         if last is not None:
             last.renew(backfilled.revision, log.newest)
         made, unmade = each_or_all(partial(self._made, last, backfilled.unsettled), whole)
-        return self._write(made), failures | unmade
+        return self._write(made), unread | failures | unmade
 
     def _made(
         self, last: Written | None, unsettled: Set[Version], table: pa.Table

@@ -86,6 +86,7 @@ class StatePass:
     #: The periods that the driver knows, and those of them that are spread over all tasks.
     periods: Mapping[PeriodKey, StatePeriod] = field(default_factory=dict)
     spread: Collection[PeriodKey] = frozenset()
+    large: Mapping[PeriodKey, int] = field(default_factory=dict)  # see `Touch`
     routed: Collection[Version] = frozenset()  # all their keys are named to the driver
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -118,7 +119,7 @@ class StatePass:
                 {key: period.layout for key, period in known.items()},
                 state.load,
                 self.series,
-                touch=Touch(self.seq, state.seq),
+                touch=Touch(self.seq, state.seq, self.large),
                 spread=self.spread,
             )
         except TasksFailed as error:
@@ -126,7 +127,10 @@ class StatePass:
         if failed:  # the batch is counted again without them: what is written now would be for nothing
             return [(FAILED, to_table(failed))]
         stated, late = self._stated(changes, known)
-        state.write({block: data for block, data in changes.blocks.items() if block.period not in late})
+        state.write(
+            {block: data for block, data in changes.blocks.items() if block.period not in late},
+            {block: data for block, data in changes.deltas.items() if block.period not in late},
+        )
         old = [
             {"row": block.row.encode(), "column": name}
             for block in changes.removed
@@ -142,7 +146,7 @@ class StatePass:
         """Which part of the buckets of each version with spread periods is this task's."""
         own: Counter[Version] = Counter()
         every: Counter[Version] = Counter()
-        for (*key, layout), blocks in Counter(block[:4] for block in changes.blocks).items():
+        for (*key, layout), blocks in Counter(block[:4] for block in changes.written).items():
             own[key[0], key[1]] += blocks
             every[key[0], key[1]] += layout if tuple(key) in self.spread else blocks
         return {version: blocks / every[version] for version, blocks in own.items()}
@@ -154,6 +158,8 @@ class StatePass:
         by_period: defaultdict[PeriodKey, dict[BlockId, int]] = defaultdict(dict)
         for block, data in changes.blocks.items():
             by_period[block.period][block] = len(data)
+        for block in changes.deltas:
+            by_period[block.period][block] = self.large[block.period]
         late = {key for key in changes.outgrown if max(by_period[key].values()) > MOST_CELL}
         rows: list[dict[str, Any]] = [
             {

@@ -206,6 +206,7 @@ class Writer:
             series=plan.limits.series,
             periods=self._known.all(),
             spread=spread,
+            large=self._known.large(),
             routed=frozenset(routes.tasks) if routes is not None else frozenset(),
         )
 

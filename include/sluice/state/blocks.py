@@ -9,7 +9,7 @@ series that is larger than the limit stays whole.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +77,7 @@ def pack(table: pa.Table, touched: Ints | None = None) -> bytes:
 
 
 def unpack(blocks: Mapping[BlockId, bytes]) -> pa.Table:
-    """The rows (PARTIALS) of blocks, one block after the other."""
+    """The rows (PARTIALS) of blocks."""
     return unpack_touched(blocks, lambda _: 0)[0]
 
 
@@ -86,21 +86,31 @@ def unpack_touched(
 ) -> tuple[pa.Table, Ints]:
     """The rows (PARTIALS) of blocks, and the commit that touched each last.
 
-    before: see `Touch`.
+    A block may be a base and deltas, one after the other; then a series may have several rows. before: see
+    `Touch`.
     """
     alike: dict[tuple[str, ...], list[tuple[BlockId, pa.Table]]] = {}
     for block, data in blocks.items():
         try:
-            rows = pa.ipc.open_stream(data).read_all()
-        except pa.ArrowInvalid as error:
+            for rows in _streams(data):
+                alike.setdefault(tuple(rows.schema.names), []).append((block, rows))
+        except (pa.ArrowInvalid, OSError) as error:
             raise BadBlock(
                 f"block {block.row} is damaged ({error}): restore it from a backup of HBase"
             ) from None
-        alike.setdefault(tuple(rows.schema.names), []).append((block, rows))
     groups = alike.values()
     touched = [np.empty(0, np.int64), *(_touched(*one, before) for group in groups for one in group)]
     named = [partials_schema().empty_table(), *(_name(group) for group in groups)]
     return pa.concat_tables(named), np.concatenate(touched)
+
+
+def _streams(data: bytes) -> Iterator[pa.Table]:
+    """The Arrow IPC streams that the bytes consist of."""
+    source = pa.BufferReader(data)
+    while True:
+        yield pa.ipc.open_stream(source).read_all()
+        if source.tell() == len(data):
+            return
 
 
 def _touched(block: BlockId, rows: pa.Table, before: Callable[[BlockId], int]) -> Ints:
@@ -140,6 +150,27 @@ def assign(table: pa.Table, layouts: Mapping[PeriodKey, int]) -> tuple[Ints, lis
     numbers, first = np.unique(own * widest + buckets, return_inverse=True)
     blocks = [BlockId.of(names[n // widest], int(layout[n // widest]), n % widest) for n in numbers.tolist()]
     return first, blocks
+
+
+def pack_all(table: pa.Table, layouts: Mapping[PeriodKey, int], touched: Ints | None) -> dict[BlockId, bytes]:
+    """The rows (PARTIALS) as blocks. touched: see `pack`."""
+    return packed(table, *assign(table, layouts), touched)
+
+
+def packed(
+    table: pa.Table, numbers: Ints, ids: Sequence[BlockId], touched: Ints | None
+) -> dict[BlockId, bytes]:
+    """The blocks that have rows. `numbers`: which of `ids` each row is in."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = table.take(pa.array(order)).combine_chunks()
+    seqs = None if touched is None else touched[order]
+    ends = np.bincount(numbers, minlength=len(ids)).cumsum().tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        block: pack(ordered.slice(begin, end - begin), None if seqs is None else seqs[begin:end])
+        for block, begin, end in zip(ids, starts, ends, strict=True)
+        if begin < end
+    }
 
 
 def periods(table: pa.Table) -> tuple[list[PeriodKey], Ints]:

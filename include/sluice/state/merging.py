@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,13 @@ from sluice.engine.set_aside import (
     versions_of,
 )
 from sluice.runtime.arrays import Ints
-from sluice.state.blocks import BlockId, assign, pack, periods, unpack, unpack_touched
+from sluice.state.blocks import BlockId, pack_all, periods, unpack, unpack_touched
+from sluice.state.deltas import apart, combined, newest
 from sluice.state.portions import portions
 from sluice.storage.epochs import PeriodKey
 
-#: Each batch that touches a block reads and writes it whole. This is small enough for that to take about a
-#: millisecond, and large enough for thousands of series to be one HBase cell.
+#: A batch that touches a block reads and writes it whole, unless it takes a delta. This is small enough for
+#: that to take about a millisecond, and large enough for thousands of series to be one HBase cell.
 LIMIT = 256 << 10
 _MAX_LAYOUT = 1 << 16
 #: So many bytes of several versions are unpacked at a time; in memory they are a few times as large.
@@ -53,6 +54,12 @@ class Changes:
     blocks: dict[BlockId, bytes]  # new contents, of old and new blocks
     removed: list[BlockId]  # blocks of outgrown layouts
     outgrown: set[PeriodKey]  # periods that need a wider layout and were not whole
+    deltas: dict[BlockId, bytes] = field(default_factory=dict)  # what is added to other old blocks
+
+    @property
+    def written(self) -> dict[BlockId, bytes]:
+        """The contents of all columns that are to be written."""
+        return self.blocks | self.deltas
 
 
 #: The contents of blocks that exist, by name.
@@ -63,12 +70,14 @@ Load = Callable[[Sequence[BlockId]], Mapping[BlockId, bytes]]
 class Touch:
     """Notes in each block which commit touched a series last.
 
-    seq: the commit that is made. before: the commit of a block's column, for series in blocks that were
-    written without this note.
+    seq: the commit that is made. before: the commit of a block's base, for series in blocks that were
+    written without this note. large: the periods whose blocks take deltas, and about how many bytes a block
+    of each has.
     """
 
     seq: int
     before: Callable[[BlockId], int]
+    large: Mapping[PeriodKey, int] = field(default_factory=dict)
 
 
 def merge_into_blocks(
@@ -85,23 +94,22 @@ def merge_into_blocks(
     The function is pure except for `load`.
 
     `layouts`: the current layout of each period that has blocks. `load`: returns the contents of blocks that
-    exist, by name. It is called once for the blocks touched, and once more if some outgrew the limit.
-    `series`: how many series a period may have (see `_too_many`). `spread`: the periods of which only a part
-    is here, because others merge their other blocks. They cannot be laid out again.
+    exist, by name. It is called once for the blocks touched that take no delta, and again if some outgrew the
+    limit. `series`: how many series a period may have (see `_too_many`). `spread`: the periods of which only
+    a part is here, because others merge their other blocks. They cannot be laid out again.
 
     Raises TasksFailed, naming the versions that cannot be merged, have too many series or too large a state.
     """
     if partials.num_rows == 0:
         return Changes({}, [], set())
-    ids = sorted(set(assign(partials, layouts)[1]))
+    large = touch.large if touch is not None else {}
+    whole, ids, deltas = apart(partials, layouts, touch.seq if touch is not None else 0, large)
     state = _Loading(load, touch)
-    sizes: Counter[Version] = Counter()
-    for block, data in state(ids).items():
-        sizes[block.period[:2]] += len(data)
-    failures: Failures = {v: reason(StateTooLarge(size)) for v, size in sizes.items() if size > MOST_BYTES}
+    sizes = _by_version({block: len(data) for block, data in state(ids).items()})
+    failures = _too_large(sizes + _by_version({block: large[block.period] for block in deltas}))
     parts: list[Changes] = []
-    for versions in _together(partials, sizes):
-        own = partials if versions is None else _only(partials, versions)
+    for versions in _together(whole, sizes):
+        own = whole if versions is None else _only(whole, versions)
         some = [block for block in ids if versions is None or block.period[:2] in versions]
         try:
             parts.append(_Merge(layouts, state, series, spread)(own, some))
@@ -109,11 +117,29 @@ def merge_into_blocks(
             failures |= failed.failures
     if failures:
         raise TasksFailed(failures)
-    return Changes(
+    changes = Changes(
         {block: data for part in parts for block, data in part.blocks.items()},
         [block for part in parts for block in part.removed],
         {period for part in parts for period in part.outgrown},
+        deltas,
     )
+    grown = {block.period for block in changes.blocks if block.layout != layouts.get(block.period, 1)}
+    if touch is not None and not grown.isdisjoint(block.period for block in deltas):
+        # What the deltas add must be laid out again with the rest of their periods.
+        left = replace(touch, large={period: size for period, size in large.items() if period not in grown})
+        return merge_into_blocks(partials, layouts, load, series, touch=left, spread=spread)
+    return changes
+
+
+def _by_version(sizes: Mapping[BlockId, int]) -> Counter[Version]:
+    found: Counter[Version] = Counter()
+    for block, size in sizes.items():
+        found[block.period[:2]] += size
+    return found
+
+
+def _too_large(sizes: Mapping[Version, int]) -> Failures:
+    return {version: reason(StateTooLarge(size)) for version, size in sizes.items() if size > MOST_BYTES}
 
 
 class _Loading:
@@ -140,6 +166,8 @@ class _Loading:
 
 def _together(partials: pa.Table, sizes: Mapping[Version, int]) -> Iterator[set[Version] | None]:
     """Versions whose blocks and new rows have about BYTES_A_MERGE together; None: all at once."""
+    if not partials.num_rows:
+        return
     if sum(sizes.values()) + partials.nbytes <= BYTES_A_MERGE:
         yield None
         return
@@ -173,10 +201,9 @@ class _Merge:
             raise TasksFailed(failures)
         touched: Ints | None = None
         if self.load.touch is not None:
-            touched = np.zeros(merged.num_rows, np.int64)
-            touched[numbers[partials.num_rows :]] = seqs
+            touched = newest(merged.num_rows, numbers[partials.num_rows :], seqs)
             touched[numbers[: partials.num_rows]] = self.load.touch.seq
-        blocks = _pack_all(merged, self.layouts, touched)
+        blocks = pack_all(merged, self.layouts, touched)
         outgrown = _outgrown(blocks)
         waiting = outgrown.keys() & set(self.spread)
         growing = {period: layout for period, layout in outgrown.items() if period not in waiting}
@@ -191,18 +218,21 @@ class _Merge:
     ) -> tuple[dict[BlockId, bytes], list[BlockId]]:
         """These periods in wider layouts, and their old blocks.
 
-        They are read whole and laid out again. Blocks share no series, so nothing has to be merged.
+        They are read whole and laid out again. Blocks share no series, so only deltas have to be merged.
         """
         widths = {period: self.layouts.get(period, 1) for period in sorted(outgrown)}
         old = [BlockId.of(period, width, n) for period, width in widths.items() for n in range(width)]
         loaded = self.load(old)
         written = {block: data for block, data in blocks.items() if block.period in outgrown}
-        touch = self.load.touch
-        whole, seqs = unpack_touched(loaded | written, touch.before if touch else lambda _: 0)
+        others, before, failures = combined(*self.load.rows([each for each in old if each not in written]))
+        if failures:
+            raise TasksFailed(failures)
+        rows, seqs = unpack_touched(written, lambda _: 0)
+        whole, seqs = pa.concat_tables([others, rows]), np.concatenate([before, seqs])
         grown = dict(self.layouts)
         while outgrown:
             grown |= outgrown
-            new = _pack_all(whole, grown, seqs if touch else None)
+            new = pack_all(whole, grown, seqs if self.load.touch else None)
             outgrown = _outgrown(new)
         return new, [block for block in old if block in loaded]
 
@@ -244,18 +274,3 @@ def _outgrown(blocks: Mapping[BlockId, bytes]) -> dict[PeriodKey, int]:
             wanted = block.layout << (2 * len(data) // LIMIT).bit_length()
             layouts[block.period] = max(layouts.get(block.period, 1), min(wanted, _MAX_LAYOUT))
     return layouts
-
-
-def _pack_all(
-    table: pa.Table, layouts: Mapping[PeriodKey, int], touched: Ints | None
-) -> dict[BlockId, bytes]:
-    numbers, ids = assign(table, layouts)
-    order = np.argsort(numbers, kind="stable")
-    ordered = table.take(pa.array(order)).combine_chunks()
-    seqs = None if touched is None else touched[order]
-    ends = np.bincount(numbers, minlength=len(ids)).cumsum().tolist()
-    starts = [0, *ends[:-1]]
-    return {
-        block: pack(ordered.slice(begin, end - begin), None if seqs is None else seqs[begin:end])
-        for block, begin, end in zip(ids, starts, ends, strict=True)
-    }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from sluice.state.deltas import block_bytes, takes_deltas
 from sluice.storage.epochs import PeriodKey, StatePeriod
 
 #: Many times the periods that lines arrive for. They are sent to each task, which asks for others itself.
@@ -72,6 +73,14 @@ class KnownPeriods:
             load, found[period.key] = loads[0]
             heapq.heapreplace(loads, (load + period.bytes, found[period.key]))
         return found
+
+    def large(self) -> dict[PeriodKey, int]:
+        """The periods whose blocks take deltas, and about how many bytes a block of each has."""
+        return {
+            key: block_bytes(period)
+            for key, period in self._periods.items()
+            if takes_deltas(period) and key not in self._whole
+        }
 
     def widen(self, keys: Iterable[PeriodKey]) -> None:
         """Let a single task have each of these periods from now on, until it has a wider layout."""

@@ -1,9 +1,10 @@
 """The state of the speed layer: blocks of accumulators in HBase.
 
 A block is never overwritten. A batch adds a column named by its sequence number and its attempt's token,
-built on the newest *committed* column (`storage.epochs` says which columns are). The batch's commit makes the
-new columns the newest. Columns that a commit replaced, or that no commit ever made true, are deleted by the
-next batch that reads their row. So those who read the state as of the commit before still find theirs.
+built on the *committed* columns (`storage.epochs` says which columns are). The batch's commit makes the new
+columns the newest. Columns that a commit replaced, or that no commit ever made true, are deleted by the next
+batch that reads their row. So those who read the state as of the commit before still find theirs. Large
+blocks take columns that only add to those before (`state.deltas`).
 """
 
 from __future__ import annotations
@@ -13,15 +14,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from sluice.engine.schema import KEYS
+from sluice.engine.set_aside import Failures
+from sluice.runtime.arrays import Ints
 from sluice.runtime.crash_points import crash_point
-from sluice.state.blocks import BlockId
+from sluice.state.blocks import BlockId, unpack_touched
+from sluice.state.deltas import LARGE, block_bytes, combined
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import PeriodKey, Readable, Snapshot, StatePeriod, column, column_seq
+from sluice.storage.epochs import (
+    PeriodKey,
+    Readable,
+    Snapshot,
+    StatePeriod,
+    column,
+    column_seq,
+    delta_column,
+    is_delta,
+)
 from sluice.storage.hbase import STATE, STATE_FAMILY, Cells, HBase
 
-# A row has the newest column, and mostly the one that it replaced.
-COLUMNS_A_ROW = 2
+# A row has the newest column, and mostly the one that it replaced. The deltas of a large block, replaced ones
+# included, have about the bytes of another one.
+COLUMNS_A_ROW, COLUMNS_A_LARGE_ROW = 2, 3
 # Thrift's frames stay below 16 MiB. A block mostly has less than 256 KiB.
 BYTES_A_PUT = 8 << 20
 BLOCKS_A_PUT = 64
@@ -47,10 +65,21 @@ class Superseded(RuntimeError):
 
 
 class Content(NamedTuple):
-    """A block's newest committed contents, and the commit that wrote them."""
+    """A block's committed contents: columns of its row, in order."""
 
-    seq: int
-    data: bytes
+    names: Sequence[bytes]
+    data: bytes  # of these columns, one after the other
+
+    @classmethod
+    def of(cls, cells: Cells, names: Sequence[bytes]) -> Content:
+        if len(names) == 1:  # as mostly: nothing is copied
+            return cls(names, cells[names[0]])
+        return cls(names, b"".join(cells[name] for name in names))
+
+    @property
+    def seq(self) -> int:
+        """The commit that wrote the first of the columns, the base."""
+        return column_seq(self.names[0])
 
 
 @dataclass(frozen=True)
@@ -60,13 +89,25 @@ class Read:
     snapshot: Snapshot
     blocks: dict[BlockId, Content]
 
-    @property
-    def data(self) -> dict[BlockId, bytes]:
-        return {block: content.data for block, content in self.blocks.items()}
+    def rows(self) -> tuple[pa.Table, Ints, Failures]:
+        """The blocks' rows (PARTIALS), one for each series, and which commit touched each last.
 
-    def seq(self, block: BlockId) -> int:
-        """The commit that wrote the block's contents."""
-        return self.blocks[block].seq
+        Versions whose deltas cannot be merged with their blocks are left out, and named.
+        """
+        several = {block for block, content in self.blocks.items() if len(content.names) > 1}
+        rows, seqs = self._unpacked(self.blocks.keys() - several)
+        if not several:
+            return rows, seqs, {}
+        more, touched, failures = combined(*self._unpacked(several))
+        return pa.concat_tables([rows, more]), np.concatenate([seqs, touched]), failures
+
+    def series(self) -> pa.Table:
+        """The names (KEYS) of the blocks' series."""
+        return self._unpacked(self.blocks)[0].group_by(list(KEYS)).aggregate([])
+
+    def _unpacked(self, wanted: Iterable[BlockId]) -> tuple[pa.Table, Ints]:
+        data = {block: self.blocks[block].data for block in sorted(wanted)}
+        return unpack_touched(data, lambda block: self.blocks[block].seq)
 
 
 def all_blocks(snapshot: Snapshot) -> list[BlockId]:
@@ -99,9 +140,8 @@ def read_state(
         found = {}
         for block, own in cells.items():
             period = snapshot.periods[block.period]
-            name = now.readable.newest(own, period.since)
-            if name is not None:
-                found[block] = Content(column_seq(name), own[name])
+            if names := now.readable.current(own, period.since):
+                found[block] = Content.of(own, names)
         if seq == snapshot.head:
             for block in ids:
                 _check(block, snapshot.periods[block.period], found.get(block))
@@ -111,7 +151,7 @@ def read_state(
 
 def in_portions(snapshot: Snapshot, most: int = BYTES_A_GET) -> Iterator[list[BlockId]]:
     """All blocks of the snapshot's periods, in portions of about so many bytes."""
-    sizes = {key: period.bytes // period.layout for key, period in snapshot.periods.items()}
+    sizes = {key: block_bytes(period) for key, period in snapshot.periods.items()}
     return portions(all_blocks(snapshot), lambda block: sizes[block.period], most)
 
 
@@ -136,8 +176,13 @@ def _laid_out(snapshot: Snapshot) -> dict[PeriodKey, tuple[int, int]]:
 
 
 def _check(block: BlockId, period: StatePeriod, found: Content | None) -> None:
-    """Raise BlockMissing if a period's only block is not of the commit that changed the period last."""
-    if period.layout == 1 and (found is None or found.seq != period.seq):
+    """Raise BlockMissing if a period's only block is not of the commit that changed the period last.
+
+    Such a block has a base.
+    """
+    if period.layout > 1:
+        return
+    if found is None or column_seq(found.names[-1]) != period.seq or is_delta(found.names[0]):
         raise BlockMissing(block, period.seq)
 
 
@@ -147,8 +192,8 @@ def read_rows(
     """All columns of the blocks that have some, a few blocks at a time."""
 
     def size(block: BlockId) -> int:
-        period = periods[block.period]
-        return COLUMNS_A_ROW * period.bytes // period.layout
+        own = block_bytes(periods[block.period])
+        return own * (COLUMNS_A_ROW if own < LARGE else COLUMNS_A_LARGE_ROW)
 
     found: dict[BlockId, Cells] = {}
     for some in portions(blocks, size, BYTES_A_GET):
@@ -169,7 +214,7 @@ class AttemptState:
         self._head = head  # the newest commit's number by now
         self._periods: dict[PeriodKey, StatePeriod] = {}
         self._rows: dict[BlockId, Cells] = {}
-        self._base: dict[BlockId, bytes | None] = {}
+        self._current: dict[BlockId, Content] = {}
 
     def know(self, periods: Mapping[PeriodKey, StatePeriod]) -> None:
         """Learn which periods have state. The blocks of others are new, and not read."""
@@ -183,39 +228,44 @@ class AttemptState:
         for block in known:
             cells, period = rows.get(block, {}), self._periods[block.period]
             self._refuse_if_later(cells)
-            name = self._readable.newest(cells, period.since)
-            content = Content(column_seq(name), cells[name]) if name is not None else None
+            names = self._readable.current(cells, period.since)
+            content = Content.of(cells, names) if names else None
             _check(block, period, content)
-            self._rows[block], self._base[block] = cells, name
+            self._rows[block] = cells
             if content is not None:
+                self._current[block] = content
                 found[block] = content.data
         return found
 
     def seq(self, block: BlockId) -> int:
-        """The commit that wrote the committed contents of a block that `load` returned."""
-        name = self._base[block]
-        return 0 if name is None else column_seq(name)
+        """The commit that wrote the base of a block that `load` returned."""
+        return self._current[block].seq
 
     def columns(self, block: BlockId) -> list[bytes]:
         """The columns of a block that was loaded."""
         return sorted(self._rows[block])
 
-    def write(self, blocks: Mapping[BlockId, bytes]) -> None:
+    def write(self, blocks: Mapping[BlockId, bytes], deltas: Mapping[BlockId, bytes]) -> None:
         """Add the blocks' new columns, and delete those that nobody reads any more.
 
         A column that the same attempt wrote stays: a Spark task that is repeated finds what it wrote before.
+        Deltas are written unseen.
         """
-        own = column(self._seq, self._token)
-        todo = (block for block in blocks if own not in self._rows.get(block, {}))
-        for some in portions(todo, lambda block: len(blocks[block]), BYTES_A_PUT):
-            self._hbase.rewrite(
-                STATE, [(block.row.encode(), {own: blocks[block]}, self._stale(block)) for block in some]
-            )
+        own, delta = column(self._seq, self._token), delta_column(self._seq, self._token)
+        todo = [
+            (block.row.encode(), {own: data}, self._stale(block))
+            for block, data in blocks.items()
+            if own not in self._rows.get(block, {})
+        ]
+        todo += [(block.row.encode(), {delta: data}, []) for block, data in deltas.items()]
+        for some in portions(todo, lambda row: sum(map(len, row[1].values())), BYTES_A_PUT):
+            self._hbase.rewrite(STATE, some)
             crash_point("state_put")
         crash_point("state_written")
 
     def _stale(self, block: BlockId) -> list[bytes]:
-        return self._readable.stale(self._rows.get(block, {}), self._base.get(block))
+        current = self._current.get(block)
+        return self._readable.stale(self._rows.get(block, {}), current.names if current else ())
 
     def _refuse_if_later(self, cells: Cells) -> None:
         """Raise Superseded if a later commit than this one was made, which wrote to the row."""

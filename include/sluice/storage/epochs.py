@@ -3,19 +3,22 @@
 A batch adds columns to HBase that are named by its number and by the token of its attempt. The commit says
 which attempt it was, so its columns are committed by it, however many there are. The runs of commits with one
 token are *epochs*; there is a new one only when a writer starts or counts a batch again.
+
+A column is a *base*, with the whole contents of a block, or a *delta*, with what one batch added to it.
 """
 
 from __future__ import annotations
 
-import builtins
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 PeriodKey = tuple[int, int, int]  # task id, version, period start (ms)
 #: The token of commits whose columns nobody may read.
 NOBODY = ""
+#: How the name of a delta ends.
+DELTA = b"+"
 
 
 def column(seq: int, token: str) -> bytes:
@@ -23,8 +26,17 @@ def column(seq: int, token: str) -> bytes:
     return f"s:{seq:020d}.{token}".encode()
 
 
+def delta_column(seq: int, token: str) -> bytes:
+    """The same attempt's column that only adds to the columns before it."""
+    return column(seq, token) + DELTA
+
+
 def column_seq(name: bytes) -> int:
     return int(name[2:22])
+
+
+def is_delta(name: bytes) -> bool:
+    return name.endswith(DELTA)
 
 
 @dataclass(frozen=True)
@@ -75,20 +87,26 @@ class Readable:
     head: int
     epochs: Epochs
 
-    def newest(self, cells: Mapping[bytes, builtins.bytes], since: int) -> bytes | None:
-        """The newest committed column of a row whose period began at `since`."""
-        return max((name for name in cells if self._committed(name, since)), default=None)
+    def current(self, cells: Iterable[bytes], since: int) -> list[bytes]:
+        """The columns that hold the contents of a row whose period began at `since`, in order.
 
-    def stale(self, cells: Iterable[bytes], newest: bytes | None) -> list[bytes]:
+        They are the newest committed base and the committed deltas after it.
+        """
+        found = sorted(name for name in cells if self._committed(name, since))
+        base = max((column_seq(name) for name in found if not is_delta(name)), default=0)
+        return [n for n in found if (column_seq(n) > base if is_delta(n) else column_seq(n) == base)]
+
+    def stale(self, cells: Iterable[bytes], current: Collection[bytes]) -> list[bytes]:
         """The columns that nobody will read from now on: replaced, dropped or never committed.
 
         A column after the head may belong to a commit that is only just being made.
         """
-        return sorted(name for name in cells if name != newest and column_seq(name) <= self.head)
+        return sorted(name for name in cells if name not in current and column_seq(name) <= self.head)
 
     def _committed(self, name: bytes, since: int) -> bool:
         seq = column_seq(name)
-        return since <= seq <= self.head and name == column(seq, self.epochs.token(seq))
+        own = column(seq, self.epochs.token(seq))
+        return since <= seq <= self.head and name.removesuffix(DELTA) == own
 
 
 @dataclass(frozen=True)

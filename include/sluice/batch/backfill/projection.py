@@ -51,7 +51,10 @@ class Projection:
     def _speed(self, keys: pa.Table) -> pa.Table:
         """The speed layer's blocks that have these series, as of its newest commit or a later one."""
         wanted = partial(block_ids, keys)
-        return unpack(read_state(self._log, self._hbase, periods(keys)[0], wanted).data)
+        rows, _, failures = read_state(self._log, self._hbase, periods(keys)[0], wanted).rows()
+        if failures:
+            raise TasksFailed(failures)
+        return rows
 
 
 def block_ids(keys: pa.Table, snapshot: Snapshot) -> list[BlockId]:
