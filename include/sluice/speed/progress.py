@@ -32,6 +32,7 @@ import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
@@ -92,7 +93,11 @@ class SpeedProgress:
             self._write()
 
     def batch(
-        self, topic: str, counts: dict[str, int], sums: Mapping[str, Mapping[str, int]], **shown: Any
+        self,
+        topic: str,
+        counts: Mapping[str, int],
+        sums: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        **shown: Any,
     ) -> None:
         """A batch was committed: add its counts, and its sums by name; replace the rest."""
         with self._lock:
