@@ -46,27 +46,12 @@ def test_a_hop_is_behind_by_what_it_has_not_processed(
         assert found["seconds"] == max(newest - reached, 0) / 1000
 
 
-def test_the_books_count_by_topic(database: sa.Engine) -> None:
-    file = {
-        "topic_id": "x",
-        "next": 9,
-        "arrival_min": 1,
-        "days": {},
-        "unparsed": 0,
-        "generation": 1,
-        "path": "p",
-    }
+def book(connection: sa.Connection) -> None:
+    """Two topics: files, losses, tasks, days and alerts, each in every state."""
+    file = {"topic": "logs", "topic_id": "x", "arrival_min": 1, "days": {}, "unparsed": 0, "generation": 1}
+    file |= {"path": "p", "records": 9, "lines": 20, "bytes": 300}
     files = [
-        {
-            **file,
-            "topic": "logs",
-            "partition": at,
-            "first": first,
-            "next": first + 9,
-            "records": 9,
-            "lines": 20,
-        }
-        | {"bytes": 300, "arrival_max": 1000 + first}
+        {**file, "partition": at, "first": first, "next": first + 9, "arrival_max": 1000 + first}
         for at, first in ((0, 0), (0, 9), (1, 0))
     ]
     loss = {"topic": "shop", "topic_id": "x", "partition": 0, "first": 5, "next": 9, "reason": "expired"}
@@ -77,15 +62,8 @@ def test_the_books_count_by_topic(database: sa.Engine) -> None:
         {**task, "name": "c", "enabled": True, "failed_at": NOW, "deleted_at": None},
         {**task, "name": "d", "enabled": True, "failed_at": None, "deleted_at": NOW},
     ]
-    day = {
-        "topic": "logs",
-        "cut": {},
-        "run_id": "r",
-        "tasks_seq": 1,
-        "raw_lines": 1,
-        "lines": 1,
-        "computed_at": NOW,
-    }
+    day = {"topic": "logs", "cut": {}, "run_id": "r", "tasks_seq": 1, "raw_lines": 1, "lines": 1}
+    day |= {"computed_at": NOW}
     days = [
         {**day, "day": date(2026, 11, 1), "published_at": NOW},
         {**day, "day": date(2026, 11, 2), "published_at": None},
@@ -95,15 +73,19 @@ def test_the_books_count_by_topic(database: sa.Engine) -> None:
         {"source": "collection", "name": "x", "message": "m", "cleared_at": None},
         {"source": "collection", "name": "y", "message": "m", "cleared_at": NOW},
     ]
+    for table, rows in (
+        (schema.archive_files, files),
+        (schema.archive_losses, [loss]),
+        (schema.tasks, tasks),
+        (schema.days, days),
+        (schema.alerts, alerts),
+    ):
+        connection.execute(sa.insert(table), rows)
+
+
+def test_the_books_count_by_topic(database: sa.Engine) -> None:
     with database.begin() as connection:
-        for table, rows in (
-            (schema.archive_files, files),
-            (schema.archive_losses, [loss]),
-            (schema.tasks, tasks),
-            (schema.days, days),
-            (schema.alerts, alerts),
-        ):
-            connection.execute(sa.insert(table), rows)
+        book(connection)
         found = books.books(connection)
         assert books.archived(connection, "logs") == Reached({0: 18, 1: 9}, 1009)
         assert books.archived(connection, "shop") == Reached({}, None)

@@ -17,6 +17,14 @@ def note(engine: sa.Engine, topic: str, day: date, outcome: str, run_at: datetim
         connection.execute(sa.insert(table).values(topic=topic, day=day, outcome=outcome, run_at=run_at))
 
 
+def since(engine: sa.Engine, first: datetime) -> dict[tuple[date, str], str]:
+    """How each day of a topic that was compared since then ended: {(day, topic): outcome}."""
+    table = reconciled_days.c
+    query = sa.select(table.day, table.topic, table.outcome).where(table.run_at >= first)
+    with engine.connect() as connection:
+        return {(day, topic): outcome for day, topic, outcome in connection.execute(query)}
+
+
 def counted(connection: sa.Connection, since: datetime) -> dict[str, dict[str, int]]:
     """How many days ended in each outcome, by topic, of those compared since then."""
     table = reconciled_days.c
