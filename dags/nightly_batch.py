@@ -6,8 +6,10 @@ A scheduled run waits half an hour after midnight for the day's last lines. It a
 (late lines) again, and the days of the last month that no night computed. A backfill computes its own days
 only; any day, any number of times:
 
-    airflow backfill create --dag-id nightly_batch --from-date 2015-05-17 --to-date 2015-05-20 \\
-        --reprocess-behavior completed --max-active-runs 2
+    sluice nightly --from 2015-05-17 --to 2015-05-20
+
+In these pages: Trigger, Backfill, with *Reprocess Behavior* set to *All Runs*, because the other choices
+leave out days that have a run already. For a single day: Trigger, Single Run, with the day in the form.
 
 A topic that fails on the last try too does not hold up the others: the task `every_topic` fails for it.
 
@@ -23,7 +25,7 @@ from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
 from sluice_airflow.defaults import BATCH, RESULTS, START, TAG
-from sluice_airflow.nightly import NightlyBatch, every_topic
+from sluice_airflow.nightly import NIGHT, NightlyBatch, every_topic
 
 with DAG(
     "nightly_batch",
@@ -35,6 +37,7 @@ with DAG(
     max_active_runs=2,
     default_args=BATCH,
     tags=[TAG, "batch"],
+    params=NIGHT,
 ):
     batch = NightlyBatch(
         task_id="batch",

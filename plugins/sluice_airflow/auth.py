@@ -67,9 +67,12 @@ def log_in(
         throttle.failed(name)
         raise HTTPException(status.HTTP_401_UNAUTHORIZED, "the user or the password is wrong")
     throttle.passed(name)
-    return get_auth_manager().generate_jwt(
-        user=_known(user), expiration_time_in_seconds=expiration_time_in_seconds
-    )
+    return token_of(user, expiration_time_in_seconds)
+
+
+def token_of(user: User, seconds: int) -> str:
+    """A token for a user who is known to be the caller."""
+    return get_auth_manager().generate_jwt(user=_known(user), expiration_time_in_seconds=seconds)
 
 
 def _known(user: User) -> SimpleAuthManagerUser:

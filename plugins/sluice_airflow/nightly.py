@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from airflow.providers.standard.triggers.temporal import DateTimeTrigger
-from airflow.sdk import Asset
+from airflow.sdk import Asset, Param
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.utils.types import DagRunType
 
@@ -16,6 +16,23 @@ from sluice_airflow import run_configuration
 from sluice_airflow.connections import settings
 from sluice_airflow.spark_job import SparkJob
 
+#: What the form of a run by hand asks for; the run's configuration has the same names.
+NIGHT = {
+    "day": Param(
+        None,
+        type=["null", "string"],
+        format="date",
+        title="Day",
+        description="The day of event time (UTC) to compute. Empty: yesterday, or a backfill's own days.",
+    ),
+    "topics": Param(
+        None,
+        type=["null", "array"],
+        items={"type": "string"},
+        title="Topics",
+        description="The topics to compute, one a line. Empty: all.",
+    ),
+}
 #: Under this key of XCom `batch` says that a topic failed.
 FAILURE = "failure"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -99,6 +100,25 @@ def test_schedules(bag: Any) -> None:
     assert batch._conn_id == "spark_default"
     assert [asset.name for asset in batch.outlets] == ["results"]
     assert list(bag.dags["reconcile"].timetable.asset_condition.objects) == batch.outlets
+
+
+def filled(params: Any, conf: dict[str, Any]) -> dict[str, Any]:
+    """What the form gives with this configuration."""
+    own = copy.deepcopy(params)
+    own.update(conf)
+    return own.validate()
+
+
+def test_the_form_of_a_night_takes_a_day_and_topics_or_nothing(bag: Any) -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    params = bag.dags["nightly_batch"].params
+    assert params.validate() == {"day": None, "topics": None}  # as for a scheduled run
+    for given in ({"day": "2015-05-17", "topics": ["logs"]}, {"day": None, "topics": None}):
+        assert filled(params, given) == given
+    for wrong in ({"day": "17/05/2015"}, {"day": "2015-02-30"}, {"topics": "logs"}, {"topics": [1]}):
+        with pytest.raises(ParamValidationError):
+            filled(params, wrong)
 
 
 def test_backfills_run_when_they_are_asked_for_and_one_at_a_time(bag: Any) -> None:

@@ -27,7 +27,7 @@ from sluice.quality.reconcile import (
     speed_passed,
 )
 from sluice.runtime.settings import Settings
-from sluice.storage import open_periods
+from sluice.storage import open_periods, reconciled
 from sluice.storage.commits import Version
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
@@ -325,7 +325,9 @@ def test_a_day_without_lines_agrees_and_one_never_computed_is_named(topic: Topic
         reconcile(topic.settings, topic.topic, empty, {})
     (computed,) = topic.nightly(empty)
     assert (computed.raw_lines, computed.lines, computed.cut) == (0, 0, {})
-    assert topic.reconcile(empty).outcome == "agrees"
+    outcome = topic.reconcile(empty)
+    assert outcome.outcome == "agrees"
+    assert reconciled.since(topic.database, outcome.run_at)[empty, topic.topic] == "agrees"
     assert engine(topic.settings) is topic.database
 
 

@@ -26,6 +26,7 @@ NUMBER, NAME = re.compile(r"\{(try_number|asset_id)\}"), re.compile(r"\{[^}]*\}"
 #: The least role that a route of Sluice's API serves.
 SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/openapi.json"): VIEWER,
+    ("GET", "/metrics"): VIEWER,
     ("GET", "/api/v1/tasks"): VIEWER,
     ("POST", "/api/v1/tasks"): USER,
     ("POST", "/api/v1/diff"): VIEWER,

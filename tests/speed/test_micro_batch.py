@@ -80,6 +80,17 @@ def test_every_line_counts_once_despite_double_late_and_malformed_lines(speed: S
         until(speed.caught_up)
     speed.check()
     _check_books(speed)
+    _check_figures(speed)
+
+
+def _check_figures(speed: SpeedTest) -> None:
+    """Assert that the progress says of every line how long it waited, and what became of it."""
+    shown = speed.progress()
+    assert sum(shown["freshness"].values()) == shown["records"] == speed.total("records")
+    assert shown["freshness_ms"] > 0
+    assert shown["dead_reasons"] == {"no event time": speed.expected.dead}
+    assert shown["task_lines"][speed.hits] == speed.expected.counted
+    assert shown["newest_arrival"] <= datetime.now(UTC).timestamp() * 1000
 
 
 def _check_books(speed: SpeedTest) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -50,6 +51,20 @@ def test_arrival_is_the_brokers_clock_and_long_lines_pass(stack: Settings, name:
     assert message.value == long
     assert message.timestamp_type == 1
     assert message.timestamp > 1
+
+
+def test_a_topic_says_where_it_ends_and_when_its_newest_record_came(stack: Settings, name: str) -> None:
+    with Topics(stack) as topics:
+        topics.create(name, partitions=2)
+        assert topics.newest(name) == ({0: 0, 1: 0}, None)
+        before = time.time()
+        producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
+        sent = [producer.send(name, b"line", partition=at).get(30) for at in (0, 1, 1)]
+        producer.close()
+        ends, newest = topics.newest(name)
+    assert ends == {0: 1, 1: 2}
+    assert newest == max(each.timestamp for each in sent)
+    assert before - 5 <= newest / 1000 <= time.time() + 5
 
 
 def test_a_group_that_never_committed_is_behind_by_all_of_it(stack: Settings, name: str) -> None:

@@ -97,6 +97,12 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
+    "nightly": Lazy(
+        "sluice.cli.nightly",
+        "nightly",
+        "Compute days again from the archive, compare and publish them.",
+        metrics=False,
+    ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy(
         "sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured.", inside=False

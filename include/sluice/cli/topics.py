@@ -25,6 +25,7 @@ def apply(
 ) -> None:
     """Describe the file's topics: format, named fields, a line's time; all of them or none.
 
+    A topic that Kafka does not have yet is made there, with the settings that Sluice needs.
     A topic that nobody described has Apache's access log format. Once a topic has lines its format stays,
     because both layers must read the same lines alike.
 
@@ -37,8 +38,9 @@ def apply(
     with refusing(file):
         specs = parse_topics(read(file))
         actions = _store().apply_all(specs, getpass.getuser())
+    made = _make([spec.name for spec in specs])
     for spec, action in zip(specs, actions, strict=True):
-        typer.echo(f"{spec.name}: {action}")
+        typer.echo(f"{spec.name}: {action}" + ("; made in Kafka" if spec.name in made else ""))
 
 
 @app.command("list")
@@ -65,6 +67,22 @@ def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's 
 
     given = _store().get(name).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     typer.echo(to_yaml([{"name": name, "format": "combined", **given}]), nl=False)
+
+
+def _make(names: list[str]) -> set[str]:
+    """Make the topics that Kafka lacks; returns their names. What is applied stays if Kafka is away."""
+    from sluice.runtime.settings import get_settings
+    from sluice.transmission.topics import TopicMissing, Topics
+
+    made = set()
+    with Topics(get_settings()) as topics:
+        for name in names:
+            try:
+                topics.describe(name)
+            except TopicMissing:
+                topics.create(name)
+                made.add(name)
+    return made
 
 
 def _store() -> TopicStore:

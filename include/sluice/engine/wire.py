@@ -21,6 +21,8 @@ PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", 
 #: For routed tasks: what is sent, what workers made of it, and the state of the routers afterwards.
 TUPLES, ROUTED, ROUTERS = "tuples", "routed", "routers"
 SPENT = "spent"
+#: For operators (`speed.observed`): lines by arrival, and what each task version took.
+ARRIVED, TAKEN = "arrived", "taken"
 #: What is learnt of keys, and which workers held them (HOLDERS).
 KEYS, HELD = "keys", "held"
 #: What became of the state: STATED, and OUTGROWN.

@@ -147,8 +147,10 @@ def _details(found: DayComparison) -> dict[str, object]:
 
 
 def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object]) -> None:
-    """Append the outcome to the history in Hive."""
+    """Append the outcome to the history in Hive, and note it as the day's last one."""
+    from sluice.storage import reconciled
     from sluice.storage.hive import Hive, Value
+    from sluice.storage.postgres import engine
 
     row: dict[str, Value] = {
         "topic": outcome.topic,
@@ -162,3 +164,4 @@ def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object])
     }
     with Hive(settings) as hive:
         hive.query(RECORD, row)
+    reconciled.note(engine(settings), outcome.topic, outcome.day, outcome.outcome, outcome.run_at)

@@ -34,6 +34,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version, leaving_out
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
+from sluice.speed import observed
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
@@ -46,7 +47,7 @@ from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
 from sluice.state.backfilled import Backfilled
 from sluice.storage.backfills import Backfills
-from sluice.storage.commits import CommitLog, TopicClaim
+from sluice.storage.commits import Commit, CommitLog, TopicClaim
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
@@ -170,20 +171,33 @@ class MicroBatch:
         laps.lap("grouping")
         lag = self._writer.show()
         laps.lap("show")
+        self._show(commit, counted, tasks, lag, laps)
+        return counted.found.counts
+
+    def _show(self, commit: Commit, counted: Counted, tasks: Tasks, lag: int | None, laps: Laps) -> None:
+        """Write the batch into the progress file."""
+        found = counted.found
+        waited = observed.freshness(found.arrived, round(commit.committed_at.timestamp() * 1000))
         self._progress.batch(
             self.topic,
-            {**counted.found.counts, "pass_us": counted.found.pass_us},
+            {**found.counts, "pass_us": found.pass_us, "freshness_ms": waited.milliseconds},
+            {
+                "freshness": waited.lines,
+                "dead_reasons": observed.by_reason(found.dead_letters),
+                "task_lines": observed.by_label(found.taken, "lines"),
+                "task_skipped": observed.by_label(found.taken, "skipped"),
+            },
             seq=commit.seq,
             token=commit.token,
-            end=end,
+            end=commit.end,
             lag=lag,
             tasks=[task.label for task in tasks.values()],
             blocks=counted.blocks,
             committed_at=commit.committed_at.isoformat(),
+            newest_arrival=observed.newest(found.arrived),
             grouping=self._routing.shown(self.topic, tasks),
             durations=laps.durations,
         )
-        return counted.found.counts
 
     def _attempt(
         self,

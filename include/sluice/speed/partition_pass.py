@@ -30,6 +30,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, Version, from_table, to_table
 from sluice.engine.spent import Spent
 from sluice.engine.wire import (
+    ARRIVED,
     COUNTS,
     DAYS,
     DEAD,
@@ -45,10 +46,12 @@ from sluice.engine.wire import (
     SPENT,
     STATE,
     STATED,
+    TAKEN,
     rows_of,
 )
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS
+from sluice.speed import observed
 from sluice.speed.ledger import ByteLedger
 from sluice.speed.routed import routes as routing
 from sluice.speed.routed.learning import LEARNT
@@ -100,6 +103,7 @@ class PartitionPass:
             if not records:  # a slice is a partition of the topic, unless the lines were distributed again
                 source = lines.column("partition")[0].as_py()
                 sender = Sender(self.routes, source) if self.routes is not None else None
+            found[ARRIVED].append(observed.arrivals(lines, time.time_ns() // 1_000_000))
             new = claim(known, fresh, lines, ends)
             unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
@@ -123,6 +127,7 @@ class PartitionPass:
             merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
             found[PARTIAL] = [merged]
             failed |= unmerged
+        found[TAKEN] += [observed.taken(table) for table in found[PARTIAL]]
         found[FAILED].append(to_table(failed))
         found[SPENT].append(spending.to_table(spent))
         if sender is not None:
@@ -190,6 +195,9 @@ class Gathered:
     spent: pa.Table = field(default_factory=spending.SPENT.empty_table)
     routers: pa.Table = field(default_factory=routing.ROUTERS.empty_table)
     holders: pa.Table = field(default_factory=HOLDERS.empty_table)
+    # What operators read (`observed`).
+    arrived: pa.Table = field(default_factory=observed.ARRIVED.empty_table)
+    taken: Sequence[pa.Table] = ()
 
     @classmethod
     def of(cls, rows: pa.Table) -> Gathered:
@@ -219,6 +227,8 @@ class Gathered:
             spent=pa.concat_tables([spending.SPENT.empty_table(), *found[SPENT]]),
             routers=pa.concat_tables([routing.ROUTERS.empty_table(), *found[ROUTERS]]),
             holders=pa.concat_tables([HOLDERS.empty_table(), *found[HELD]]),
+            arrived=pa.concat_tables([observed.ARRIVED.empty_table(), *found[ARRIVED]]),
+            taken=found[TAKEN],
         )
 
 

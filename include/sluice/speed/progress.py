@@ -5,17 +5,23 @@ replaced whole, so a reader never sees half of it::
 
     {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
-                         "doubled": 0, "counted": 9999, "dead": 1, "pass_us": 9800, "lag": 0,
-                         "tasks": ["1v1", ...],
+                         "bytes": 1200000, "doubled": 0, "counted": 9999, "dead": 1,
+                         "pass_us": 9800, "lag": 0,
+                         "tasks": ["1v1", ...], "blocks": 12, "newest_arrival": 1763805600000,
+                         "task_lines": {"1v1": 9999, ...}, "task_skipped": {"1v1": 0, ...},
+                         "dead_reasons": {"no event time": 1}, "freshness": {"0.5": 800, ...},
+                         "freshness_ms": 8123456,
                          "grouping": {"1v1": {"strategy": "combine", ...}, ...},
                          "durations": {"pass": 180, "commit": 20, ...}, "batch_at": ..., "errors": [...],
                          "projection": {"seq": 17, "results": 90, "ms": 35, "at": ...}}}}
 
 `records` and the other counts are sums since the start, in lines: `records` is how many came. `pass_us` is
-such a sum, too: the microseconds of CPU time that the pass over these lines took. `lag` is in Kafka records,
-which have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
-`projection` says up to which commit results are written, and how many of them changed and were written by the
-newest projection.
+such a sum, too: the microseconds of CPU time that the pass over them took. So are `task_lines`,
+`task_skipped` (lines without a measure), `dead_reasons`, and `freshness`: lines by how many seconds they
+waited at most from their arrival in Kafka to their commit. `newest_arrival` is of the newest line that was
+counted (ms since the epoch). `lag` is in Kafka records, which have one line or more. `durations` are those of
+the newest batch, in ms; `grouping` is `routed.report`; `projection` says up to which commit results are
+written, and how many of them changed and were written by the newest projection.
 """
 
 from __future__ import annotations
@@ -23,8 +29,10 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from filelock import FileLock, Timeout
@@ -84,12 +92,22 @@ class SpeedProgress:
             del errors[:-ERRORS_KEPT]
             self._write()
 
-    def batch(self, topic: str, counts: dict[str, int], **shown: Any) -> None:
-        """A batch was committed and projected: add its counts, replace the rest."""
+    def batch(
+        self,
+        topic: str,
+        counts: Mapping[str, int],
+        sums: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+        **shown: Any,
+    ) -> None:
+        """A batch was committed: add its counts, and its sums by name; replace the rest."""
         with self._lock:
             mine = self._of(topic)
             for name, count in counts.items():
                 mine[name] = mine.get(name, 0) + count
+            for name, parts in sums.items():
+                total = mine.setdefault(name, {})
+                for part, count in parts.items():
+                    total[part] = total.get(part, 0) + count
             mine.update(shown, state="counting", batch_at=_now(), batches=mine.get("batches", 0) + 1)
             self._write()
 

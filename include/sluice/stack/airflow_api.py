@@ -94,6 +94,10 @@ class Airflow:
         """Let no new runs start; a run that has started goes on."""
         self._dags.patch_dag(dag, DAGPatchBody(is_paused=True))
 
+    def is_paused(self, dag: str) -> bool:
+        """Whether no new runs of the DAG start."""
+        return bool(self._dags.get_dag(dag).is_paused)
+
     def trigger(self, dag: str, conf: Mapping[str, Any] | None = None) -> str:
         """Start a run by hand; returns its id."""
         body = TriggerDAGRunPostBody(logical_date=datetime.now(UTC), conf=dict(conf or {}))
@@ -129,18 +133,22 @@ class Airflow:
         """The backfill's runs, once all have finished. Raises AirflowTimeout."""
 
         def runs() -> list[Run] | None:
-            backfill = self._backfills.get_backfill(number)
-            found = [
-                run
-                for run in self.runs(backfill.dag_id, kind="backfill")
-                if run.day
-                and _day(backfill.from_date) <= run.day <= _day(backfill.to_date)
-                and (run.ended is None or run.ended >= backfill.created_at)
-            ]
+            found = self.backfill_runs(number)
             # Airflow itself marks a backfill completed up to half a minute after its last run.
             return found if found and all(run.finished for run in found) else None
 
         return self._wait(runs, timeout, f"backfill {number}")
+
+    def backfill_runs(self, number: int) -> list[Run]:
+        """The backfill's runs; none before Airflow has made them."""
+        backfill = self._backfills.get_backfill(number)
+        return [
+            run
+            for run in self.runs(backfill.dag_id, kind="backfill")
+            if run.day
+            and _day(backfill.from_date) <= run.day <= _day(backfill.to_date)
+            and (run.ended is None or run.ended >= backfill.created_at)
+        ]
 
     def runs(self, dag: str, *, kind: str | None = None, since: datetime | None = None) -> list[Run]:
         """The DAG's runs, the newest first; with ``since`` only those made since then."""

@@ -1,4 +1,4 @@
-"""Restarts running but sick daemons: ``python -m sluice.stack.watch``.
+"""Restarts running but sick daemons; ``python -m sluice.monitoring`` runs it.
 
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
@@ -18,12 +18,10 @@ from typing import NoReturn
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, notify, supervisord
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
-from sluice.stack.log import Log
 
 SECONDS = 20.0
 PATIENCE = 9  # three minutes: a machine can be busy for one
@@ -46,6 +44,7 @@ class Watch:
     say: Callable[[str], None]
     patience: int = PATIENCE
     seen: dict[str, Seen] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)  # at the last look; empty for a healthy daemon
 
     def look(self) -> dict[str, str]:
         """Ask all daemons once; returns the problems of those to be restarted, by name."""
@@ -59,6 +58,10 @@ class Watch:
         asked = list({*needs, *(need for each in needs.values() for need in each)})
         with ThreadPoolExecutor(len(asked) or 1) as pool:
             problems = dict(zip(asked, pool.map(lambda name: check(self.settings, name), asked), strict=True))
+        self.problems = {name: problem or "" for name, problem in problems.items()}
+        self.problems |= {
+            daemon.name: "not running" for daemon in catalogue.own(self.settings) if daemon not in running
+        }
         return {
             daemon.name: problems[daemon.name] or ""
             for daemon in running
@@ -85,22 +88,20 @@ class Watch:
         supervisord.start_program(self.settings, name)
 
 
-def run(settings: Settings, say: Callable[[str], None]) -> NoReturn:
-    """Watch for ever; end with the supervisor."""
+def run(
+    settings: Settings, say: Callable[[str], None], looked: Callable[[Mapping[str, str]], None]
+) -> NoReturn:
+    """Watch for ever; end with the supervisor. looked: is given the daemons' problems after each look."""
     watch = Watch(settings, say)
     while True:
         time.sleep(SECONDS)
         try:
             for name, problem in watch.look().items():
                 watch.restart(name, problem)
+            looked(dict(watch.problems))
             if not settings.notifications.given:
                 notify.forget(settings)
         except supervisord.SupervisorDown as down:
             sys.exit(str(down))
         except SQLAlchemyError as error:  # PostgreSQL may be restarting; the events wait in it
             say(f"alerts cannot be read: {str(error).splitlines()[0]}")
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    run(Settings(), Log("watch"))

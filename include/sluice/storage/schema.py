@@ -374,6 +374,24 @@ pruned = Table(
     Column("files", BigInteger, nullable=False),  # rows of the ledger
 )
 
+# How the last comparison of each day ended; Hive's table `reconciliations` has all comparisons.
+reconciled_days = Table(
+    "reconciled_days",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("outcome", Text, nullable=False),  # agrees, differs, superseded
+    Column("run_at", DateTime(timezone=True), nullable=False),
+)
+
+# The figures that operators read, a sample a minute for the last 24 hours.
+figures = Table(
+    "figures",
+    metadata,
+    Column("at", DateTime(timezone=True), primary_key=True),
+    Column("figures", Json, nullable=False),  # {metric: [[labels, value], ...]}
+)
+
 alerts = Table(
     "alerts",
     metadata,

@@ -12,7 +12,8 @@ from pydantic.json_schema import models_json_schema
 from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TopicSpec
-from sluice_airflow.api import errors, lists, tasks, topics
+from sluice_airflow.api import errors, lists, metrics, tasks, topics
+from sluice_airflow.api.basic import BasicLogin
 from sluice_airflow.api.guard import Guard
 from sluice_airflow.api.models import Problems
 from sluice_airflow.api.security import Reader
@@ -44,7 +45,9 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
         return document(app)
 
     app.include_router(api)
+    app.include_router(metrics.router)
     errors.install(app)
+    app.add_middleware(BasicLogin)
     app.add_middleware(Guard, own=own)
     app.add_middleware(SecurityHeaders)
     return app

@@ -8,7 +8,7 @@ from typing import Annotated
 import sqlalchemy as sa
 from fastapi import Depends
 
-from sluice.runtime.settings import get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.speed.progress import progress_path
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
@@ -41,6 +41,12 @@ def progress() -> Path:
     return progress_path(get_settings())
 
 
+def instance() -> Settings:
+    """The instance's settings."""
+    return get_settings()
+
+
+Instance = Annotated[Settings, Depends(instance)]
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]

@@ -24,9 +24,10 @@ from sluice.engine.plan import EnginePlan, TaskPlan
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period, to_table
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.spent import to_table as spent_table
-from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TUPLES, rows_of
+from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TAKEN, TUPLES, rows_of
 from sluice.metrics import Batch, Texts
 from sluice.runtime.settings import Limits
+from sluice.speed import observed
 
 # The engine's fixed cost is spread over this many tuples, or over fewer that have AGGREGATED_BYTES.
 AGGREGATED_TUPLES = 131_072
@@ -110,6 +111,7 @@ class Worker:
             for version, table in merged.items()
         ]
         tables = [(ROUTED, table) for table in merged.values()]
+        tables += [(TAKEN, observed.taken(table)) for table in merged.values()]
         return rows_of([*tables, (SPENT, spent_table(took)), (FAILED, to_table(self._failed))], self._number)
 
     def _merged(self, version: Version, tables: list[pa.Table]) -> pa.Table:

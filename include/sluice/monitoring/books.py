@@ -1,0 +1,85 @@
+"""What the database says about the platform's state, in a few queries with an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from sluice.storage import reconciled, schema
+
+#: Comparisons that are older are history.
+RECENT = timedelta(days=31)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far a hop has processed a topic: offsets by partition, and the newest time (ms) it stands for."""
+
+    offsets: dict[int, int]
+    newest: int | None
+
+
+def books(connection: sa.Connection) -> dict[str, Any]:
+    """Counts by topic: the archive, tasks by state, reconciled and unpublished days; and open alerts."""
+    days = schema.days.c
+    waiting = sa.or_(days.published_at.is_(None), days.published_at < days.computed_at)
+    unpublished = sa.select(days.topic, sa.func.count()).where(waiting).group_by(days.topic)
+    alerts = schema.alerts.c
+    opened = sa.select(alerts.source, sa.func.count()).where(alerts.cleared_at.is_(None))
+    return {
+        "archive": _archive(connection),
+        "tasks": _tasks(connection),
+        "reconciled": reconciled.counted(connection, datetime.now(UTC) - RECENT),
+        "unpublished": _by_name(connection, unpublished),
+        "alerts": _by_name(connection, opened.group_by(alerts.source)),
+    }
+
+
+def committed(connection: sa.Connection, topic: str) -> Reached:
+    """How far the speed layer has committed the topic; `newest` is the time of its newest commit."""
+    commits = schema.commits.c
+    query = sa.select(commits.end, commits.committed_at).where(commits.topic == topic)
+    for end, at in connection.execute(query.order_by(commits.seq.desc()).limit(1)):
+        offsets = {int(partition): int(offset) for partition, offset in end.items()}
+        return Reached(offsets, round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000))
+    return Reached({}, None)
+
+
+def archived(connection: sa.Connection, topic: str) -> Reached:
+    """How far the topic is archived; `newest` is when the newest archived line arrived."""
+    files = schema.archive_files.c
+    query = sa.select(files.partition, sa.func.max(files.next), sa.func.max(files.arrival_max))
+    found = list(connection.execute(query.where(files.topic == topic).group_by(files.partition)))
+    offsets = {int(partition): int(after) for partition, after, _ in found}
+    return Reached(offsets, max((int(newest) for *_, newest in found), default=None))
+
+
+def _archive(connection: sa.Connection) -> dict[str, dict[str, int]]:
+    files, losses = schema.archive_files.c, schema.archive_losses.c
+    sums = sa.select(files.topic, sa.func.count(), sa.func.sum(files.lines), sa.func.sum(files.bytes))
+    found = {
+        topic: {"files": int(count), "lines": int(lines), "bytes": int(size), "lost_records": 0}
+        for topic, count, lines, size in connection.execute(sums.group_by(files.topic))
+    }
+    lost = sa.select(losses.topic, sa.func.sum(losses.next - losses.first)).group_by(losses.topic)
+    for topic, records in connection.execute(lost):
+        found.setdefault(topic, dict.fromkeys(("files", "lines", "bytes"), 0))["lost_records"] = int(records)
+    return found
+
+
+def _tasks(connection: sa.Connection) -> dict[str, dict[str, int]]:
+    """Tasks by state; a task that failed is set aside, whether it is paused or not."""
+    tasks = schema.tasks.c
+    state = sa.case((tasks.failed_at.is_not(None), "failed"), (tasks.enabled, "active"), else_="paused")
+    query = sa.select(tasks.topic, state, sa.func.count()).where(tasks.deleted_at.is_(None))
+    found: dict[str, dict[str, int]] = {}
+    for topic, word, count in connection.execute(query.group_by(tasks.topic, state)):
+        found.setdefault(topic, dict.fromkeys(("active", "paused", "failed"), 0))[word] = count
+    return found
+
+
+def _by_name(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, int]:
+    return {name: int(count) for name, count in connection.execute(query)}

@@ -1,0 +1,108 @@
+"""Every metric that `/sluice/metrics` shows: its name, kind, labels and meaning.
+
+docs/monitoring.md lists them, and a test holds it, the dashboard and the alert rules to this list. The values
+of labels are names of topics, tasks, daemons and agents, and words of the platform's own: never text from
+lines, so their number is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A metric; one whose kind is counter begins at 0 again when its process starts again."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+
+
+_SPEED = (
+    Family("sluice_lines_total", "counter", ("topic", "outcome"), "Lines: counted, doubled, dead."),
+    Family("sluice_bytes_total", "counter", ("topic",), "Bytes of the lines that came."),
+    Family("sluice_batches_total", "counter", ("topic",), "Batches that were committed."),
+    Family("sluice_pass_cpu_seconds_total", "counter", ("topic",), "CPU time that counting the lines took."),
+    Family(
+        "sluice_freshness_seconds",
+        "histogram",
+        ("topic",),
+        "How long lines waited from their arrival in Kafka to their commit.",
+    ),
+    Family("sluice_batch_lap_seconds", "gauge", ("topic", "lap"), "Duration of the newest batch's steps."),
+    Family("sluice_blocks_written", "gauge", ("topic",), "Blocks of state that the newest batch wrote."),
+    Family("sluice_dead_lines_total", "counter", ("topic", "reason"), "Dead letters by reason."),
+    Family("sluice_task_lines_total", "counter", ("topic", "task"), "Lines that a task counted."),
+    Family(
+        "sluice_task_skipped_lines_total",
+        "counter",
+        ("topic", "task"),
+        "Lines that a task counted and that had no measure for its metrics.",
+    ),
+    Family("sluice_imbalance", "gauge", ("topic", "task"), "max / mean - 1 of the workers' loads."),
+    Family("sluice_projector_lag_commits", "gauge", ("topic",), "Commits without results in HBase yet."),
+    Family("sluice_results_written", "gauge", ("topic",), "Results that the newest projection wrote."),
+    Family("sluice_projection_seconds", "gauge", ("topic",), "Duration of the newest projection."),
+)
+_ARCHIVER = (
+    Family("sluice_archiver_lines_total", "counter", ("topic",), "Lines that the archiver archived."),
+    Family("sluice_archiver_files_total", "counter", ("topic",), "Files that the archiver wrote."),
+    Family("sluice_archiver_buffered_lines", "gauge", ("topic",), "Lines that are in no file yet."),
+)
+_JOBS = (
+    Family("sluice_heartbeat_age_seconds", "gauge", ("job",), "Time since a job said that it lives."),
+    Family("sluice_topic_works", "gauge", ("job", "topic"), "1 if the job processes the topic, else 0."),
+)
+_WATCH = (
+    Family("sluice_part_known", "gauge", ("part",), "1 if the watch could read this part, else 0."),
+    Family("sluice_daemon_healthy", "gauge", ("daemon",), "1 if the daemon is healthy, else 0."),
+    Family("sluice_agent_answers", "gauge", ("agent",), "1 if the Flume agent answers, else 0."),
+    Family("sluice_channel_fill_ratio", "gauge", ("agent",), "How full the agent's channel is, 0 to 1."),
+    Family("sluice_channel_blocks", "gauge", ("agent",), "Blocks of lines in the agent's channel."),
+    Family(
+        "sluice_agent_blocks_total",
+        "counter",
+        ("agent", "way"),
+        "Blocks put into the agent's channel and taken from it; what is sent again counts again.",
+    ),
+    Family(
+        "sluice_lag_records", "gauge", ("topic", "hop"), "Records in Kafka that a hop must still process."
+    ),
+    Family(
+        "sluice_lag_seconds",
+        "gauge",
+        ("topic", "hop"),
+        "By how much the newest line in Kafka is newer than the newest one that the hop processed; 0 if it "
+        "processed all.",
+    ),
+    Family("sluice_archive_files", "gauge", ("topic",), "Files in the archive."),
+    Family("sluice_archive_lines", "gauge", ("topic",), "Lines in the archive."),
+    Family("sluice_archive_bytes", "gauge", ("topic",), "Bytes of the archive's files."),
+    Family("sluice_archive_lost_records", "gauge", ("topic",), "Records that expired unarchived."),
+    Family("sluice_tasks", "gauge", ("topic", "state"), "Tasks by state: active, paused, failed."),
+    Family("sluice_alerts_open", "gauge", ("source",), "Open alerts, as in `sluice status`."),
+    Family(
+        "sluice_reconciled_days",
+        "gauge",
+        ("topic", "outcome"),
+        "Days by the outcome of their last comparison, of those compared in the last 31 days.",
+    ),
+    Family("sluice_unpublished_days", "gauge", ("topic",), "Days that are computed and not published."),
+)
+_SELF = (
+    Family(
+        "sluice_series_left_out",
+        "gauge",
+        ("metric",),
+        "Series over the limit, not shown.",
+    ),
+)
+
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (*_SPEED, *_ARCHIVER, *_JOBS, *_WATCH, *_SELF)
+}

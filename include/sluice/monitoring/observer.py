@@ -1,0 +1,50 @@
+"""What the watch does beside restarting: it looks at the platform, and keeps a sample a minute."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from sluice.monitoring import figures, look
+from sluice.runtime.settings import Settings
+from sluice.storage import samples
+from sluice.storage.postgres import engine
+
+SAMPLE_SECONDS = 60.0
+
+
+class Observer:
+    """Called with the daemons' problems after each round of the watch; returns at once.
+
+    It works in a thread of its own, because an agent or a broker that hangs must not keep the watch from
+    restarting daemons. A round that comes while the one before is still at work is left out.
+    """
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self._settings, self._say = settings, say
+        self._thread: threading.Thread | None = None
+        self._sampled = -SAMPLE_SECONDS
+
+    def __call__(self, problems: Mapping[str, str]) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self.observe, args=(problems,), daemon=True)
+            self._thread.start()
+
+    def observe(self, problems: Mapping[str, str]) -> None:
+        """Look once, and keep a sample if one is due."""
+        try:
+            look.write(self._settings, look.take(self._settings, problems, self._say))
+            if time.monotonic() - self._sampled >= SAMPLE_SECONDS:
+                self._sample()
+        except (OSError, SQLAlchemyError) as error:  # a full disk; a database that restarts
+            self._say(f"the figures are not kept: {str(error).splitlines()[0]}")
+
+    def _sample(self) -> None:
+        now = datetime.now(UTC)
+        document = figures.read(self._settings, now.timestamp()).document()
+        samples.add(engine(self._settings), now, document)
+        self._sampled = time.monotonic()
