@@ -186,7 +186,7 @@ def test_a_python_worker_that_dies_while_it_writes_deltas_is_repeated(
         expected.update((fields[0], fields[6]) for line in lines if (fields := line.decode().split(" ")))
         speed.append(lines)
 
-    append(8_000, 60)
+    append(10_000, 60)
     with speed.running(SLUICE_FAULTS=str(faults), SLUICE_SPEED__SMALL_BATCH="0") as process:
         until(speed.caught_up)
         for seed, point in enumerate(("state_put", "state_written", "", "state_put", "state_written"), 61):

@@ -128,8 +128,9 @@ def test_pointers_to_blocks_become_epochs_and_periods(empty_database: Settings) 
     readable = log.snapshot(keys).readable
     assert readable.head == 9
     garbage = {column(3, "a"): b"", column(7, "b"): b"", column(7, "c"): b"", column(10, "c"): b""}
-    assert readable.newest({column(2, "a"): b"", **garbage}, since=2) == column(2, "a")
-    assert readable.newest({column(6, "b"): b"", column(4, "b"): b"", **garbage}, since=4) == column(6, "b")
+    assert readable.current({column(2, "a"): b"", **garbage}, since=2) == [column(2, "a")]
+    row = {column(6, "b"): b"", column(4, "b"): b"", **garbage}
+    assert readable.current(row, since=4) == [column(6, "b")]
     with engine(empty_database).begin() as connection, pytest.raises(RuntimeError, match="no pointers"):
         command.downgrade(alembic_config(connection), BEFORE_EPOCHS)
 
