@@ -194,6 +194,6 @@ def test_a_topic_that_kafka_lacks_is_made_when_it_is_described(
     file.write_text(
         "[{name: logs}, {name: shop, format: json, time: {extract: {field: at}, format: iso8601}}]"
     )
-    for said in ("shop: created; made in Kafka", "shop: created"):
+    for made in (["shop: made in Kafka"], []):
         shown = CliRunner().invoke(main.app, ["topics", "apply", "-f", str(file)])
-        assert shown.stdout.splitlines() == ["logs: created", said], shown.exception
+        assert shown.stdout.splitlines() == ["logs: created", "shop: created", *made], shown.exception

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,9 +39,10 @@ def apply(
     with refusing(file):
         specs = parse_topics(read(file))
         actions = _store().apply_all(specs, getpass.getuser())
-    made = _make([spec.name for spec in specs])
     for spec, action in zip(specs, actions, strict=True):
-        typer.echo(f"{spec.name}: {action}" + ("; made in Kafka" if spec.name in made else ""))
+        typer.echo(f"{spec.name}: {action}")
+    for name in _make([spec.name for spec in specs]):
+        typer.echo(f"{name}: made in Kafka")
 
 
 @app.command("list")
@@ -69,20 +71,18 @@ def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's 
     typer.echo(to_yaml([{"name": name, "format": "combined", **given}]), nl=False)
 
 
-def _make(names: list[str]) -> set[str]:
-    """Make the topics that Kafka lacks; returns their names. What is applied stays if Kafka is away."""
+def _make(names: Sequence[str]) -> Iterator[str]:
+    """Make the topics that Kafka lacks; yields their names. What is applied stays if Kafka is away."""
     from sluice.runtime.settings import get_settings
     from sluice.transmission.topics import TopicMissing, Topics
 
-    made = set()
     with Topics(get_settings()) as topics:
         for name in names:
             try:
                 topics.describe(name)
             except TopicMissing:
                 topics.create(name)
-                made.add(name)
-    return made
+                yield name
 
 
 def _store() -> TopicStore:

@@ -27,7 +27,7 @@ _SPEED = (
     Family("sluice_lines_total", "counter", ("topic", "outcome"), "Lines: counted, doubled, dead."),
     Family("sluice_bytes_total", "counter", ("topic",), "Bytes of the lines that came."),
     Family("sluice_batches_total", "counter", ("topic",), "Batches that were committed."),
-    Family("sluice_pass_cpu_seconds_total", "counter", ("topic",), "CPU time that counting the lines took."),
+    Family("sluice_pass_cpu_seconds_total", "counter", ("topic",), "CPU time of the pass over the lines."),
     Family(
         "sluice_freshness_seconds",
         "histogram",

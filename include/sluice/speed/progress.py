@@ -43,6 +43,8 @@ from sluice.runtime.settings import Settings
 State = Literal["starting", "running", "stopped", "fenced"]
 TopicState = Literal["starting", "counting", "failed", "stopped"]
 ERRORS_KEPT = 5
+#: Sums by task version; those of versions that a batch no longer counts are dropped.
+TASK_SUMS = ("task_lines", "task_skipped")
 
 
 def progress_path(settings: Settings) -> Path:
@@ -108,6 +110,8 @@ class SpeedProgress:
                 total = mine.setdefault(name, {})
                 for part, count in parts.items():
                     total[part] = total.get(part, 0) + count
+            for name in set(TASK_SUMS) & mine.keys() if "tasks" in shown else ():
+                mine[name] = {label: count for label, count in mine[name].items() if label in shown["tasks"]}
             mine.update(shown, state="counting", batch_at=_now(), batches=mine.get("batches", 0) + 1)
             self._write()
 

@@ -8,6 +8,7 @@ import pytest
 from sluice.engine.plan import EnginePlan
 from sluice.engine.wire import SENT_ARROW
 from sluice.runtime.settings import Limits
+from sluice.speed import observed
 from sluice.speed.routed import routes as routes_module
 from sluice.speed.routed import worker as module
 from sluice.speed.routed.worker import WorkerPass
@@ -112,7 +113,17 @@ def test_rows_that_are_no_tuples_pass_a_worker_unchanged() -> None:
     assert {row["kind"] for row in other} >= {"dead", "seen", "counts", "days"}
     assert all(row in passed for row in other)
     kinds = {row["kind"] for row in passed} - {row["kind"] for row in other}
-    assert kinds == {"routed"}
+    assert kinds == {"routed", "taken"}
+
+
+def test_what_a_routed_task_took_is_the_same_as_where_it_is_combined() -> None:
+    slices = [[line(), line(size="-")], [line(), b"no log line"]]
+    routed = two_stages(PLAN, routes_of(by_version(TASKS), "key", workers=2, sources=2), slices)
+    combined = one_stage(PLAN, slices)
+    for column in ("lines", "skipped"):
+        took = observed.by_label(routed.taken, column)
+        assert took == observed.by_label(combined.taken, column)
+    assert observed.by_label(routed.taken, "lines") == {"1v1": 3, "2v1": 3}
 
 
 def test_a_worker_that_was_sent_nothing_returns_nothing() -> None:
