@@ -110,8 +110,9 @@ class SpeedProgress:
                 total = mine.setdefault(name, {})
                 for part, count in parts.items():
                     total[part] = total.get(part, 0) + count
-            for name in set(TASK_SUMS) & mine.keys() if "tasks" in shown else ():
-                mine[name] = {label: count for label, count in mine[name].items() if label in shown["tasks"]}
+            for name in TASK_SUMS:
+                if name in mine and "tasks" in shown:
+                    mine[name] = {label: mine[name][label] for label in shown["tasks"] if label in mine[name]}
             mine.update(shown, state="counting", batch_at=_now(), batches=mine.get("batches", 0) + 1)
             self._write()
 
