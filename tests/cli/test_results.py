@@ -14,7 +14,8 @@ import pytest
 
 from sluice.cli.results import BadMoment, moment
 from sluice.engine.rowkey import RowKey
-from sluice.results.counted import UnknownVersion, counted
+from sluice.results.counted import counted
+from sluice.results.layers import UnknownVersion
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine
