@@ -65,7 +65,7 @@ class Counted:
     def for_people(self) -> tuple[list[str], Iterator[list[object]]]:
         """Columns and rows; a value that is not exact is text, with its error."""
         return self.columns, (
-            [*row[: -len(self.metrics)], *map(_with_error, self.metrics, row[-len(self.metrics) :], errors)]
+            [*row[: -len(self.metrics)], *map(with_error, self.metrics, row[-len(self.metrics) :], errors)]
             for row, errors in zip(self.rows(), self._errors(), strict=True)
         )
 
@@ -201,7 +201,8 @@ def _value(text: bytes) -> Value:
     return float(text)
 
 
-def _with_error(metric: str, value: object, error: float) -> object:
+def with_error(metric: str, value: object, error: float) -> object:
+    """A value as people read it: with its stated error, if it has one."""
     if value is None or not error:
         return value
     # The error of a number of distinct values is relative to that number; a list's error is in counts.
