@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 import pyarrow as pa
 
@@ -21,13 +21,10 @@ from sluice.state.series import of_partials
 from sluice.storage.commits import Version
 from sluice.storage.days import Day
 from sluice.storage.finals import FinalBlock, FinalRange, Finals
-from sluice.storage.hbase import FINALS, FINALS_FAMILY, HBase
+from sluice.storage.hbase import HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.tasks.spec import ActiveTask
-
-#: A reader that began before a publication may read the blocks that it replaced for so long.
-KEPT = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -65,11 +62,6 @@ class Publication:
             for period in each.periods.crossing:
                 ranges.append(self._crossing(each.task, period))
         return ranges
-
-    def sweep(self) -> int:
-        """Delete blocks that have been unused for a while; returns how many."""
-        rows = self._book.take_unused(self._book.unused(datetime.now(UTC) - KEPT))
-        return self._hbase.delete(FINALS, ((row.encode(), [FINALS_FAMILY]) for row in rows))
 
     def _inside(self, wanted: dict[Version, range]) -> Iterator[tuple[Version, pa.Table]]:
         if not wanted:

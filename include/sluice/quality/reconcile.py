@@ -112,6 +112,7 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
     from sluice.quality.expectations import validate
     from sluice.quality.final_blocks import Publication
     from sluice.quality.publish import publish
+    from sluice.state.finals import sweep
     from sluice.storage.finals import Finals
     from sluice.storage.hbase import HBase
     from sluice.storage.hive import Hive
@@ -139,7 +140,7 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
             publish(hbase, found.frame)
             publication = Publication(settings, finals, day, hive, hbase)
             finals.publish(day.day, day.cut, publication.write(found.compared))
-            publication.sweep()
+            sweep(hbase, finals)
         open_periods.remove(book.engine, day.topic, found.closed_periods)
     _record(settings, outcome, _details(found))
     return outcome

@@ -11,19 +11,24 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.state.series import START
-from sluice.storage.finals import FinalBlock
+from sluice.storage.finals import FinalBlock, Finals
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 
 #: Uncompressed. A day of 100 series a minute has 12 blocks; a request carries several.
 BLOCK_BYTES = 1 << 20
 #: Blocks that were read last, unpacked. They never change, so a copy is never out of date.
 CACHE_BYTES = 256 << 20
+
+
+#: A reader that began before a publication may read the blocks that it replaced for so long.
+KEPT = timedelta(minutes=30)
 
 
 class FinalMissing(RuntimeError):
@@ -99,6 +104,12 @@ def write(
         hbase.put(FINALS, cells)
         written += blocks
     return tuple(sorted(written, key=lambda block: (block.first, block.last)))
+
+
+def sweep(hbase: HBase, book: Finals, kept: timedelta = KEPT) -> int:
+    """Delete the topic's blocks that have been unused for a while; returns how many."""
+    rows = book.take_unused(book.unused(datetime.now(UTC) - kept))
+    return hbase.delete(FINALS, ((row.encode(), [FINALS_FAMILY]) for row in rows))
 
 
 class FinalBlocks:

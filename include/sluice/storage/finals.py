@@ -12,7 +12,7 @@ the range's blocks have it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import date, datetime
 from typing import Any
@@ -121,7 +121,7 @@ class Finals:
         with self.engine.connect() as connection:
             return _ranges(connection, _r.c.topic == self.topic)[0]
 
-    def forget(self, ranges: Collection[FinalRange]) -> None:
+    def forget(self, ranges: Iterable[FinalRange]) -> None:
         """Forget these ranges; their blocks become unused."""
         with self.engine.begin() as connection:
             for each in ranges:
