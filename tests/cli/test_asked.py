@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.cli import rows
-from sluice.cli.asked import BadOption, query
+from sluice.cli.asked import BadOption, Given, query
 from sluice.cli.format import Format, write
-from sluice.results.query import Order, Top, Where
+from sluice.results.query import Order, Query, Top, Where
 
 ROWS = st.lists(
     st.tuples(
@@ -94,9 +94,12 @@ def test_people_see_errors_beside_values_and_a_name_for_the_rest() -> None:
     assert (columns, list(found)) == (["d", "p95"], [["(other)", "10.5 ± 0.25"]])
 
 
+def asked_for(**options: Any) -> Query:
+    return query("hits", given=Given(**options))
+
+
 def test_options_make_a_query() -> None:
-    asked = query(
-        "hits",
+    asked = asked_for(
         where=["status=500", "path^=/img/=", "status=404", r"path~=\.png$"],
         top="10:sum",
         rollup=["client,1d", "path"],
@@ -110,7 +113,7 @@ def test_options_make_a_query() -> None:
     )
     assert (asked.top, asked.dimensions, asked.period) == (Top(n=10, metric="sum"), ("client", "path"), "1d")
     assert asked.order == (Order(column="sum", descending=True), Order(column="period"))
-    plain, total = query("hits", top="3"), query("hits", rollup=["total,all"])
+    plain, total = asked_for(top="3"), asked_for(rollup=["total,all"])
     assert (plain.top, plain.dimensions, plain.period) == (Top(n=3, metric="count"), None, None)
     assert (total.dimensions, total.period) == ((), "all")
 
@@ -127,4 +130,4 @@ def test_options_make_a_query() -> None:
 )
 def test_an_option_that_cannot_be_read_says_how_to_write_it(options: dict[str, Any], message: str) -> None:
     with pytest.raises(BadOption, match=message):
-        query("hits", **options)
+        asked_for(**options)

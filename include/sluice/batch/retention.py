@@ -7,8 +7,8 @@
 The following is dropped of an expired day: the online and final results in HBase, the state that they were
 made from (the speed layer's and that of backfills), the final blocks, and the partition of `task_results`. A
 period that lies in several days is dropped with the last of them. The day is noted as dropped for good: it is
-not reconciled any more, and not filled backwards. A line that still comes for it is counted from zero, so its result shows
-only what came since.
+not reconciled any more, and not filled backwards. A line that still comes for it is counted from zero, so its
+result shows only what came since.
 
 Also dropped at the same age: commits (except the newest and those that the book of days refers to; the sums
 of all stay), dead letters, and the ledger's files whose last line is that old. Such a file must not be sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,33 +21,42 @@ class BadOption(ValueError):
     """An option's value that could not be read."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """The options as they were typed."""
+
+    where: Sequence[str] = ()
+    top: str | None = None
+    rollup: Sequence[str] = ()
+    sort: Sequence[str] = ()
+    limit: int | None = None
+
+
 def query(
     task: str,
-    *,
+    when: tuple[int | None, int | None] = (None, None),
     version: int | None = None,
-    since: int | None = None,
-    until: int | None = None,
-    where: Sequence[str] = (),
-    top: str | None = None,
-    rollup: Sequence[str] = (),
-    sort: Sequence[str] = (),
-    limit: int | None = None,
+    given: Given | None = None,
 ) -> Query:
-    """The query for these options. Raises BadOption, and pydantic's ValidationError."""
+    """The query for these options, for periods that start in `when` (ms, [since, until)).
+
+    Raises BadOption, and pydantic's ValidationError.
+    """
     from sluice.results.query import Query
 
-    period, dimensions = _rollup(rollup)
+    given = given or Given()
+    period, dimensions = _rollup(given.rollup)
     return Query(
         tasks=(task,),
         version=version,
-        since=since,
-        until=until,
-        where=_where(where),
-        top=None if top is None else _top(top),
+        since=when[0],
+        until=when[1],
+        where=_where(given.where),
+        top=None if given.top is None else _top(given.top),
         period=period,
         dimensions=dimensions,
-        order=tuple(map(_order, sort)),
-        limit=limit,
+        order=tuple(map(_order, given.sort)),
+        limit=given.limit,
     )
 
 

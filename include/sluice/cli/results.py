@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.asked import BadOption, query
+from sluice.cli.asked import BadOption, Given, query
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -51,61 +52,72 @@ def moment(text: str | None) -> int | None:
     return int(when.timestamp() * 1000)
 
 
+Since = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Periods that start at or after this day or time (UTC)."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="Periods that start before this day or time (UTC)."),
+]
+FromLayer = Annotated[
+    Layer,
+    typer.Option(
+        help="online: the speed layer's counts, in HBase. offline: the batch layer's, in Hive. "
+        "merged: published periods from the final blocks, all others from the newest commit."
+    ),
+]
+Version = Annotated[
+    int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
+]
+WhereTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Only series that pass: DIM=VALUE, DIM^=PREFIX or DIM~=PATTERN (found anywhere in the value). "
+        "All conditions must hold; several values of one dimension are alternatives.",
+    ),
+]
+TopText = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N[:METRIC]",
+        help="Only the N series with the largest METRIC (default: count) over the whole time, and all others "
+        "of a period as one, (other).",
+    ),
+]
+RollupTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+    XX
+    ),
+]
+SortTexts = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN[:desc]", help="Sort by a column; default: period, then dimensions."),
+]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="At most N rows.")]
+Style = Annotated[
+    ResultFormat, typer.Option("--format", help="How to print; parquet needs a file or a pipe.")
+]
+
+
 def results(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="A task's name; `sluice tasks list` shows them.")
     ],
     *,
-    since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Periods that start at or after this day or time (UTC)."),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="Periods that start before this day or time (UTC)."),
-    ] = None,
-    layer: Annotated[
-        Layer,
-        typer.Option(
-            help="online: the speed layer's counts, in HBase. offline: the batch layer's, in Hive. "
-            "merged: published periods from the final blocks, all others from the newest commit."
-        ),
-    ] = Layer.MERGED,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="Only series that pass: DIM=VALUE, DIM^=PREFIX or DIM~=PATTERN (found anywhere in the "
-            "value). All conditions must hold; several values of one dimension are alternatives.",
-        ),
-    ] = None,
-    top: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N[:METRIC]",
-            help="Only the N series with the largest METRIC (default: count) over the whole time, and all "
-            "others of a period as one, (other).",
-        ),
-    ] = None,
-    rollup: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Keep only these dimensions (total: none), or a coarser period (1h, 1d, all), or both: "
-            "client,1d.",
-        ),
-    ] = None,
-    sort: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN[:desc]", help="Sort by a column; default: period, then dimensions."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="At most N rows.")] = None,
-    style: Annotated[
-        ResultFormat, typer.Option("--format", help="How to print; parquet needs a file or a pipe.")
-    ] = ResultFormat.TABLE,
+    since: Since = None,
+    until: Until = None,
+    layer: FromLayer = Layer.MERGED,
+    version: Version = None,
+    where: WhereTexts = None,
+    top: TopText = None,
+    rollup: RollupTexts = None,
+    sort: SortTexts = None,
+    limit: Limit = None,
+    style: Style = ResultFormat.TABLE,
 ) -> None:
     """Print what a task counted: a row for each period and combination of dimension values.
 
@@ -126,27 +138,21 @@ def results(
       sluice results bytes_by_path --where path~='[.]png$' --format parquet > png.parquet
       sluice results hits_by_status --format csv | awk -F, 'NR>1 {n[$2]+=$3} END {for (s in n) print s, n[s]}'
     """
-    given = {"--where": where, "--top": top, "--rollup": rollup, "--sort": sort, "--limit": limit}
+    when = moment(since), moment(until)
     if layer is Layer.MERGED:
-        asked = query(
-            task,
-            version=version,
-            since=moment(since),
-            until=moment(until),
-            where=where or (),
-            top=top,
-            rollup=rollup or (),
-            sort=sort or (),
-            limit=limit,
-        )
-        _merged(asked, style)
-        return
-    for name, value in given.items():
-        if value is not None:
-            raise BadOption(f"{name} is for merged results: leave out --layer {layer.value}, or {name}")
-    if style is ResultFormat.PARQUET:
-        raise BadOption(f"--format parquet is for merged results: leave out --layer {layer.value}")
-    _of_layer(task, layer, (moment(since), moment(until)), version, Format(style.value))
+        given = Given(where or (), top, rollup or (), sort or (), limit)
+        _merged(query(task, when, version, given), style)
+    else:
+        _refuse(layer, style, {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit})
+        _of_layer(task, layer, when, version, Format(style.value))
+
+
+def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> None:
+    """Raise BadOption if an option was given that only merged results have."""
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    named += ["--format parquet"] if style is ResultFormat.PARQUET else []
+    if named:
+        raise BadOption(f"{named[0]} is for merged results: leave out --layer {layer.value}, or {named[0]}")
 
 
 def _merged(asked: Query, style: ResultFormat) -> None:
