@@ -90,7 +90,8 @@ RollupTexts = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAMES",
-    XX
+        help="Keep only these dimensions (total: none), or a coarser period (1h, 1d, all), or both: "
+        "client,1d.",
     ),
 ]
 SortTexts = Annotated[
