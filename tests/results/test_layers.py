@@ -68,7 +68,8 @@ class Counting:
     def _partials(self, hours: range) -> pa.Table:
         text = [line(client=f"c{n}", at=BEGIN + timedelta(hours=h)) for h in hours for n in range(3)]
         made = merge(count(records(text), plan(self.task.spec)).partials)
-        return made.set_column(0, "task_id", pa.array([self.task.task_id] * len(made), pa.int32()))
+        ids = pa.array([self.task.task_id] * len(made), pa.int32())
+        return made.set_column(0, made.schema.field("task_id"), ids)
 
     def commit(self, partials: pa.Table, days: list[DayLines] | None = None) -> None:
         """Count partial aggregates as a batch does."""
