@@ -66,9 +66,12 @@ def test_a_day_that_begins_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) ->
     made._days = SimpleNamespace(locked=lambda day: nullcontext())
     dropped: list[int] = []
     monkeypatch.setattr(made, "_drop_periods", lambda task, starts, _: dropped.extend(starts) or (0, 0))
+    forgotten: list[set[date]] = []
+    monkeypatch.setattr(made, "_drop_finals", forgotten.append)
     monkeypatch.setattr(made, "_drop_partitions", lambda expired: 0)
     assert made._drop_days(Floor(1, {"0": 6}))[0] == [DAY]
     assert dropped == [at(DAY)]
+    assert forgotten == [{DAY}]
 
 
 def test_the_rows_dropped_are_the_rows_that_were_written() -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from sluice.cli.results import BadMoment, moment
 from sluice.engine.rowkey import RowKey
-from sluice.results.counted import UnknownVersion, counted
+from sluice.results.counted import counted
+from sluice.results.layers import UnknownVersion
 from sluice.runtime.settings import Settings
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
 from sluice.storage.postgres import engine
@@ -133,11 +134,12 @@ def test_stated_errors_come_with_the_value_that_they_belong_to(stack: Settings, 
         {series: {"p95": 0.25}},
     )
     assert (merged.values[series]["p95"], merged.errors) == (10.0, {series: {"p95": 0.5}})
-    shown = sluice(stack, "results", sketched.name)
+    online_only = ("results", sketched.name, "--layer", "online")
+    shown = sluice(stack, *online_only)
     assert "2015-05-17T00:00:00+02:00" in shown.stdout
-    assert "10 ± 0.5" in shown.stdout
-    (row,) = json.loads(sluice(stack, "results", sketched.name, "--format", "json").stdout)
-    assert (row["p95_error"], row["top2"], row["top2_error"]) == (0.5, [["512", 9]], 0)
+    assert "10.5 ± 0.25" in shown.stdout
+    (row,) = json.loads(sluice(stack, *online_only, "--format", "json").stdout)
+    assert (row["p95_error"], row["top2"], row["top2_error"]) == (0.25, [["512", 9]], 0)
 
 
 @pytest.mark.stack

@@ -26,6 +26,9 @@ from sluice.quality.reconcile import (
     reconcile,
     speed_passed,
 )
+from sluice.results.layers import StoredLayers
+from sluice.results.query import Query
+from sluice.results.reader import read
 from sluice.runtime.settings import Settings
 from sluice.storage import open_periods, reconciled
 from sluice.storage.commits import Version
@@ -168,6 +171,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert published.published_cut == published.cut
     assert published.is_final
     assert topic.book.marked() == []
+    assert _read(topic) == (_values(_finals(topic)), {"final"})
 
     _count_a_late_line(topic)
     assert not speed_passed(topic.settings, name, {"1": 1_000_000})
@@ -177,6 +181,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert "wait" not in again.message  # both days of the week that have lines are computed
     finals = _finals(topic)
     assert len(finals) > agreed.compared
+    assert _read(topic) == (_values(finals), {"final"})
     assert all(cells[FINAL] == cells[ONLINE] for cells in finals.values())
     outcomes = [outcome for outcome, *_ in topic.history()]
     assert outcomes == ["differs", "agrees", "superseded", "agrees"]
@@ -191,6 +196,7 @@ def _count_a_late_line(topic: Topic) -> None:
     late = topic.records(lines(line(path="/0", size="7"), file="late.log"), 1)
     topic.count(late)
     assert topic.book.marked() == [DAY]
+    assert _read(topic)[1] == {"superseded"}
     assert topic.reconcile().outcome == "superseded"
     topic.archive(late, 1)
     days = topic.nightly(date(2015, 5, 18), marked=True)
@@ -208,6 +214,26 @@ def _labels(topic: Topic) -> list[str]:
 def _finals(topic: Topic) -> dict[RowKey, dict[bytes, bytes]]:
     cells = {row: cells for label in _labels(topic) for row, cells in topic.cells(label).items()}
     return {row: found for row, found in cells.items() if FINAL in found}
+
+
+def _read(topic: Topic) -> tuple[dict[RowKey, float], set[str]]:
+    """What the reader finds of all the topic's versions, and the states of their periods."""
+    layers, values, states = StoredLayers(topic.settings), dict[RowKey, float](), set[str]()
+    for task in topic.tasks.list(topic.topic):
+        for version in range(1, task.version + 1):
+            (answer,) = read(layers, Query(tasks=(task.name,), version=version))
+            for row in answer.table().to_pylist():
+                states.add(row["state"])
+                start = round(row["period"].timestamp() * 1000)
+                dims = tuple((name, row[name]) for name in answer.dimensions)
+                for name in answer.metrics:
+                    if row[name] is not None:
+                        values[RowKey(task.task_id, version, dims, name, start)] = row[name]
+    return values, states
+
+
+def _values(finals: dict[RowKey, dict[bytes, bytes]]) -> dict[RowKey, float]:
+    return {row: float(cells[FINAL]) for row, cells in finals.items()}
 
 
 def _plant_and_find_differences(topic: Topic) -> None:

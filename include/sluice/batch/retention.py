@@ -5,10 +5,10 @@
     A late line for a day that was not dropped yet keeps the day.
 
 The following is dropped of an expired day: the online and final results in HBase, the state that they were
-made from (the speed layer's and that of backfills), and the partition of `task_results`. A period that lies
-in several days is dropped with the last of them. The day is noted as dropped for good: it is not reconciled
-any more, and not filled backwards. A line that still comes for it is counted from zero, so its result shows
-only what came since.
+made from (the speed layer's and that of backfills), the final blocks, and the partition of `task_results`. A
+period that lies in several days is dropped with the last of them. The day is noted as dropped for good: it is
+not reconciled any more, and not filled backwards. A line that still comes for it is counted from zero, so its
+result shows only what came since.
 
 Also dropped at the same age: commits (except the newest and those that the book of days refers to; the sums
 of all stay), dead letters, and the ledger's files whose last line is that old. Such a file must not be sent
@@ -39,11 +39,13 @@ from sluice.runtime.days import days_of
 from sluice.runtime.settings import Settings
 from sluice.state import state
 from sluice.state.blocks import BlockId, period_prefix, unpack
+from sluice.state.finals import sweep
 from sluice.state.portions import read_portions
-from sluice.storage.backfills import BackfillPointer, Backfills
+from sluice.storage.backfills import BackfillPointer, Backfills, days_between
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Days
 from sluice.storage.epochs import PeriodKey, column_seq
+from sluice.storage.finals import Finals
 from sluice.storage.hbase import NAMES_ONLY, RESULT_FAMILY, RESULTS, STATE, STATE_FAMILY, HBase
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
@@ -136,6 +138,7 @@ class TopicRetention:
             for begin in range(0, len(starts), PERIODS):
                 some = self._drop_periods(task, starts[begin : begin + PERIODS], floor)
                 results, blocks = results + some[0], blocks + some[1]
+        self._drop_finals(expired)
         return new, results, blocks, self._drop_partitions(expired)
 
     def _mark(self, day: date) -> bool:
@@ -179,6 +182,14 @@ class TopicRetention:
     def _drop_results(self, task: ActiveTask, series: pa.Table) -> int:
         rows = result_rows(task, series)
         return self._hbase.delete(RESULTS, ((row, [RESULT_FAMILY]) for row in rows))
+
+    def _drop_finals(self, expired: Collection[date]) -> None:
+        """Forget the final blocks of periods that lie in no day that is kept, and delete those unused."""
+        book = Finals(engine(self._settings), self._topic)
+        kept = {each.day for each in self._book.last_lines()} - set(expired)
+        days = {each: days_between(each.first_day, each.last_day) for each in book.of_topic()}
+        book.forget([each for each, own in days.items() if kept.isdisjoint(own)])
+        sweep(self._hbase, book)
 
     def _drop_partitions(self, expired: Collection[date]) -> int:
         """Drop the partitions of `task_results` that are still there."""

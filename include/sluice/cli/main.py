@@ -92,7 +92,9 @@ COMMANDS = {
         "Who may log in: add, list, change and remove the instance's users.",
         metrics=False,
     ),
-    "results": Lazy("sluice.cli.results", "results", "Print what a task counted: online, offline or merged."),
+    "results": Lazy(
+        "sluice.cli.results", "results", "Print what a task counted: filtered, rolled up, sorted."
+    ),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."

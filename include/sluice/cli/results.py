@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked import BadOption, Given, query
 from sluice.cli.format import Format, write
+
+if TYPE_CHECKING:
+    from sluice.results.query import Query
 
 
 class Layer(StrEnum):
     ONLINE = "online"
     OFFLINE = "offline"
     MERGED = "merged"
+
+
+class ResultFormat(StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
 
 
 class BadMoment(ValueError):
@@ -39,50 +52,141 @@ def moment(text: str | None) -> int | None:
     return int(when.timestamp() * 1000)
 
 
+Since = Annotated[
+    str | None,
+    typer.Option("--from", metavar="TIME", help="Periods that start at or after this day or time (UTC)."),
+]
+Until = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="Periods that start before this day or time (UTC)."),
+]
+FromLayer = Annotated[
+    Layer,
+    typer.Option(
+        help="online: the speed layer's counts, in HBase. offline: the batch layer's, in Hive. "
+        "merged: published periods from the final blocks, all others from the newest commit."
+    ),
+]
+Version = Annotated[
+    int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
+]
+WhereTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Only series that pass: DIM=VALUE, DIM^=PREFIX or DIM~=PATTERN (found anywhere in the value). "
+        "All conditions must hold; several values of one dimension are alternatives.",
+    ),
+]
+TopText = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N[:METRIC]",
+        help="Only the N series with the largest METRIC (default: count) over the whole time, and all others "
+        "of a period as one, (other).",
+    ),
+]
+RollupTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAMES",
+        help="Keep only these dimensions (total: none), or a coarser period (1h, 1d, all), or both: "
+        "client,1d.",
+    ),
+]
+SortTexts = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN[:desc]", help="Sort by a column; default: period, then dimensions."),
+]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="At most N rows.")]
+Style = Annotated[
+    ResultFormat, typer.Option("--format", help="How to print; parquet needs a file or a pipe.")
+]
+
+
 def results(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="A task's name; `sluice tasks list` shows them.")
     ],
     *,
-    since: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TIME", help="Periods that start at or after this day or time (UTC)."),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--to", metavar="TIME", help="Periods that start before this day or time (UTC)."),
-    ] = None,
-    layer: Annotated[
-        Layer,
-        typer.Option(
-            help="online: the speed layer's counts, in HBase. offline: the batch layer's, in Hive. "
-            "merged: the published final count where there is one, else the online one."
-        ),
-    ] = Layer.MERGED,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
-    ] = None,
-    style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    since: Since = None,
+    until: Until = None,
+    layer: FromLayer = Layer.MERGED,
+    version: Version = None,
+    where: WhereTexts = None,
+    top: TopText = None,
+    rollup: RollupTexts = None,
+    sort: SortTexts = None,
+    limit: Limit = None,
+    style: Style = ResultFormat.TABLE,
 ) -> None:
     """Print what a task counted: a row for each period and combination of dimension values.
 
     A sketched value (unique, quantiles, top-k) that is not exact is shown with its stated error, ±. The error
     of unique is relative to the value; that of a quantile is in the measure's unit, that of top-k in counts.
-    csv and json have a column for each error, <metric>_error. If a task has a time zone, its periods are
-    printed in that zone.
+    csv, json and parquet have a column for each error, <metric>_error. If a task has a time zone, its periods
+    are printed in that zone.
+
+    The column state says where a period came from: final (it was published), superseded (it was published,
+    but its day has changed since and will be computed again) or open (the newest commit of the speed layer).
+    Only merged results can be filtered, rolled up, sorted and limited, and are printed while they are read.
 
     Examples:
       sluice results hits_by_status
       sluice results hits_by_status --from 2015-05-17 --to 2015-05-18 --layer online
+      sluice results hits_by_status --where status^=5 --rollup total,1h --format csv
+      sluice results bytes_by_path --top 10:sum --rollup path,1d --sort sum:desc
+      sluice results bytes_by_path --where path~='[.]png$' --format parquet > png.parquet
       sluice results hits_by_status --format csv | awk -F, 'NR>1 {n[$2]+=$3} END {for (s in n) print s, n[s]}'
-      sluice results bytes_by_path --layer offline --format json
     """
+    when = moment(since), moment(until)
+    if layer is Layer.MERGED:
+        given = Given(where or (), top, rollup or (), sort or (), limit)
+        _merged(query(task, when, version, given), style)
+    else:
+        _refuse(layer, style, {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit})
+        _of_layer(task, layer, when, version, Format(style.value))
+
+
+def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> None:
+    """Raise BadOption if an option was given that only merged results have."""
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    named += ["--format parquet"] if style is ResultFormat.PARQUET else []
+    if named:
+        raise BadOption(f"{named[0]} is for merged results: leave out --layer {layer.value}, or {named[0]}")
+
+
+def _merged(asked: Query, style: ResultFormat) -> None:
+    """Print an answer; except for a table, in bounded memory."""
+    from sluice.cli import rows
+    from sluice.results.layers import StoredLayers
+    from sluice.results.reader import read
+    from sluice.runtime.settings import get_settings
+
+    (answer,) = read(StoredLayers(get_settings()), asked)
+    if style is ResultFormat.TABLE:
+        write(*rows.for_people(answer.schema, answer.batches(), answer.metrics), Format.TABLE)
+        return
+    out = sys.stdout.buffer
+    if style is ResultFormat.PARQUET and out.isatty():
+        raise BadOption("--format parquet is no text: write it to a file with > FILE")
+    writers = {
+        ResultFormat.CSV: rows.write_csv,
+        ResultFormat.JSON: rows.write_json,
+        ResultFormat.PARQUET: rows.write_parquet,
+    }
+    writers[style](answer.schema, answer.batches(), out)
+    out.flush()
+
+
+def _of_layer(
+    task: str, layer: Layer, when: tuple[int | None, int | None], version: int | None, style: Format
+) -> None:
+    """Print the results of one layer as it stored them."""
     from sluice.results.counted import counted
     from sluice.runtime.settings import get_settings
 
-    answer = counted(
-        get_settings(), task, layer.value, version=version, since=moment(since), until=moment(until)
-    )
+    answer = counted(get_settings(), task, layer.value, version=version, since=when[0], until=when[1])
     columns, rows = answer.for_people() if style is Format.TABLE else answer.for_programs()
     write(columns, rows, style)
 

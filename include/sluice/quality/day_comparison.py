@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sluice.batch.task_versions import task_versions
 from sluice.quality.day_hops import Hop, day_hops
+from sluice.quality.final_blocks import Compared
 from sluice.results.compare import COLUMNS, NAMED, Comparison, ShownDifference, compare
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
@@ -38,6 +39,7 @@ class DayComparison:
     hops: tuple[Hop, ...]
     open_periods: tuple[OpenPeriod, ...]  # those of the topic that still wait for other days
     closed_periods: tuple[OpenPeriod, ...]  # those that were compared
+    compared: tuple[Compared, ...]  # the periods of each version
 
     @property
     def agrees(self) -> bool:
@@ -70,6 +72,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
     failed = uncounted.days_by_version(book.engine, day.topic)
     waiting = open_periods.of_topic(book.engine, day.topic)
     found: list[Comparison] = []
+    standing: list[Compared] = []
     still: list[OpenPeriod] = []
     done: list[OpenPeriod] = []
     with Hive(settings) as hive, HBase.of(settings) as hbase:
@@ -79,6 +82,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
             due = _due(task, day.day, waiting.get(version, ()), failed.get(version, set()))
             comparison, compared = _compare_standing(stores, book, day.day, task, due)
             found.append(comparison)
+            standing.append(Compared(task, Periods(due.inside, compared)))
             for period in due.crossing:
                 named = OpenPeriod(*version, period.start, period.end)
                 (done if period in compared else still).append(named)
@@ -92,6 +96,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
         hops=tuple(hops),
         open_periods=tuple(still),
         closed_periods=tuple(done),
+        compared=tuple(standing),
     )
 
 

@@ -5,8 +5,9 @@
 2. Every result of every task version of the day is compared, HBase's online cell with Hive; and the day's
    lines at each hop. If something differs, 1 is asked again: the line may have come meanwhile.
 3. Great Expectations validates the same rows and writes Data Docs; the outcome becomes a row in Hive.
-4. Only if all agrees, the offline results are written beside the online ones as final, and then the day is
-   noted as published. Dying in between repeats the same writes.
+4. Only if all agrees, the offline results are written beside the online ones as final, and their accumulators
+   as final blocks. Then one transaction notes the day as published and points to these blocks. Dying in
+   between repeats the writes.
 
 A period of several days is compared once all of them are computed and counted online. Until then it waits
 in a table (`open_periods`), and each later reconciliation of the topic compares it if it can.
@@ -109,8 +110,12 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
     from sluice.quality.day_comparison import compare_day
     from sluice.quality.docs import data_docs
     from sluice.quality.expectations import validate
+    from sluice.quality.final_blocks import Publication
     from sluice.quality.publish import publish
+    from sluice.state.finals import sweep
+    from sluice.storage.finals import Finals
     from sluice.storage.hbase import HBase
+    from sluice.storage.hive import Hive
 
     found = compare_day(settings, book, day)
     if not found.agrees and (why := _superseded(book, day, day.cut)):
@@ -130,9 +135,12 @@ def _compare(settings: Settings, book: Days, day: Day) -> Outcome:
     )
     open_periods.add(book.engine, day.topic, found.open_periods)
     if found.agrees:
-        with HBase.of(settings) as hbase:
+        finals = Finals(book.engine, day.topic)
+        with HBase.of(settings) as hbase, Hive(settings) as hive:
             publish(hbase, found.frame)
-        book.set_published(day.day, day.cut)
+            publication = Publication(settings, finals, day, hive, hbase)
+            finals.publish(day.day, day.cut, publication.write(found.compared))
+            sweep(hbase, finals)
         open_periods.remove(book.engine, day.topic, found.closed_periods)
     _record(settings, outcome, _details(found))
     return outcome

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from sluice.runtime.settings import Settings
 from sluice.tasks import ActiveTask
-from sluice.tasks.store import TaskStore, UnknownTask
 
 Number = int | float
 #: A list metric's value: what was counted most, with its counts.
@@ -36,10 +35,6 @@ OVER_ALL: dict[str, Callable[[Iterable[Number]], Number]] = {
 PATIENCE_SECONDS = 10.0
 #: The region servers filter by time if less than this is asked for (100 days).
 FILTERED_MS = 100 * 86_400_000
-
-
-class UnknownVersion(LookupError):
-    """The task has no version of that number."""
 
 
 @dataclass
@@ -70,7 +65,7 @@ class Counted:
     def for_people(self) -> tuple[list[str], Iterator[list[object]]]:
         """Columns and rows; a value that is not exact is text, with its error."""
         return self.columns, (
-            [*row[: -len(self.metrics)], *map(_with_error, self.metrics, row[-len(self.metrics) :], errors)]
+            [*row[: -len(self.metrics)], *map(with_error, self.metrics, row[-len(self.metrics) :], errors)]
             for row, errors in zip(self.rows(), self._errors(), strict=True)
         )
 
@@ -138,6 +133,7 @@ def counted(
 
     `layer` is online, offline or merged. Raises UnknownTask, UnknownVersion.
     """
+    from sluice.results.layers import find
     from sluice.results.offline_results import within
 
     task = find(settings, name, version)
@@ -151,21 +147,6 @@ def counted(
         if result[0] in starts:
             answer.add(result)
     return answer
-
-
-def find(settings: Settings, name: str, version: int | None = None) -> ActiveTask:
-    """The task of that name, at its current version or at the one asked for."""
-    from sluice.storage.postgres import engine
-
-    store = TaskStore(engine(settings))
-    try:
-        task = store.get(name)
-    except UnknownTask:
-        known = ", ".join(each.name for each in store.list()) or "none: `sluice tasks apply` adds some"
-        raise UnknownTask(f"there is no task {name!r}; the tasks are {known}") from None
-    if version is not None and not 1 <= version <= task.version:
-        raise UnknownVersion(f"task {name!r} has no version {version}: its versions are 1 to {task.version}")
-    return store.version(task.task_id, version or task.version)
 
 
 def _hbase(settings: Settings, task: ActiveTask, starts: range, final: bool) -> Iterator[Result]:
@@ -220,7 +201,8 @@ def _value(text: bytes) -> Value:
     return float(text)
 
 
-def _with_error(metric: str, value: object, error: float) -> object:
+def with_error(metric: str, value: object, error: float) -> object:
+    """A value as people read it: with its stated error, if it has one."""
     if value is None or not error:
         return value
     # The error of a number of distinct values is relative to that number; a list's error is in counts.

@@ -8,7 +8,6 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from sluice.engine.rowkey import encode_column
 from sluice.engine.schema import of_version, partials_schema
 from sluice.metrics import accumulator_columns, accumulators
 from sluice.results.compare import OFFLINE_RESULTS
+from sluice.results.day_accumulators import typed
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
@@ -96,17 +96,25 @@ def of_days(hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequ
     `periods` has the days (UTC) of each period, by its start in ms. The results are merged from the
     accumulators of all days, because a quantile of two days does not follow from the quantiles of each.
     """
-    columns = ", ".join(f"base64(accumulators['{name}'])" for name in _needed(task))
     parts, starts = [OFFLINE_RESULTS.empty_table()], sorted(periods)
     for begin in range(0, len(starts), PERIODS):
-        some = starts[begin : begin + PERIODS]
-        days = [day for start in some for day in periods[start]]
-        found = hive.query(
-            OF_DAYS.format(columns=columns, starts=", ".join(map(str, some))),
-            {**_version(topic, task), "first": min(days).isoformat(), "last": max(days).isoformat()},
-        ).rows
-        parts.append(_merged(task, found))
+        some = {start: periods[start] for start in starts[begin : begin + PERIODS]}
+        found = results(partials_of_days(hive, topic, task, some), {(task.task_id, task.version): task})
+        parts.append(found.select(OFFLINE_RESULTS.names).cast(OFFLINE_RESULTS))
     return pa.concat_tables(parts)
+
+
+def partials_of_days(
+    hive: Hive, topic: str, task: ActiveTask, periods: Mapping[int, Sequence[date]]
+) -> pa.Table:
+    """Merged PARTIALS of a few such periods."""
+    columns = ", ".join(f"base64(accumulators['{name}'])" for name in _needed(task))
+    days = [day for own in periods.values() for day in own]
+    found = hive.query(
+        OF_DAYS.format(columns=columns, starts=", ".join(map(str, sorted(periods)))),
+        {**_version(topic, task), "first": min(days).isoformat(), "last": max(days).isoformat()},
+    ).rows
+    return _merged(task, found)
 
 
 def of_task(hive: Hive, task: ActiveTask, starts: range = ALWAYS) -> pa.Table:
@@ -154,12 +162,12 @@ def _keyed(task: ActiveTask, rows: pa.Table) -> pa.Table:
 
 
 def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Merge rows into `OFFLINE_RESULTS`.
+    """Merge rows into PARTIALS.
 
     A row is a period's start (ms), a series, and the columns `_needed` in base 64.
     """
     if not rows:
-        return OFFLINE_RESULTS.empty_table()
+        return partials_schema().empty_table()
     begins, series, *values = (list(column) for column in zip(*rows, strict=True))
     given = dict(zip(_needed(task), values, strict=True))
     columns = {
@@ -172,19 +180,10 @@ def _merged(task: ActiveTask, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
             for name, kind in accumulator_columns().items()
         },
     }
-    merged = merge(pa.table([columns[name] for name in partials_schema().names], schema=partials_schema()))
-    found = results(merged, {(task.task_id, task.version): task})
-    return found.select(OFFLINE_RESULTS.names).cast(OFFLINE_RESULTS)
+    return merge(pa.table([columns[name] for name in partials_schema().names], schema=partials_schema()))
 
 
 def _read(column: Sequence[str | None], kind: pa.DataType) -> pa.Array:
-    """Read a column of accumulators, which come from Hive in base 64.
-
-    An accumulator is bytes of its own, or a number in 8 little-endian bytes.
-    """
+    """Read a column of accumulators, which come from Hive in base 64."""
     stored = [None if text is None else b64decode(text) for text in column]
-    if pa.types.is_binary(kind):
-        return pa.array(stored, kind)
-    packed = b"".join(bytes(8) if each is None else each for each in stored)
-    numbers = np.frombuffer(packed, "<i8" if pa.types.is_integer(kind) else "<f8")
-    return pa.array(numbers, mask=np.array([each is None for each in stored])).cast(kind)
+    return typed(pa.array(stored, pa.binary()), kind)

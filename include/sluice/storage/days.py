@@ -15,7 +15,7 @@ A day that retention has *dropped* has no results any more; its lines are still 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -115,16 +115,6 @@ class Days:
 
         return patiently(write, PATIENCE_SECONDS)
 
-    def set_published(self, day: date, cut: Offsets) -> None:
-        t = schema.days
-        statement = sa.update(t).where(t.c.topic == self.topic, t.c.day == day)
-
-        def write() -> None:
-            with self.engine.begin() as connection:
-                connection.execute(statement.values(published_cut=dict(cut), published_at=sa.func.now()))
-
-        patiently(write, PATIENCE_SECONDS)
-
     def online(self, day: date) -> Online:
         t = schema.event_days.c
         query = sa.select(t.partition, t.lines, t.last_offset).where(t.topic == self.topic, t.day == day)
@@ -164,16 +154,12 @@ class Days:
 
     def superseded(self, day: Day) -> str | None:
         """Why this computation is out of date, or None if it is not."""
-        late = sorted(p for p, last in self.online(day.day).last_offsets.items() if last >= day.cut.get(p, 0))
-        if late:
-            return f"a line arrived at or beyond the cut in partition {', '.join(late)}"
-        changed = self._changed_versions(day)
-        if changed:
-            return f"task version {', '.join(changed)} began or ended below the cut after it was computed"
-        filled = self._filled_since(day)
-        if filled:
-            return f"task version {', '.join(filled)} was filled backwards after it was computed"
-        return None
+
+        def read() -> str | None:
+            with self.engine.connect() as connection:
+                return out_of_date(connection, self.topic, [day]).get(day.day)
+
+        return patiently(read, PATIENCE_SECONDS)
 
     def dropped(self, day: date) -> bool:
         """Whether the day's results are beyond retention."""
@@ -193,30 +179,6 @@ class Days:
                 connection.execute(sa.select(sa.func.pg_advisory_unlock(key)))
                 connection.commit()
 
-    def _changed_versions(self, day: Day) -> list[str]:
-        ranges, commits = schema.task_ranges.c, schema.commits.c
-        query = sa.select(commits.end).where(commits.topic == self.topic, commits.seq == day.tasks_seq)
-        known: Mapping[str, int] = next((row.end for row in self._rows(query)), {})
-        changed = []
-        query = sa.select(ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end)
-        for row in self._rows(query.where(ranges.topic == self.topic)):
-            began = row.first_seq > day.tasks_seq and _reaches_below(row.start, day.cut)
-            ended = (
-                row.end is not None
-                and all(row.end.get(p, 0) >= offset for p, offset in known.items())
-                and _reaches_below(row.end, day.cut)
-            )
-            if began or ended:
-                changed.append(f"{row.task_id}v{row.version}")
-        return sorted(changed)
-
-    def _filled_since(self, day: Day) -> list[str]:
-        t = schema.backfill_days.c
-        query = sa.select(t.task_id, t.version).where(
-            t.topic == self.topic, t.day == day.day, sa.or_(t.revision > day.backfills, ~t.projected)
-        )
-        return sorted(f"{row.task_id}v{row.version}" for row in self._rows(query))
-
     def _days(self, condition: sa.ColumnElement[bool]) -> list[Day]:
         query = sa.select(schema.days).where(schema.days.c.topic == self.topic, condition)
         return [Day(**row._mapping) for row in self._rows(query.order_by(schema.days.c.day))]
@@ -227,6 +189,89 @@ class Days:
                 return list(connection.execute(query).all())
 
         return patiently(read, PATIENCE_SECONDS)
+
+
+def published_now(connection: sa.Connection, topic: str, day: date, cut: Offsets) -> None:
+    """Record, within the caller's transaction, that the day is published as computed up to `cut`."""
+    t = schema.days
+    statement = sa.update(t).where(t.c.topic == topic, t.c.day == day)
+    connection.execute(statement.values(published_cut=dict(cut), published_at=sa.func.now()))
+
+
+def out_of_date(connection: sa.Connection, topic: str, days: Sequence[Day]) -> dict[date, str]:
+    """Why computations of days are out of date; only those that are. A few queries, however many days."""
+    if not days:
+        return {}
+    wanted = [day.day for day in days]
+    late, changed, filled = (
+        _late(connection, topic, days, wanted),
+        _changed_versions(connection, topic, days),
+        _filled_since(connection, topic, days, wanted),
+    )
+    why: dict[date, str] = {}
+    for day in wanted:
+        if day in late:
+            why[day] = f"a line arrived at or beyond the cut in partition {', '.join(late[day])}"
+        elif day in changed:
+            why[day] = (
+                f"task version {', '.join(changed[day])} began or ended below the cut after it was computed"
+            )
+        elif day in filled:
+            why[day] = f"task version {', '.join(filled[day])} was filled backwards after it was computed"
+    return why
+
+
+def _late(
+    connection: sa.Connection, topic: str, days: Sequence[Day], wanted: Sequence[date]
+) -> dict[date, list[str]]:
+    """The partitions in which lines came at or beyond the cut of a day."""
+    t = schema.event_days.c
+    query = sa.select(t.day, t.partition, t.last_offset).where(t.topic == topic, _between(t.day, wanted))
+    cuts, found = {day.day: day.cut for day in days}, dict[date, list[str]]()
+    for row in connection.execute(query):
+        if row.day in cuts and row.last_offset >= cuts[row.day].get(str(row.partition), 0):
+            found.setdefault(row.day, []).append(str(row.partition))
+    return {day: sorted(partitions) for day, partitions in found.items()}
+
+
+def _changed_versions(connection: sa.Connection, topic: str, days: Sequence[Day]) -> dict[date, list[str]]:
+    """The versions that began or ended below the cut of a day in a commit that it did not know."""
+    ranges, commits = schema.task_ranges.c, schema.commits.c
+    numbers = sorted({day.tasks_seq for day in days})
+    query = sa.select(commits.seq, commits.end).where(commits.topic == topic, commits.seq.in_(numbers))
+    known: dict[int, Mapping[str, int]] = {row.seq: row.end for row in connection.execute(query)}
+    query = sa.select(ranges.task_id, ranges.version, ranges.first_seq, ranges.start, ranges.end)
+    rows = connection.execute(query.where(ranges.topic == topic)).all()
+    found: dict[date, list[str]] = {}
+    for day in days:
+        before = known.get(day.tasks_seq, {})
+        for row in rows:
+            began = row.first_seq > day.tasks_seq and _reaches_below(row.start, day.cut)
+            ended = (
+                row.end is not None
+                and all(row.end.get(p, 0) >= offset for p, offset in before.items())
+                and _reaches_below(row.end, day.cut)
+            )
+            if began or ended:
+                found.setdefault(day.day, []).append(f"{row.task_id}v{row.version}")
+    return {day: sorted(versions) for day, versions in found.items()}
+
+
+def _filled_since(
+    connection: sa.Connection, topic: str, days: Sequence[Day], wanted: Sequence[date]
+) -> dict[date, list[str]]:
+    """The versions that were filled backwards for a day after it was computed, or are being filled."""
+    t = schema.backfill_days.c
+    query = sa.select(t.day, t.task_id, t.version, t.revision, t.projected)
+    revisions, found = {day.day: day.backfills for day in days}, dict[date, list[str]]()
+    for row in connection.execute(query.where(t.topic == topic, _between(t.day, wanted))):
+        if row.day in revisions and (row.revision > revisions[row.day] or not row.projected):
+            found.setdefault(row.day, []).append(f"{row.task_id}v{row.version}")
+    return {day: sorted(versions) for day, versions in found.items()}
+
+
+def _between(column: sa.Column[Any], days: Sequence[date]) -> sa.ColumnElement[bool]:
+    return column.between(min(days), max(days))
 
 
 def _reaches_below(offsets: Mapping[str, int], cut: Mapping[str, int]) -> bool:

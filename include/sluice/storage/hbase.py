@@ -30,6 +30,7 @@ from sluice.storage import mutations
 
 STATE = "state"
 RESULTS = "results"
+FINALS = "finals"  # final blocks
 STATE_FAMILY = b"s"
 RESULT_FAMILY = b"r"
 ONLINE = b"r:o"
@@ -37,6 +38,8 @@ FINAL = b"r:f"
 # The stated errors of these two results; a result without one is exact.
 ONLINE_ERROR = b"r:oe"
 FINAL_ERROR = b"r:fe"
+FINALS_FAMILY = b"f"
+FINAL_BLOCK = b"f:b"
 
 #: A scan's filter: cells come without their values.
 NAMES_ONLY = "KeyOnlyFilter ()"
@@ -276,7 +279,7 @@ class HBase:
 
 
 def ensure_tables(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> None:
-    """Create `state` and `results` where they are missing.
+    """Create `state`, `results` and `finals` where they are missing.
 
     Each cell keeps one version: a block's versions are separate columns, and only a result's newest value
     counts.
@@ -284,6 +287,7 @@ def ensure_tables(settings: Settings, *, patience: float = PATIENCE_SECONDS) -> 
     with HBase.of(settings, patience=patience) as store:
         store.create_table(STATE, {"s": {"max_versions": 1}})
         store.create_table(RESULTS, {"r": {"max_versions": 1}})
+        store.create_table(FINALS, {"f": {"max_versions": 1}})
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

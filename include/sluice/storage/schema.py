@@ -263,6 +263,35 @@ days = Table(
     Column("published_at", DateTime(timezone=True)),
 )
 
+# The periods that were published, by ranges of their starts: [first, until) in ms since the epoch. A range
+# lies on a day of event time, or is one period of several days. A reader takes the periods in its blocks from
+# there (see `storage.finals`).
+final_ranges = Table(
+    "final_ranges",
+    metadata,
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("first", BigInteger, primary_key=True),
+    Column("until", BigInteger, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("first_day", Date, nullable=False),  # the days of event time that the periods lie in
+    Column("last_day", Date, nullable=False),
+    Column("run_id", Text, nullable=False),  # of the nightly run that computed the day that was published
+    Column("blocks", Json, nullable=False),  # [[row, first period, last period, rows, bytes], ...] in order
+    Column("published_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Index("final_ranges_topic", "topic"),
+)
+
+# Rows of HBase's table `finals` that no range names: those that a publication is writing, and those that
+# another publication replaced. They are deleted a while later.
+unused_finals = Table(
+    "unused_finals",
+    metadata,
+    Column("row", Text, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("since", DateTime(timezone=True), server_default=func.now(), nullable=False),
+)
+
 # Periods of several days that no reconciliation could compare yet: [start, end) in ms since the epoch.
 open_periods = Table(
     "open_periods",

@@ -1,0 +1,110 @@
+"""A version's SERIES in the order of time, from both sides, a piece at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from sluice.results.layers import Layers
+from sluice.results.rows import FINAL, OPEN, SUPERSEDED
+from sluice.runtime.arrays import Ints
+from sluice.state.portions import portions
+from sluice.state.series import START, in_order, together
+from sluice.storage.finals import FinalBlock, FinalRange, Sides
+from sluice.tasks.spec import ActiveTask
+
+#: Open periods are read so many bytes of packed blocks at a time; each portion is as of one commit.
+OPEN_BYTES = 32 << 20
+
+
+class Piece(NamedTuple):
+    """SERIES in order, and where each row's period is from."""
+
+    rows: pa.Table
+    states: Ints  # codes of rows.STATES
+    commit: int  # of the open periods
+    run_id: str  # of the others; empty if all are open
+
+
+class Pieces:
+    """The periods that start in [since, until), each from its side.
+
+    Periods follow each other; a period may go on in the next piece.
+    """
+
+    def __init__(self, layers: Layers, task: ActiveTask, since: int, until: int) -> None:
+        self._layers, self._task = layers, task
+        self._since, self._until = since, until
+        self._sides: Sides = layers.sides(task, since, until)
+        self._waiting: tuple[pa.Table, int] | None = None
+        self._opened = self._open()
+
+    def __iter__(self) -> Iterator[Piece]:
+        for each in self._sides.final:
+            yield from self._before(each.first)
+            if each.first in self._sides.superseded:
+                yield from self._superseded(each)
+            else:
+                for rows in self._blocks(each):
+                    yield Piece(rows, np.full(rows.num_rows, FINAL), 0, each.run_id)
+        yield from self._before(None)
+
+    def _blocks(self, of: FinalRange) -> Iterator[pa.Table]:
+        wanted = [b for b in of.blocks if b.last >= self._since and b.first < self._until]
+        tables = self._layers.final(self._task, wanted)
+        if _in_time(wanted):
+            yield from tables
+        else:
+            yield in_order(together(list(tables)))
+
+    def _superseded(self, of: FinalRange) -> Iterator[Piece]:
+        """The range's blocks, and the periods that had no line yet when it was published."""
+        tables = list(self._blocks(of))
+        known = np.unique(np.concatenate([_starts(each) for each in tables] or [np.empty(0, np.int64)]))
+        found, states, commit = tables, [np.full(each.num_rows, SUPERSEDED) for each in tables], 0
+        for piece in self._before(of.until):
+            new = ~np.isin(_starts(piece.rows), known)
+            found = [*found, piece.rows.filter(pa.array(new))]
+            states.append(np.full(int(new.sum()), OPEN))
+            commit = piece.commit
+        if found:
+            rows, codes = together(found), np.concatenate(states)
+            marked = in_order(rows.append_column("state", pa.array(codes)))
+            codes = marked.column("state").to_numpy()
+            yield Piece(marked.drop_columns(["state"]), codes, commit, of.run_id)
+
+    def _before(self, limit: int | None) -> Iterator[Piece]:
+        """What is open before this start and was not given yet."""
+        while (waiting := self._waiting or next(self._opened, None)) is not None:
+            rows, commit = waiting
+            end = rows.num_rows if limit is None else int(np.searchsorted(_starts(rows), limit))
+            if end:
+                yield Piece(rows.slice(0, end), np.full(end, OPEN), commit, "")
+            if end < rows.num_rows:
+                self._waiting = rows.slice(end), commit
+                return
+            self._waiting = None
+
+    def _open(self) -> Iterator[tuple[pa.Table, int]]:
+        """The open periods' SERIES, in portions, each as of one commit."""
+        for starts in portions(self._sides.open, self._size, OPEN_BYTES):
+            opened = self._layers.open(self._task, self._sides, starts)
+            yield opened.rows, opened.commit
+
+    def _size(self, start: int) -> int:
+        state = self._sides.state.get(start)
+        filled = sum(pointer.bytes for pointer in self._sides.filled.get(start, ()))
+        return filled + (state.bytes if state is not None else 0)
+
+
+def _in_time(blocks: Sequence[FinalBlock]) -> bool:
+    return all(b.first >= a.last for a, b in pairwise(blocks))
+
+
+def _starts(rows: pa.Table) -> Ints:
+    starts: Ints = rows.column(START).to_numpy()
+    return starts

@@ -1,0 +1,85 @@
+"""The layers in memory: a task's lines are counted, and each period is put on one side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.results.layers import Opened
+from sluice.results.reader import ALWAYS
+from sluice.state.finals import cut, pack, unpack
+from sluice.state.series import START, of_partials, series_schema
+from sluice.storage.epochs import StatePeriod
+from sluice.storage.finals import FinalBlock, FinalRange, Sides
+from sluice.tasks.spec import ActiveTask
+from tests.engine.samples import plan, records
+
+DAY = 86_400_000
+COMMIT = 7
+
+
+def series_of(task: ActiveTask, lines: Sequence[bytes]) -> pa.Table:
+    """SERIES of what the task counts of the lines."""
+    if not lines:
+        return series_schema(task).empty_table()
+    return of_partials(merge(count(records(lines), plan(task.spec)).partials), task)
+
+
+@dataclass
+class Stored:
+    """Layers of one task, whose days in `final` are published."""
+
+    of: ActiveTask
+    rows: pa.Table
+    final_days: frozenset[int] = frozenset()  # numbers of days since 1970
+    superseded: frozenset[int] = frozenset()  # those of them
+    late: frozenset[int] = frozenset()  # starts of periods that were not there when their day was published
+    block_bytes: int = 300
+    blocks: dict[str, bytes] = field(default_factory=dict)
+    read_blocks: int = 0
+
+    def task(self, name: str, version: int | None) -> ActiveTask:
+        return self.of
+
+    def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
+        starts = [s for s in pc.unique(self.rows.column(START)).to_pylist() if since <= s < until]
+        ranges = [r for r in map(self._range, sorted(self.final_days)) if r.first < until and r.until > since]
+        is_open = [
+            s
+            for s in sorted(starts)
+            if s // DAY not in self.final_days or s // DAY in self.superseded or s in self.late
+        ]
+        superseded = frozenset(day * DAY for day in self.superseded)
+        state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
+        return Sides(tuple(ranges), superseded, tuple(is_open), state, {})
+
+    def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
+        for block in blocks:
+            self.read_blocks += 1
+            yield unpack(self.blocks[block.row], series_schema(task))
+
+    def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
+        mine = pc.is_in(self.rows.column(START), pa.array(list(starts), pa.int64()))
+        return Opened(self.rows.filter(mine).combine_chunks(), COMMIT)
+
+    def _range(self, day: int) -> FinalRange:
+        first, begins = day * DAY, self.rows.column(START)
+        inside = pc.and_(pc.greater_equal(begins, first), pc.less(begins, first + DAY))
+        known = pc.invert(pc.is_in(begins, pa.array(sorted(self.late), pa.int64())))
+        blocks = []
+        for number, part in enumerate(cut(self.rows.filter(pc.and_(inside, known)), self.block_bytes)):
+            row, ends = f"{day}/{number}", pc.min_max(part.column(START))
+            self.blocks[row] = pack(part)
+            own = FinalBlock(row, ends["min"].as_py(), ends["max"].as_py(), part.num_rows, 100)
+            blocks.append(own)
+        when = date.fromordinal(date(1970, 1, 1).toordinal() + day)
+        return FinalRange(1, 1, first, first + DAY, when, when, f"run-{day}", tuple(blocks))
+
+
+__all__ = ["ALWAYS", "COMMIT", "DAY", "Stored", "series_of"]

@@ -1,0 +1,236 @@
+"""Both sides in the stores: a reader sees each series once while days are published and lines are counted."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import sqlalchemy as sa
+
+from sluice.engine.count import count
+from sluice.engine.merge import merge
+from sluice.results.layers import StoredLayers
+from sluice.results.query import Query
+from sluice.results.reader import read
+from sluice.runtime.settings import Settings
+from sluice.state import finals
+from sluice.state.blocks import BlockId
+from sluice.state.finals import FinalMissing
+from sluice.state.merging import merge_into_blocks
+from sluice.state.series import of_partials
+from sluice.state.state import AttemptState
+from sluice.storage import schema
+from sluice.storage.commits import Commit, CommitLog, DayLines
+from sluice.storage.days import Days
+from sluice.storage.epochs import StatePeriod
+from sluice.storage.finals import BlocksSwept, FinalRange, Finals
+from sluice.storage.hbase import FINALS, FINALS_FAMILY, HBase
+from sluice.storage.postgres import engine
+from sluice.tasks.spec import ActiveTask, TaskSpec
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import line, plan, records
+
+pytestmark = pytest.mark.stack
+
+DAY = date(2015, 5, 17)
+BEGIN = datetime(2015, 5, 17, tzinfo=UTC)
+FIRST = int(BEGIN.timestamp()) * 1000
+DAY_MS = 86_400_000
+HOURS = 48
+
+
+class Counting:
+    """A topic with one task, whose lines are counted and published without Kafka and Spark."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.topic = f"reader_{secrets.token_hex(4)}"
+        self.settings, self.database = settings, engine(settings)
+        self.log, self.book = CommitLog(self.database, self.topic), Finals(self.database, self.topic)
+        self.days, self.token, self.seq = Days(self.database, self.topic), secrets.token_hex(8), 0
+        dimension = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
+        spec = {"name": self.topic, "topic": self.topic, "period": "1h", "metrics": ["count"]}
+        self.tasks = TaskStore(self.database)
+        self.tasks.apply([TaskSpec.model_validate({**spec, "dimensions": [dimension]})], "test")
+        self.task = self._task()
+        self.periods: dict[int, StatePeriod] = {}
+        self.partials = self._partials(range(HOURS))
+
+    def _task(self) -> ActiveTask:
+        task = self.tasks.get(self.topic)
+        return self.tasks.version(task.task_id, task.version)
+
+    def _partials(self, hours: range) -> pa.Table:
+        text = [line(client=f"c{n}", at=BEGIN + timedelta(hours=h)) for h in hours for n in range(3)]
+        made = merge(count(records(text), plan(self.task.spec)).partials)
+        ids = pa.array([self.task.task_id] * len(made), pa.int32())
+        return made.set_column(0, made.schema.field("task_id"), ids)
+
+    def commit(self, partials: pa.Table, days: list[DayLines] | None = None) -> None:
+        """Count partial aggregates as a batch does."""
+        self.seq += 1
+        with HBase.of(self.settings) as hbase:
+            snapshot = self.log.snapshot(())
+            state = AttemptState(hbase, snapshot.readable, self.seq, self.token, self.log.newest)
+            known = {p.key: p for p in self.periods.values()}
+            state.know(known)
+            changes = merge_into_blocks(partials, {k: p.layout for k, p in known.items()}, state.load)
+            state.write(changes.blocks)
+        for block, data in changes.blocks.items():
+            self._note(block, len(data))
+        own = [p for p in self.periods.values() if p.seq == self.seq]
+        now = datetime.now(UTC)
+        offsets = {"0": self.seq}
+        commit = Commit(self.seq, self.token, "id", now, {}, offsets, [], {}, own, days=days or ())
+        self.log.append(commit)
+
+    def _note(self, block: BlockId, size: int) -> None:
+        start = block.period_start
+        since = self.periods[start].since if start in self.periods else self.seq
+        self.periods[start] = StatePeriod(*block.period, block.layout, since, self.seq, size)
+
+    def publish(self, day: date = DAY) -> tuple[FinalRange, ...]:
+        """Publish what is counted of a day."""
+        first = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+        self.days.set_computed(
+            day, cut={"0": self.seq}, run_id=f"run-{day}", tasks_seq=self.seq, raw_lines=0, lines=0
+        )
+        rows = of_partials(self.partials, self.task)
+        begins = rows.column("period_start")
+        own = rows.filter(pc.and_(pc.greater_equal(begins, first), pc.less(begins, first + DAY_MS)))
+        with HBase.of(self.settings) as hbase:
+            blocks = finals.write(hbase, self.book.reserve, f"{self.task.label}/{first}", [own])
+        range_ = FinalRange(
+            self.task.task_id, 1, first, first + DAY_MS - 3_600_000 + 1, day, day, f"run-{day}", blocks
+        )
+        self.book.publish(day, {"0": self.seq}, [range_])
+        return (range_,)
+
+    def read(self, layers: StoredLayers | None = None) -> tuple[list[tuple[int, str, int]], dict[int, str]]:
+        """Every row, and the state of each period."""
+        (answer,) = read(layers or StoredLayers(self.settings), Query(tasks=(self.topic,)))
+        rows = [
+            (round(row["period"].timestamp() * 1000), row["client"], row["count"])
+            for row in answer.table().to_pylist()
+        ]
+        return rows, {row["period_start"]: row["state"] for row in answer.periods.to_pylist()}
+
+    def forget(self) -> None:
+        with self.database.begin() as connection:
+            for table in schema.metadata.tables.values():
+                if "topic" in table.c and table.name != "tasks":
+                    connection.execute(sa.delete(table).where(table.c.topic == self.topic))
+        self.tasks.delete(self.topic, "test")
+
+
+@pytest.fixture
+def counting(stack: Settings) -> Iterator[Counting]:
+    made = Counting(stack)
+    yield made
+    made.forget()
+
+
+def direct(lines_each: int = 1) -> list[tuple[int, str, int]]:
+    return [(FIRST + h * 3_600_000, f"c{n}", lines_each) for h in range(HOURS) for n in range(3)]
+
+
+def test_a_period_comes_from_the_state_until_its_day_is_published(counting: Counting) -> None:
+    counting.commit(counting.partials)
+    rows, states = counting.read()
+    assert (rows, set(states.values())) == (direct(), {"open"})
+    counting.publish()
+    rows, states = counting.read()
+    assert rows == direct()
+    assert [state for _, state in sorted(states.items())] == ["final"] * 24 + ["open"] * 24
+
+
+def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(counting: Counting) -> None:
+    whole, before = counting.partials, counting.partials.slice(3)  # the day's first hour has no line yet
+    assert set(before.column("period_start").to_pylist()) != set(whole.column("period_start").to_pylist())
+    counting.partials = before
+    counting.commit(before)
+    counting.publish()
+    late = [DayLines(DAY, 0, 3, counting.seq)]
+    counting.commit(whole.slice(0, 3), late)
+    rows, states = counting.read()
+    assert rows == direct()
+    assert [state for _, state in sorted(states.items())] == ["open"] + ["superseded"] * 23 + ["open"] * 24
+
+
+def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting: Counting) -> None:
+    counting.commit(counting.partials)
+    (old,) = counting.publish()
+    layers = StoredLayers(counting.settings)
+    began = layers.sides(counting.task, FIRST, FIRST + DAY_MS)
+    (new,) = counting.publish()
+    assert {block.row for block in old.blocks}.isdisjoint(block.row for block in new.blocks)
+    # A reader that began before still finds what it was promised.
+    assert sum(rows.num_rows for rows in layers.final(counting.task, began.final[0].blocks)) == 72
+    with HBase.of(counting.settings) as hbase:
+        assert finals.sweep(hbase, counting.book) == 0
+        assert finals.sweep(hbase, counting.book, timedelta(seconds=-60)) == len(old.blocks)
+        assert not hbase.get(FINALS, [block.row.encode() for block in old.blocks], [FINALS_FAMILY])
+    with pytest.raises(FinalMissing, match=old.blocks[0].row):
+        list(StoredLayers(counting.settings).final(counting.task, old.blocks))
+    assert counting.read()[0] == direct()
+    counting.book.publish(DAY, {"0": 1}, [new])  # as after an answer that was lost
+    counting.book.forget(counting.book.of_topic())
+    assert set(counting.read()[1].values()) == {"open"}
+
+
+def test_a_publication_whose_blocks_were_swept_changes_nothing(counting: Counting) -> None:
+    counting.commit(counting.partials)
+    (range_,) = counting.publish()
+    with HBase.of(counting.settings) as hbase:
+        rows = [of_partials(counting.partials.slice(0, 3), counting.task)]
+        blocks = finals.write(hbase, counting.book.reserve, "slow", rows)
+        finals.sweep(hbase, counting.book, timedelta(seconds=-60))
+    slow = FinalRange(*(range_.task_id, 1, range_.first, range_.until, DAY, DAY, "slow", blocks))
+    with pytest.raises(BlocksSwept):
+        counting.book.publish(DAY, {"0": 1}, [slow])
+    assert counting.book.of_topic() == [range_]
+
+
+def test_each_series_is_read_once_while_a_day_is_published_again_and_again(counting: Counting) -> None:
+    """Readers run throughout, and commits rewrite the open periods; the day is published and forgotten."""
+    counting.commit(counting.partials)
+    problems: list[object] = []
+    seen: set[str] = set()
+    stop = threading.Event()
+    more = counting.partials.slice(72, 3)
+
+    def reader() -> None:
+        layers = StoredLayers(counting.settings)
+        while not stop.is_set():
+            rows, states = counting.read(layers)
+            first_day = {state for start, state in states.items() if start < FIRST + DAY_MS}
+            seen.update(first_day)
+            # Of the second day's first hour some batch counts more each time; of all others nothing changes.
+            rest = [row for row in rows if row[0] != FIRST + DAY_MS]
+            grown = {row[2] for row in rows if row[0] == FIRST + DAY_MS}
+            if rest != [row for row in direct() if row[0] != FIRST + DAY_MS] or len(grown) != 1:
+                problems.append((len(rows), grown))
+            if len(first_day) != 1:
+                problems.append(first_day)
+
+    threads = [threading.Thread(target=reader) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    end, published = time.monotonic() + 8, 0
+    while time.monotonic() < end:
+        counting.publish()
+        counting.commit(more)
+        published += 1
+        if published % 3 == 0:
+            counting.book.forget(counting.book.of_topic())
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert published > 5
+    assert {"final", "open"} <= seen <= {"final", "open", "superseded"}
+    assert not problems, problems[:3]
