@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from sluice.engine.merge import merge
+from sluice.engine.set_aside import TasksFailed
 from sluice.runtime.settings import Settings
 from sluice.state.backfilled import BackfillMissing, read_blocks
 from sluice.state.blocks import BlockId, unpack
@@ -86,7 +87,9 @@ class StoredLayers:
         log = CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS)
         read = at_one_commit(log, self._hbase, keys)
         pointers = [pointer for start in starts for pointer in sides.filled.get(start, ())]
-        rows = unpack(read.data)
+        rows, _, failures = read.rows()
+        if failures:
+            raise TasksFailed(failures)
         if pointers:
             rows = merge(pa.concat_tables([rows, *self._filled(pointers)]))
         return Opened(of_partials(rows, task), read.snapshot.head)
@@ -127,7 +130,7 @@ def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> Re
     """
     read = read_state(log, hbase, keys)
     for _ in range(ATTEMPTS - 1):
-        if all(read.seq(block) <= read.snapshot.head for block in read.blocks):
+        if all(content.newest <= read.snapshot.head for content in read.blocks.values()):
             break
         read = read_state(log, hbase, keys)
     return read

@@ -81,6 +81,11 @@ class Content(NamedTuple):
         """The commit that wrote the first of the columns, the base."""
         return column_seq(self.names[0])
 
+    @property
+    def newest(self) -> int:
+        """The commit that wrote the last of the columns."""
+        return column_seq(self.names[-1])
+
 
 @dataclass(frozen=True)
 class Read:
@@ -182,7 +187,7 @@ def _check(block: BlockId, period: StatePeriod, found: Content | None) -> None:
     """
     if period.layout > 1:
         return
-    if found is None or column_seq(found.names[-1]) != period.seq or is_delta(found.names[0]):
+    if found is None or found.newest != period.seq or is_delta(found.names[0]):
         raise BlockMissing(block, period.seq)
 
 
