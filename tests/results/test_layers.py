@@ -80,7 +80,7 @@ class Counting:
             known = {p.key: p for p in self.periods.values()}
             state.know(known)
             changes = merge_into_blocks(partials, {k: p.layout for k, p in known.items()}, state.load)
-            state.write(changes.blocks)
+            state.write(changes.blocks, changes.deltas)
         for block, data in changes.blocks.items():
             self._note(block, len(data))
         own = [p for p in self.periods.values() if p.seq == self.seq]

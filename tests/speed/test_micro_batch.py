@@ -120,12 +120,13 @@ def _check_books(speed: SpeedTest) -> None:
 def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once(speed: SpeedTest) -> None:
     """tests/e2e/test_faults.py has the other moments and a second driver."""
     speed.append(access_lines(2_000, seed=9))
-    first = speed.start(fault="after_commit:2")
-    until(lambda: speed.projected() == 1)
+    with speed.running():
+        until(speed.caught_up)
+    before = len(speed.commits())
     speed.append(access_lines(2_000, seed=10))
-    assert first.wait(90) == KILLED
-    assert len(speed.commits()) == 2
-    assert speed.projected() == 1
+    assert speed.start(fault="after_commit").wait(90) == KILLED
+    assert len(speed.commits()) == before + 1
+    assert speed.projected() == before
 
     speed.append(access_lines(1_000, seed=11))
     loser = speed.start()
@@ -246,10 +247,10 @@ def _stamps(speed: SpeedTest, label: str) -> dict[bytes, int]:
 
 def test_a_driver_killed_while_it_projects_shows_every_result_at_its_next_start(speed: SpeedTest) -> None:
     speed.append(access_lines(2_000, seed=40))
-    first = speed.start(fault="projected:2")
-    until(lambda: speed.projected() == 1)
+    with speed.running():
+        until(speed.caught_up)
     speed.append(access_lines(2_000, seed=41))
-    assert first.wait(90) == KILLED
+    assert speed.start(fault="projected").wait(90) == KILLED
     assert speed.projected() < len(speed.commits())
     with speed.running():
         until(speed.caught_up)
