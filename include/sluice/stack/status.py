@@ -49,9 +49,10 @@ def jobs(settings: Settings) -> list[Line]:
 
     These are Flume's agents, the speed layer and the archiver, and the gateway.
     """
-    lines = []
-    for run in (settings.home / "run", network.folder(settings)):
-        lines += [_job(name, run) for name in detached.names(run)]
+    run, apart = settings.home / "run", network.folder(settings)
+    lines = [_job(name, run) for name in detached.names(run)]
+    if detached.read(network.GATEWAY, apart) is not None:  # beside its record lie files that are none
+        lines.append(_job(network.GATEWAY, apart))
     return lines
 
 
