@@ -16,7 +16,7 @@ import threading
 
 from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
-from sluice.spark.session import WITHOUT_CATALOGUE, session
+from sluice.spark.session import SPEED_LAYER, session
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.speed.streaming import run
 from sluice.storage.commits import FencedOut
@@ -41,7 +41,7 @@ def main() -> int:
     load_team()
     settings = get_settings()
     progress = SpeedProgress(progress_path(settings))
-    spark = session(settings, "sluice speed layer", config=WITHOUT_CATALOGUE)
+    spark = session(settings, "sluice speed layer", config=SPEED_LAYER)
     try:
         run(spark, settings, progress, topics, stopping)
     except FencedOut as error:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.engine.wire import FOUND_ARROW, STATED
+from sluice.engine.wire import FOUND, STATED
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import INTERVALS, ByteLedger
 from sluice.speed.partition_pass import Gathered
@@ -181,9 +181,7 @@ class Layer:
              "widen": False, "late": False}
             for key in self._keys()
         ]  # fmt: skip
-        found = replace(
-            Gathered.of(FOUND_ARROW.empty_table()), stated=pa.Table.from_pylist(stated, schema=STATED)
-        )
+        found = replace(Gathered.of(FOUND.empty_table()), stated=pa.Table.from_pylist(stated, schema=STATED))
         return Counted(found, ledger, changed(found.stated, seq)[0])
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.state_pass import StatePass
@@ -83,8 +83,8 @@ class Here:
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: StatePass, dealt: bool) -> Gathered:
         columns = [pa.array([PARTIAL]), pa.array([to_ipc(self.found)]), pa.array([0], pa.int32())]
-        rows = pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)
-        return Gathered.of(pa.Table.from_batches(merging([rows]), FOUND_ARROW))
+        rows = pa.RecordBatch.from_arrays(columns, schema=SENT)
+        return Gathered.of(pa.Table.from_batches(merging([rows]), FOUND))
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sluice.engine.wire import FOUND_ARROW
+from sluice.engine.wire import FOUND
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.routed.topic import TopicRouting
@@ -87,7 +87,7 @@ class Driver:
     def batch(self) -> None:
         """Count and commit a batch, and note the CPU seconds that it took."""
         rows = [scale.found_by(at, self._number, PARTITIONS, FILES) for at in range(PARTITIONS)]
-        found = pa.concat_tables([pa.Table.from_batches(rows, FOUND_ARROW), self._stated])
+        found = pa.concat_tables([pa.Table.from_batches(rows, FOUND), self._stated])
         self._number += 1
         gc.collect()
         began = time.process_time()

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.collection import deploy_plan, render
-from sluice.engine.wire import COUNTS, DAYS, FOUND_ARROW, SEEN, rows_of
+from sluice.engine.wire import COUNTS, DAYS, FOUND, SEEN, rows_of
 from sluice.runtime.settings import Settings
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import INTERVALS, ByteLedger
@@ -94,9 +94,7 @@ def batches(partitions: int) -> list[tuple[float, float, float]]:
     """The driver's CPU seconds for each step of some batches."""
     ledger, recent, costs = ByteLedger(), list[tuple[str, str]](), []
     for number in range(ROUNDS):
-        rows = pa.Table.from_batches(
-            [found_by(at, number, partitions) for at in range(partitions)], FOUND_ARROW
-        )
+        rows = pa.Table.from_batches([found_by(at, number, partitions) for at in range(partitions)], FOUND)
         times = [time.process_time()]
         found = Gathered.of(rows)
         times.append(time.process_time())

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
 from sluice.runtime.settings import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.partition_pass import Gathered, PartitionPass
@@ -172,7 +172,7 @@ class Forked:
     def __init__(self, partials: pa.Table) -> None:
         self.stage = self.seconds = 0.0  # the stage's time; that of all that is not the driver's
         self.works: list[Work] = []
-        self.rows = FOUND_ARROW.empty_table()  # what the stage found
+        self.rows = FOUND.empty_table()  # what the stage found
         self._partials = partials
 
     def __call__(self, work: PartitionPass, dealing: Dealing, merging: StatePass, dealt: bool) -> Gathered:
@@ -184,7 +184,7 @@ class Forked:
         for part in parts.values():
             mine, its = context.Pipe(duplex=False)
             rows = pa.RecordBatch.from_arrays(
-                [pa.array([PARTIAL]), pa.array([to_ipc(part)]), pa.array([0], pa.int32())], schema=SENT_ARROW
+                [pa.array([PARTIAL]), pa.array([to_ipc(part)]), pa.array([0], pa.int32())], schema=SENT
             )
             process = context.Process(target=_work, args=(merging, rows, start, its), daemon=True)
             process.start()
@@ -208,7 +208,7 @@ class Forked:
 def _work(merging: StatePass, rows: pa.RecordBatch, start: Barrier, out: Connection) -> None:
     start.wait()
     began = time.process_time()
-    made = pa.Table.from_batches(merging([rows]), FOUND_ARROW)
+    made = pa.Table.from_batches(merging([rows]), FOUND)
     calls = merging.stores.hbase().calls  # type: ignore[attr-defined]
     out.send((made, calls, time.process_time() - began))
     out.close()

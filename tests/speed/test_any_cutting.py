@@ -17,7 +17,7 @@ from sluice.archive.buffer import Buffer
 from sluice.archive.file import ArchiveFile, Place, of_records
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan
-from sluice.engine.wire import FOUND_ARROW
+from sluice.engine.wire import FOUND
 from sluice.runtime.settings import Archive, Limits
 from sluice.speed.doubles import gather
 from sluice.speed.ledger import ByteLedger
@@ -141,7 +141,7 @@ def _run(batch: dict[int, list[Message]], known: pa.Table, dealt: bool) -> Merge
             slices[of].append(decoded(partition, [message]))
     work = PartitionPass(PLAN, "logs", known)
     found = [each for own in slices.values() for each in work(own)]
-    return Merged.of(pa.Table.from_batches(found, FOUND_ARROW))
+    return Merged.of(pa.Table.from_batches(found, FOUND))
 
 
 def _archived(partition: int, messages: list[Message], most: int) -> list[ArchiveFile]:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.wire import FOUND_ARROW
+from sluice.engine.wire import FOUND
 from sluice.runtime.settings import Limits
 from sluice.speed import observed
 from sluice.speed.ledger import ByteLedger
@@ -61,7 +61,7 @@ def test_tasks_say_what_they_took_and_what_had_no_measure() -> None:
     work = PartitionPass(EnginePlan.of(tasks, Limits()), "logs", ByteLedger().to_table())
     lines = [line(size=size) for size in ("1", "-", "2", "-", "-")]
     rows = [
-        pa.Table.from_batches(list(work([unsigned([*lines, b"no line"], number)])), FOUND_ARROW)
+        pa.Table.from_batches(list(work([unsigned([*lines, b"no line"], number)])), FOUND)
         for number in (0, 1)
     ]
     found = Gathered.of(pa.concat_tables(rows))

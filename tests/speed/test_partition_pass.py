@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.wire import FOUND_ARROW
+from sluice.engine.wire import FOUND
 from sluice.runtime.settings import Limits
 from sluice.speed import partition_pass
 from sluice.speed.ledger import ByteLedger
@@ -31,7 +31,7 @@ def test_the_time_that_counting_took_is_summed_over_slices() -> None:
     one, other = found(lines, 0), found(lines, 1)
     spent = (time.process_time() - began) * 1e6
     assert 0 < one.pass_us + other.pass_us < spent
-    rows = [pa.Table.from_batches(list(WORK([unsigned(lines, number)])), FOUND_ARROW) for number in (0, 1)]
+    rows = [pa.Table.from_batches(list(WORK([unsigned(lines, number)])), FOUND) for number in (0, 1)]
     each = [Gathered.of(own).pass_us for own in rows]
     assert Gathered.of(pa.concat_tables(rows)).pass_us == sum(each)
     assert found([]).pass_us == 0
@@ -44,4 +44,4 @@ WORK = PartitionPass(
 
 def found(lines: list[bytes], partition: int = 0) -> Gathered:
     """What the pass finds in lines without identity, each a record."""
-    return Gathered.of(pa.Table.from_batches(list(WORK([unsigned(lines, partition)])), FOUND_ARROW))
+    return Gathered.of(pa.Table.from_batches(list(WORK([unsigned(lines, partition)])), FOUND))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.set_aside import Failures, Version
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
 from sluice.speed import projector as module
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.projection_pass import ProjectionPass, written
@@ -120,8 +120,8 @@ class Layer:
             self, "logs", seq, "token", self.book.snapshot([]).readable, 100, self.book.kept.copy()
         )
         columns = [pa.array([PARTIAL]), pa.array([to_ipc(partials(lines))]), pa.array([0], pa.int32())]
-        rows = list(merging([pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)]))
-        periods, _ = changed(Gathered.of(pa.Table.from_batches(rows, FOUND_ARROW)).stated, seq)
+        rows = list(merging([pa.RecordBatch.from_arrays(columns, schema=SENT)]))
+        periods, _ = changed(Gathered.of(pa.Table.from_batches(rows, FOUND)).stated, seq)
         assert self.book.append(seq, "token", periods)
 
 

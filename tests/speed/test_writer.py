@@ -11,7 +11,7 @@ import pytest
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed
-from sluice.engine.wire import FOUND_ARROW, OUTGROWN, STATED
+from sluice.engine.wire import FOUND, OUTGROWN, STATED
 from sluice.runtime.settings import Limits
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
@@ -23,7 +23,7 @@ from sluice.storage.commits import Commit
 from sluice.storage.epochs import Epochs, Readable, StatePeriod
 
 PLAN = EnginePlan.of([], Limits())
-NOTHING = Gathered.of(FOUND_ARROW.empty_table())
+NOTHING = Gathered.of(FOUND.empty_table())
 
 
 class Log:

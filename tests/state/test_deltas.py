@@ -11,7 +11,7 @@ import pytest
 
 from sluice.engine.merge import merge
 from sluice.engine.set_aside import TasksFailed
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.state_pass import StatePass
 from sluice.state import deltas, merging
@@ -65,8 +65,8 @@ class Layer:
             large=self.known.large(),
         )
         columns = [pa.array([PARTIAL]), pa.array([to_ipc(found)]), pa.array([0], pa.int32())]
-        rows = merging([pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)])
-        gathered = Gathered.of(pa.Table.from_batches(rows, FOUND_ARROW))
+        rows = merging([pa.RecordBatch.from_arrays(columns, schema=SENT)])
+        gathered = Gathered.of(pa.Table.from_batches(rows, FOUND))
         if gathered.failed:
             raise TasksFailed(gathered.failed)
         periods, _ = changed(gathered.stated, head + 1)

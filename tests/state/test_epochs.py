@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from sluice.engine.merge import merge
 from sluice.engine.schema import partials_schema
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, SENT_ARROW, to_ipc
+from sluice.engine.wire import FOUND, PARTIAL, SENT, to_ipc
 from sluice.speed import state_pass
 from sluice.speed.partition_pass import Gathered
 from sluice.speed.state_pass import StatePass
@@ -203,7 +203,7 @@ class Writers(RuleBasedStateMachine):
         )
         for target, own in Dealing(TASKS, spread)(writer.batch):
             columns = [pa.array([PARTIAL]), pa.array([to_ipc(own)]), pa.array([target], pa.int32())]
-            writer.passes.append((merging, pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)))
+            writer.passes.append((merging, pa.RecordBatch.from_arrays(columns, schema=SENT)))
         self.cells.left = -1 if crash is None else crash
         try:
             rows = [row for merging, part in writer.passes for row in merging([part])]
@@ -211,7 +211,7 @@ class Writers(RuleBasedStateMachine):
             return
         finally:
             self.cells.left = -1
-        writer.found = Gathered.of(pa.Table.from_batches(rows, FOUND_ARROW))
+        writer.found = Gathered.of(pa.Table.from_batches(rows, FOUND))
 
     @rule(which=st.integers(0, 9), task=st.integers(0, 9))
     def a_task_runs_again(self, which: int, task: int) -> None:

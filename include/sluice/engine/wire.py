@@ -10,12 +10,10 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-#: The schema of what a single stage yields, for Spark and for Arrow.
-FOUND = "kind string, payload binary"
-FOUND_ARROW = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
+#: What a batch's last stage yields.
+FOUND = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 #: The same with a worker: the one that a row is for or, in ROUTED, the one that made it.
-SENT = f"{FOUND}, worker int"
-SENT_ARROW = FOUND_ARROW.append(pa.field("worker", pa.int32()))
+SENT = FOUND.append(pa.field("worker", pa.int32()))
 
 PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
 #: For routed tasks: what is sent, what workers made of it, and the state of the routers afterwards.
@@ -62,14 +60,12 @@ def to_ipc(table: pa.Table) -> bytes:
 
 
 def rows_of(tables: Iterable[tuple[str, pa.Table]], worker: int | None = None) -> pa.RecordBatch:
-    """The tables that are not empty, as rows of FOUND_ARROW, or of SENT_ARROW for a worker."""
+    """The tables that are not empty, as rows of FOUND, or of SENT for a worker."""
     found = [(kind, to_ipc(table)) for kind, table in tables if table.num_rows]
     columns = [
         pa.array([kind for kind, _ in found], pa.string()),
         pa.array([payload for _, payload in found], pa.binary()),
     ]
     if worker is None:
-        return pa.RecordBatch.from_arrays(columns, schema=FOUND_ARROW)
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array([worker] * len(found), pa.int32())], schema=SENT_ARROW
-    )
+        return pa.RecordBatch.from_arrays(columns, schema=FOUND)
+    return pa.RecordBatch.from_arrays([*columns, pa.array([worker] * len(found), pa.int32())], schema=SENT)

@@ -23,8 +23,9 @@ from sluice.stack.environment import SPARK_SECRET, spark_authentication
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: For the speed layer, which uses no Hive table: it must start and count without the metastore.
-WITHOUT_CATALOGUE = {"spark.sql.catalogImplementation": "in-memory"}
+#: For the speed layer. It uses no Hive table: it must start and count without the metastore. And adaptive
+#: execution would run the stages of its queries one by one and plan each anew.
+SPEED_LAYER = {"spark.sql.catalogImplementation": "in-memory", "spark.sql.adaptive.enabled": "false"}
 # A line may have up to 16 MiB, so a batch for Python is limited in bytes and in lines.
 ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20

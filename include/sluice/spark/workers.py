@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sluice.metrics import load_team
 
-#: Takes an iterator of record batches, gives an iterator of record batches (`DataFrame.mapInArrow`).
+#: Takes an iterator of record batches, gives an iterator of record batches.
 Work = Callable[[Any], Iterator[pa.RecordBatch]]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.wire import HELD, HOLDERS, PARTIAL, ROUTED, SENT_ARROW, to_ipc
+from sluice.engine.wire import HELD, HOLDERS, PARTIAL, ROUTED, SENT, to_ipc
 from sluice.state.dealing import Dealing
 
 
@@ -34,9 +34,7 @@ class Dealt:
 
     def _others(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         targets = pa.array(np.arange(rows.num_rows) % self.dealing.tasks, pa.int32())
-        return pa.RecordBatch.from_arrays(
-            [rows.column("kind"), rows.column("payload"), targets], schema=SENT_ARROW
-        )
+        return pa.RecordBatch.from_arrays([rows.column("kind"), rows.column("payload"), targets], schema=SENT)
 
     def _dealt(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The partial aggregates, and for those of workers the keys that they are of."""
@@ -50,9 +48,9 @@ class Dealt:
             if kind == ROUTED:
                 found.append((HELD, to_ipc(_held(partials, workers[number])), number % self.dealing.tasks))
         kinds, payloads, targets = zip(*found, strict=True) if found else ((), (), ())
-        columns = zip((kinds, payloads, targets), SENT_ARROW, strict=True)
+        columns = zip((kinds, payloads, targets), SENT, strict=True)
         return pa.RecordBatch.from_arrays(
-            [pa.array(values, each.type) for values, each in columns], schema=SENT_ARROW
+            [pa.array(values, each.type) for values, each in columns], schema=SENT
         )
 
 

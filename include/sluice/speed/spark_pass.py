@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 
-from sluice.engine.wire import FOUND_ARROW, SENT_ARROW, to_ipc
-from sluice.metrics import load_team
+from sluice.engine.wire import FOUND, SENT, to_ipc
+from sluice.spark.workers import with_metrics
 from sluice.speed.dealt import Dealt
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.worker import WorkerPass
@@ -68,7 +68,7 @@ class Here:
         """The lines are a single part, in which all copies of a line meet, so `dealt` changes nothing."""
         batches = (batch for part in self.lines.parts(1) for batch in part)
         merged = merging(Dealt(work, dealing)(batches))
-        return Gathered.of(pa.Table.from_batches(merged, FOUND_ARROW))
+        return Gathered.of(pa.Table.from_batches(merged, FOUND))
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,20 @@ class OnExecutors:
         """`dealt` is an argument of `doubles.Pass`. Raises JobFailed."""
         batches = self._batches(by_partition=work.routes is not None, dealt=dealt)
         if work.routes is None:
-            counted = batches.mapPartitions(partial(_sent, Dealt(work, dealing)))
+            counted = batches.mapPartitions(partial(_sent, with_metrics(Dealt(work, dealing))))
         else:
-            sent = _shuffled(batches.mapPartitions(partial(_sent, work)), work.routes.workers)
-            counted = sent.mapPartitions(partial(_resent, Dealt(WorkerPass(work.plan), dealing)))
-        merged = _shuffled(counted, dealing.tasks).mapPartitions(partial(_found, merging))
+            sent = _shuffled(batches.mapPartitions(partial(_sent, with_metrics(work))), work.routes.workers)
+            counted = sent.mapPartitions(
+                partial(_resent, with_metrics(Dealt(WorkerPass(work.plan), dealing)))
+            )
+        merged = _shuffled(counted, dealing.tasks).mapPartitions(partial(_found, with_metrics(merging)))
         try:
             found = merged.collect()
         except Py4JJavaError as error:
             raise JobFailed(str(error)) from error
         kinds, payloads = zip(*found, strict=True) if found else ((), ())
         columns = [pa.array(kinds, pa.string()), pa.array(payloads, pa.binary())]
-        return Gathered.of(pa.table(columns, schema=FOUND_ARROW))
+        return Gathered.of(pa.table(columns, schema=FOUND))
 
     def _batches(self, *, by_partition: bool, dealt: bool) -> RDD[pa.RecordBatch]:
         """The lines as the first stage gets them.
@@ -127,7 +129,6 @@ def _all(parts: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
 
 
 def _sent(stage: Stage, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    load_team()  # the worker may not have the team's metrics yet
     for batch in stage(batches):
         kinds, payloads, targets = (column.to_pylist() for column in batch.columns)
         yield from zip(targets, zip(kinds, payloads, strict=True), strict=True)
@@ -138,7 +139,6 @@ def _resent(stage: Stage, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _found(stage: Stage, rows: Iterable[Row]) -> Iterator[tuple[str, bytes]]:
-    load_team()
     for batch in stage(_batches(rows)):
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
@@ -146,8 +146,8 @@ def _found(stage: Stage, rows: Iterable[Row]) -> Iterator[tuple[str, bytes]]:
 def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     """Each row as a batch of SENT: together they may have more bytes than a column takes."""
     for target, (kind, payload) in rows:
-        columns = zip(([kind], [payload], [target]), SENT_ARROW, strict=True)
-        yield pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in columns], schema=SENT_ARROW)
+        columns = zip(([kind], [payload], [target]), SENT, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(v, f.type) for v, f in columns], schema=SENT)
 
 
 def _by_file(tasks: int, parts: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[Row]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sluice.engine.merge import merge_guarded
 from sluice.engine.set_aside import Failures, TasksFailed, Version, to_table
-from sluice.engine.wire import FAILED, FOUND_ARROW, KEYS, OLD, OUTGROWN, PARTIAL, STATE, STATED, rows_of
+from sluice.engine.wire import FAILED, FOUND, KEYS, OLD, OUTGROWN, PARTIAL, STATE, STATED, rows_of
 from sluice.runtime.settings import Settings
 from sluice.speed.routed.learning import learnt
 from sluice.state.blocks import BlockId, periods
@@ -72,7 +72,7 @@ def _hbase(host: str, port: int) -> HBase:
 
 @dataclass(frozen=True)
 class StatePass:
-    """The function of the second stage's `mapInArrow`; picklable.
+    """What a task of the last stage does; picklable.
 
     It merges the partial aggregates that were dealt to this task, and passes all other rows on.
     """
@@ -100,7 +100,7 @@ class StatePass:
                     parts.append(pa.ipc.open_stream(payload.as_buffer()).read_all())
             others = batch.filter(pa.array([kind != PARTIAL for kind in kinds], pa.bool_()))
             if others.num_rows:
-                yield others.select(FOUND_ARROW.names)
+                yield others.select(FOUND.names)
         if parts:
             merged, failed = merge_guarded(pa.concat_tables(parts))
             yield rows_of(self._merge(merged, failed))

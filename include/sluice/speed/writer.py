@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import TasksFailed, Version
-from sluice.engine.wire import FOUND_ARROW
+from sluice.engine.wire import FOUND
 from sluice.speed.doubles import gather
 from sluice.speed.laps import Laps
 from sluice.speed.ledger import ByteLedger
@@ -56,7 +56,7 @@ class Counted:
 
 def nothing() -> Counted:
     """A batch without lines."""
-    return Counted(Gathered.of(FOUND_ARROW.empty_table()), ByteLedger(), [])
+    return Counted(Gathered.of(FOUND.empty_table()), ByteLedger(), [])
 
 
 class Writer:

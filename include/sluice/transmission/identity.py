@@ -54,9 +54,9 @@ class Message(Protocol):
 def records(partition: int, messages: Sequence[Message], key: bytes) -> Iterator[pa.RecordBatch]:
     """The lines of one partition's messages as RECORDS batches, in their order.
 
-    The result is exactly what `transmission.lines.decode` makes of them online. A missing header, or an
-    offset that is not a decimal number, gives a null: such a record has no identity but is still a line. If a
-    header is repeated, its first value is used. A record without a value is an empty line.
+    A missing header, or an offset that is not a decimal number, gives a null: such a record has no identity
+    but is still a line. If a header is repeated, its first value is used. A record without a value is an
+    empty line.
     """
     for some in _portions(messages):
         yield from split(_whole(partition, some, key))

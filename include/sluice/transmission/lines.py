@@ -1,4 +1,4 @@
-"""Decodes Kafka records from Spark into the lines in them (`RECORDS`), without a loop over lines.
+"""The identity of every line (`RECORDS`), without a loop over lines.
 
 Every record has an identity, (host, src_file, src_offset), in three headers, and a fourth that proves it. A
 record that lacks one of the three, or whose `src_offset` is not a decimal number, was not collected from a

@@ -26,7 +26,7 @@ from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import RowKey
 from sluice.engine.set_aside import Failures
-from sluice.engine.wire import FOUND_ARROW, PARTIAL, rows_of
+from sluice.engine.wire import FOUND, PARTIAL, rows_of
 from sluice.quality.reconcile import reconcile
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
@@ -128,7 +128,7 @@ class Layers(TwoLayers):
             periods=self._known.all(),
         )
         rows = [rows_of([(PARTIAL, counted.partials)], 0)]
-        stated = Gathered.of(pa.Table.from_batches(merging(rows), FOUND_ARROW)).stated
+        stated = Gathered.of(pa.Table.from_batches(merging(rows), FOUND)).stated
         periods, _ = changed(stated, self._seq)
         now = datetime.now(UTC).replace(microsecond=0)
         self._committed_at = max(now, self._committed_at + COMMITS_APART)

@@ -14,7 +14,7 @@ from sluice.engine.merge import merge_guarded
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import Version, without
-from sluice.engine.wire import FOUND_ARROW, KEYS, PARTIAL, SENT_ARROW, rows_of
+from sluice.engine.wire import FOUND, KEYS, PARTIAL, SENT, rows_of
 from sluice.grouping import STRATEGIES
 from sluice.speed.dealt import Dealt
 from sluice.speed.ledger import ByteLedger
@@ -41,7 +41,7 @@ class Merged(Gathered):
     @classmethod
     def of(cls, rows: pa.Table) -> Merged:
         """Put together rows of FOUND or SENT that were not merged into a state."""
-        found = Gathered.of(pa.Table.from_batches(Echo()(rows.to_batches()), FOUND_ARROW))
+        found = Gathered.of(pa.Table.from_batches(Echo()(rows.to_batches()), FOUND))
         parts, failed = [partials_schema().empty_table()], dict(found.failed)
         for kind, payload in zip(rows.column("kind").to_pylist(), rows.column("payload"), strict=True):
             if kind in (PARTIAL, wire.ROUTED):
@@ -60,7 +60,7 @@ class Echo:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         parts = [partials_schema().empty_table()]
         for batch in batches:
-            yield batch.select(FOUND_ARROW.names)
+            yield batch.select(FOUND.names)
             for kind, payload in zip(batch["kind"].to_pylist(), batch["payload"], strict=True):
                 if kind in (PARTIAL, wire.ROUTED):
                     parts.append(pa.ipc.open_stream(payload.as_buffer()).read_all())
@@ -71,7 +71,7 @@ def one_stage(plan: EnginePlan, slices: Sequence[Sequence[bytes]]) -> Merged:
     """A batch without routed tasks, up to the state."""
     work = Dealt(PartitionPass(plan, "logs", ByteLedger().to_table()), Dealing(2))
     batches = [batch for n, lines in enumerate(slices) for batch in work([unsigned(lines, n)])]
-    return Merged.of(pa.Table.from_batches(batches, SENT_ARROW))
+    return Merged.of(pa.Table.from_batches(batches, SENT))
 
 
 def sent(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes]]) -> list[pa.RecordBatch]:
@@ -94,7 +94,7 @@ def two_stages(plan: EnginePlan, routes: Routes, slices: Sequence[Sequence[bytes
     """A batch with routed tasks, up to the state."""
     work = Dealt(WorkerPass(plan), Dealing(2))
     found = [batch for own in received(sent(plan, routes, slices)).values() for batch in work(iter(own))]
-    return Merged.of(pa.Table.from_batches(found, SENT_ARROW))
+    return Merged.of(pa.Table.from_batches(found, SENT))
 
 
 def by_version(tasks: Sequence[ActiveTask]) -> dict[Version, ActiveTask]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.tuples import Tuples, hash_keys, read
-from sluice.engine.wire import SENT_ARROW
+from sluice.engine.wire import SENT
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts
 from sluice.spark.session import package_zip
@@ -83,7 +83,7 @@ def test_payloads_leave_in_batches_that_are_not_too_large(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "BATCH_BYTES", 1_000)
     pieces = [batch for batch in sender("key").send([tuples(100)], {}) if len(batch)]
     assert len(pieces) > 1
-    assert pa.Table.from_batches(pieces, SENT_ARROW).equals(pa.Table.from_batches(whole, SENT_ARROW))
+    assert pa.Table.from_batches(pieces, SENT).equals(pa.Table.from_batches(whole, SENT))
     assert list(sender("key").send([tuples(0)], {})) == []
 
 

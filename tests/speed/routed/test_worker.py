@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.engine.plan import EnginePlan
-from sluice.engine.wire import SENT_ARROW
+from sluice.engine.wire import SENT
 from sluice.runtime.settings import Limits
 from sluice.speed import observed
 from sluice.speed.routed import routes as routes_module
@@ -101,14 +101,14 @@ def test_rows_that_are_no_tuples_pass_a_worker_unchanged() -> None:
     other = [
         row
         for batch in batches
-        for row in pa.Table.from_batches([batch], SENT_ARROW).to_pylist()
+        for row in pa.Table.from_batches([batch], SENT).to_pylist()
         if row["kind"] != "tuples"
     ]
     passed = [
         row
         for own in received(batches).values()
         for batch in WorkerPass(PLAN)(own)
-        for row in pa.Table.from_batches([batch], SENT_ARROW).to_pylist()
+        for row in pa.Table.from_batches([batch], SENT).to_pylist()
     ]
     assert {row["kind"] for row in other} >= {"dead", "seen", "counts", "days"}
     assert all(row in passed for row in other)
@@ -127,6 +127,6 @@ def test_what_a_routed_task_took_is_the_same_as_where_it_is_combined() -> None:
 
 
 def test_a_worker_that_was_sent_nothing_returns_nothing() -> None:
-    nothing = pa.RecordBatch.from_pylist([], SENT_ARROW)
+    nothing = pa.RecordBatch.from_pylist([], SENT)
     assert sum(len(batch) for batch in WorkerPass(PLAN)([nothing])) == 0
-    assert Merged.of(SENT_ARROW.empty_table()).partials.num_rows == 0
+    assert Merged.of(SENT.empty_table()).partials.num_rows == 0

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason
 from sluice.engine.tuples import Tuples, payloads
-from sluice.engine.wire import SENT_ARROW, TUPLES
+from sluice.engine.wire import SENT, TUPLES
 from sluice.runtime.arrays import Hashes, Int32s
 
 if TYPE_CHECKING:  # it brings numba, and an executor need not wait for that while nothing is routed
@@ -91,7 +91,7 @@ class Sender:
         return self._routes.tasks.keys()
 
     def send(self, tuples: Iterable[Tuples], failed: Failures) -> Iterator[pa.RecordBatch]:
-        """Rows of SENT_ARROW; a task whose tuples cannot be sent is noted in `failed`."""
+        """Rows of SENT; a task whose tuples cannot be sent is noted in `failed`."""
         for each in tuples:
             try:
                 messages = self._messages(each)
@@ -134,7 +134,7 @@ class Sender:
 
 
 def _batches(messages: list[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
-    """Rows of SENT_ARROW, about BATCH_BYTES at a time."""
+    """Rows of SENT, about BATCH_BYTES at a time."""
     sizes = np.cumsum([len(payload) for _, payload in messages], dtype=np.int64)
     for number in range(int(sizes[-1]) // BATCH_BYTES + 1 if messages else 0):
         own = [m for m, size in zip(messages, sizes.tolist(), strict=True) if size // BATCH_BYTES == number]
@@ -143,4 +143,4 @@ def _batches(messages: list[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
             pa.array([payload for _, payload in own], pa.binary()),
             pa.array([worker for worker, _ in own], pa.int32()),
         ]
-        yield pa.RecordBatch.from_arrays(columns, schema=SENT_ARROW)
+        yield pa.RecordBatch.from_arrays(columns, schema=SENT)

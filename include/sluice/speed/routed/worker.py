@@ -24,7 +24,7 @@ from sluice.engine.plan import EnginePlan, TaskPlan
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period, to_table
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.spent import to_table as spent_table
-from sluice.engine.wire import FAILED, ROUTED, SENT_ARROW, SPENT, TAKEN, TUPLES, rows_of
+from sluice.engine.wire import FAILED, ROUTED, SENT, SPENT, TAKEN, TUPLES, rows_of
 from sluice.metrics import Batch, Texts
 from sluice.runtime.settings import Limits
 from sluice.speed import observed
@@ -36,7 +36,7 @@ AGGREGATED_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class WorkerPass:
-    """The function of the second stage's `mapInArrow`; picklable.
+    """What a task of the second stage does; picklable.
 
     It aggregates the tuples that sources sent to this worker, and passes the sources' other rows on.
     """
@@ -50,7 +50,7 @@ class WorkerPass:
         for batch in batches:
             sent = pc.equal(batch.column("kind"), TUPLES)
             passing = batch.filter(pc.invert(sent))
-            yield pa.RecordBatch.from_arrays(passing.columns, schema=SENT_ARROW)
+            yield pa.RecordBatch.from_arrays(passing.columns, schema=SENT)
             own = batch.filter(sent)
             for number, payload in zip(own.column("worker").to_pylist(), own.column("payload"), strict=True):
                 worker = workers.setdefault(number, Worker(self.plan, number))
