@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
+from sluice.archive import index
+from sluice.archive.partition import MESSAGE_BYTES
 from sluice.archive.verification import rebuild
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
@@ -91,3 +93,18 @@ def _make_old(trial: Trial) -> None:
         pq.write_table(old, out)
         store.delete(path)
         store.write(path, out.getvalue().to_pybytes())
+
+
+def test_a_resumed_partition_goes_on_while_the_other_one_has_nothing_more(
+    trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sluice.archive.partition.WAITING_BYTES", 2_000 * MESSAGE_BYTES)  # often paused
+    monkeypatch.setattr("sluice.archive.session.POLL_RECORDS", 1_000)
+    trial.produce(40_000, partition=0)
+    trial.produce(20_000, partition=1)
+    archive_here(max_lines=5_000)
+
+    def archived() -> int:
+        return sum(index.positions(trial.settings, trial.topic).values())
+
+    until("all is archived", lambda: archived() == 60_000, 60)

@@ -131,6 +131,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _poll(self) -> None:
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
+        _unpark(self._consumer)
         try:
             wait = PAUSED_POLL_MS if self._consumer.paused() else POLL_MS
             polled = self._consumer.poll(timeout_ms=wait, max_records=self._poll_records)
@@ -229,6 +230,17 @@ def fitting(polled: Collection[Sequence[Message]]) -> int:
     """How many records of the size of these are POLL_BYTES."""
     size = sum(held(messages) for messages in polled)
     return max(1, min(POLL_RECORDS, POLL_BYTES * sum(map(len, polled)) // max(1, size)))
+
+
+def _unpark(consumer: KafkaConsumer) -> None:
+    """Let the consumer give out what it fetched of partitions that were paused and are resumed.
+
+    kafka-python 3.0.12 looks for it only while the fetch that it gives out is None, and leaves a used-up one
+    there. Then a resumed partition would stand still until another partition gets a record.
+    """
+    fetcher = consumer._fetcher
+    if not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
 
 
 def _consumer(settings: Settings, topic: str) -> KafkaConsumer:
