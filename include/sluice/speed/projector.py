@@ -23,6 +23,7 @@ from sluice.engine.set_aside import Failures
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.crash_points import crash_point
 from sluice.spark.workers import with_metrics
+from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.projection_pass import BLOCKS, WRITTEN, ProjectionPass, written
 from sluice.speed.state_pass import Stores
@@ -174,4 +175,4 @@ class Projecting:
         self._backoff.reset()
         took = time.monotonic() - began
         self._progress.projected(self._topic, seq, results, round(took * 1000))
-        return max(0.0, self._seconds - took)
+        return pause_after(took, self._seconds)

@@ -18,6 +18,7 @@ from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
 from sluice.speed.batch_size import BatchSize
 from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch
+from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.storage.commits import FencedOut
 from sluice.storage.postgres import engine
@@ -104,9 +105,9 @@ class TopicStream:
             while not self._stopping.is_set():
                 began = time.monotonic()
                 if self._batch(batch):
-                    # Each batch has a fixed cost, so short ones do not follow each other at once.
-                    pause = began + self._settings.speed.batch_seconds - time.monotonic()
-                    self._stopping.wait(max(0.0, pause))
+                    self._stopping.wait(
+                        pause_after(time.monotonic() - began, self._settings.speed.batch_seconds)
+                    )
                     continue
                 if began >= look:
                     look = began + TAKE_UP_SECONDS
