@@ -22,12 +22,16 @@ OPEN_BYTES = 32 << 20
 
 
 class Piece(NamedTuple):
-    """SERIES in order, and where each row's period is from."""
+    """SERIES in order and in one piece, and where each row's period is from.
+
+    What has a name never changes, and its rows have one state.
+    """
 
     rows: pa.Table
     states: Ints  # codes of rows.STATES
     commit: int  # of the open periods
     run_id: str  # of the others; empty if all are open
+    name: str = ""
 
 
 class Pieces:
@@ -40,7 +44,7 @@ class Pieces:
         self._layers, self._task = layers, task
         self._since, self._until = since, until
         self._sides: Sides = layers.sides(task, since, until)
-        self._waiting: tuple[pa.Table, int] | None = None
+        self._waiting: tuple[pa.Table, int, str] | None = None
         self._opened = self._open()
 
     def __iter__(self) -> Iterator[Piece]:
@@ -49,21 +53,22 @@ class Pieces:
             if each.first in self._sides.superseded:
                 yield from self._superseded(each)
             else:
-                for rows in self._blocks(each):
-                    yield Piece(rows, np.full(rows.num_rows, FINAL), 0, each.run_id)
+                for rows, name in self._blocks(each):
+                    yield Piece(rows, np.full(rows.num_rows, FINAL), 0, each.run_id, name)
         yield from self._before(None)
 
-    def _blocks(self, of: FinalRange) -> Iterator[pa.Table]:
+    def _blocks(self, of: FinalRange) -> Iterator[tuple[pa.Table, str]]:
+        """The range's SERIES in order, and the names of the blocks that they are."""
         wanted = [b for b in of.blocks if b.last >= self._since and b.first < self._until]
         tables = self._layers.final(self._task, wanted)
         if _in_time(wanted):
-            yield from tables
+            yield from ((rows, block.row) for rows, block in zip(tables, wanted, strict=True))
         else:
-            yield in_order(together(list(tables)))
+            yield in_order(together(list(tables))), ""
 
     def _superseded(self, of: FinalRange) -> Iterator[Piece]:
         """The range's blocks, and the periods that had no line yet when it was published."""
-        tables = list(self._blocks(of))
+        tables = [rows for rows, _ in self._blocks(of)]
         known = np.unique(np.concatenate([_starts(each) for each in tables] or [np.empty(0, np.int64)]))
         found, states, commit = tables, [np.full(each.num_rows, SUPERSEDED) for each in tables], 0
         for piece in self._before(of.until):
@@ -80,20 +85,25 @@ class Pieces:
     def _before(self, limit: int | None) -> Iterator[Piece]:
         """What is open before this start and was not given yet."""
         while (waiting := self._waiting or next(self._opened, None)) is not None:
-            rows, commit = waiting
+            rows, commit, name = waiting
             end = rows.num_rows if limit is None else int(np.searchsorted(_starts(rows), limit))
+            if end == rows.num_rows:
+                yield Piece(rows, np.full(end, OPEN), commit, "", name)
+                self._waiting = None
+                continue
             if end:
                 yield Piece(rows.slice(0, end), np.full(end, OPEN), commit, "")
-            if end < rows.num_rows:
-                self._waiting = rows.slice(end), commit
-                return
-            self._waiting = None
+            self._waiting = rows.slice(end), commit, ""
+            return
 
-    def _open(self) -> Iterator[tuple[pa.Table, int]]:
-        """The open periods' SERIES, in portions, each as of one commit."""
+    def _open(self) -> Iterator[tuple[pa.Table, int, str]]:
+        """The open periods' SERIES with their commit and name; each portion is as of one commit."""
         for starts in portions(self._sides.open, self._size, OPEN_BYTES):
             opened = self._layers.open(self._task, self._sides, starts)
-            yield opened.rows, opened.commit
+            if not opened.parts:
+                yield opened.rows.combine_chunks(), opened.commit, ""
+            for part in opened.parts:
+                yield part.rows, opened.commit, part.name
 
     def _size(self, start: int) -> int:
         state = self._sides.state.get(start)
