@@ -32,7 +32,15 @@ class Chosen(NamedTuple):
     def of(self, rows: Rows) -> Rows:
         """These rows of a table that has a row for each of the series."""
         inside = rows.slice(self.begin, self.end - self.begin)
-        return inside if self.passing is None else inside.filter(pa.array(self.passing))
+        return inside if self.passing is None else inside.filter(_mask(self.passing))
+
+    def of_each(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """The same of columns, which is quicker if there are only a few."""
+        size = self.end - self.begin
+        if self.passing is None:
+            return [column.slice(self.begin, size) for column in columns]
+        mask = _mask(self.passing)
+        return [column.slice(self.begin, size).filter(mask) for column in columns]
 
     def but(self, mask: Bools | None) -> Chosen:
         """Only those of these rows that a mask of all rows has; None: all."""
@@ -45,6 +53,12 @@ class Chosen(NamedTuple):
         """The same of an array."""
         inside = values[self.begin : self.end]
         return inside if self.passing is None else inside[self.passing]
+
+
+def _mask(passing: Bools) -> pa.Array:
+    """The same as `pa.array(passing)`, in a tenth of the time."""
+    bits = pa.py_buffer(np.packbits(passing, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(passing), [None, bits])
 
 
 class Filter:
@@ -66,7 +80,7 @@ class Filter:
             if not good.any():
                 return Chosen(begin, begin, None)
             if not good.all():
-                own: Bools = good[column.indices.to_numpy()[begin:end]]
+                own: Bools = good.take(column.indices.to_numpy()[begin:end])
                 mask = own if mask is None else mask & own
         return Chosen(begin, end, mask)
 

@@ -54,7 +54,7 @@ class Pieces:
                 yield from self._superseded(each)
             else:
                 for rows, name in self._blocks(each):
-                    yield Piece(rows, np.full(rows.num_rows, FINAL), 0, each.run_id, name)
+                    yield Piece(rows, _all(FINAL, rows), 0, each.run_id, name)
         yield from self._before(None)
 
     def _blocks(self, of: FinalRange) -> Iterator[tuple[pa.Table, str]]:
@@ -70,7 +70,7 @@ class Pieces:
         """The range's blocks, and the periods that had no line yet when it was published."""
         tables = [rows for rows, _ in self._blocks(of)]
         known = np.unique(np.concatenate([_starts(each) for each in tables] or [np.empty(0, np.int64)]))
-        found, states, commit = tables, [np.full(each.num_rows, SUPERSEDED) for each in tables], 0
+        found, states, commit = tables, [_all(SUPERSEDED, each) for each in tables], 0
         for piece in self._before(of.until):
             new = ~np.isin(_starts(piece.rows), known)
             found = [*found, piece.rows.filter(pa.array(new))]
@@ -88,7 +88,7 @@ class Pieces:
             rows, commit, name = waiting
             end = rows.num_rows if limit is None else int(np.searchsorted(_starts(rows), limit))
             if end == rows.num_rows:
-                yield Piece(rows, np.full(end, OPEN), commit, "", name)
+                yield Piece(rows, _all(OPEN, rows), commit, "", name)
                 self._waiting = None
                 continue
             if end:
@@ -113,6 +113,10 @@ class Pieces:
 
 def _in_time(blocks: Sequence[FinalBlock]) -> bool:
     return all(b.first >= a.last for a, b in pairwise(blocks))
+
+
+def _all(state: int, rows: pa.Table) -> Ints:
+    return np.broadcast_to(np.int64(state), rows.num_rows)
 
 
 def _starts(rows: pa.Table) -> Ints:

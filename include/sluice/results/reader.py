@@ -18,9 +18,9 @@ from sluice.results.filters import Chosen, Filter
 from sluice.results.layers import KeepsValues, Layers
 from sluice.results.pieces import Piece, Pieces
 from sluice.results.query import Query
-from sluice.results.rows import OPEN, STATES, alike, arranged, rows_of, schema_of
+from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
-from sluice.results.values import Values, with_some
+from sluice.results.values import Values, firsts, with_some
 from sluice.runtime.arrays import Ints
 from sluice.state.series import START, one
 from sluice.tasks.spec import ActiveTask
@@ -61,6 +61,7 @@ class Answer:
         self.metrics = query.shown_metrics(task)
         self.schema = schema_of(task, self.dimensions, self.metrics)
         self._layers, self._query = layers, query
+        self._kept = layers.values if isinstance(layers, KeepsValues) else None
         self._seen: list[Seen] = []
 
     @property
@@ -133,21 +134,20 @@ class Answer:
 
     def _plain(self) -> Iterator[pa.RecordBatch]:
         """The series as they are stored; the values of what has a name are kept for the next answer."""
-        kept = self._layers.values if isinstance(self._layers, KeepsValues) else None
         for piece, chosen in self._chosen():
-            if kept is None or not piece.name:
+            if self._kept is None or not piece.name:
                 states = chosen.numbers(piece.states)
                 rows = chosen.of(piece.rows)
                 yield rows_of(rows, self.task, self.dimensions, self.metrics, states)
             else:
-                yield self._named(piece, chosen, kept)
+                yield self._named(piece, chosen, self._kept)
 
     def _named(self, piece: Piece, chosen: Chosen, kept: Values) -> pa.RecordBatch:
-        rows = piece.rows
-        columns = [kept.of(piece.name, rows, name) for name in self.metrics]
-        states = alike(int(piece.states[0]), rows.num_rows)
-        whole = arranged(rows, self.task, self.dimensions, columns, states=states, schema=self.schema)
-        return chosen.but(with_some(columns)).of(whole)
+        columns = [kept.of(piece.name, piece.rows, name) for name in self.metrics]
+        whole = given(piece.rows, self.task, self.dimensions, columns, self.schema)
+        shown = chosen.but(with_some(columns)).of_each(whole)
+        states = alike(int(piece.states[0]), len(shown[0]))
+        return pa.RecordBatch.from_arrays([*shown, states], schema=self.schema)
 
     def _merged(self) -> Iterator[pa.RecordBatch]:
         """The series merged to fewer dimensions, to coarser periods or to those of a top list."""
@@ -175,12 +175,16 @@ class Answer:
                 yield piece, chosen
 
     def _note(self, piece: Piece, chosen: Chosen) -> None:
-        starts = one(piece.rows.column(START)).to_numpy()[chosen.begin : chosen.end]
-        first = np.append(0, np.flatnonzero(starts[1:] != starts[:-1]) + 1)
+        if self._kept is None or not piece.name:
+            first = firsts(piece.rows)
+        else:
+            first = self._kept.firsts(piece.name, piece.rows)
+        # Time is cut between periods, so the first of the chosen rows is the first one of its period.
+        first = first[slice(*np.searchsorted(first, (chosen.begin, chosen.end)))]
         if chosen.passing is not None:
-            first = first[np.logical_or.reduceat(chosen.passing, first)]
-        codes = piece.states[chosen.begin + first]
-        self._seen.append(Seen(starts[first], codes, piece.commit, piece.run_id))
+            first = first[np.logical_or.reduceat(chosen.passing, first - chosen.begin)]
+        starts = one(piece.rows.column(START)).to_numpy()[first]
+        self._seen.append(Seen(starts, piece.states[first], piece.commit, piece.run_id))
 
 
 class Seen(NamedTuple):

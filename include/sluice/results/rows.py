@@ -51,26 +51,28 @@ def rows_of(
     if not rows.num_rows:
         return pa.RecordBatch.from_pylist([], schema)
     columns = [columns_of(rows, name) for name in metrics]
-    batch = arranged(rows, task, kept, columns, states=labels(states), schema=schema)
+    batch = pa.RecordBatch.from_arrays(
+        [*given(rows, task, kept, columns, schema), labels(states)], schema=schema
+    )
     some = with_some(columns)
     return batch if some is None else batch.filter(pa.array(some))
 
 
-def arranged(
+def given(
     rows: pa.Table,
     task: ActiveTask,
     kept: Sequence[str],
     columns: Sequence[Columns],
-    *,
-    states: pa.Array,
     schema: pa.Schema,
-) -> pa.RecordBatch:
-    """SERIES in one piece, with the values of its metrics, as rows of `schema_of`; nothing is copied."""
+) -> list[pa.Array]:
+    """The columns of `schema_of` but the state, of SERIES in one piece; nothing is copied.
+
+    `columns`: the values of each metric.
+    """
     names = [each.name for each in task.spec.dimensions]
     period = one(rows.column(START)).view(schema.field(0).type)
-    values = [one(rows.column(dimension(names.index(name)))) for name in kept]
-    given = [column for own in columns for column in own]
-    return pa.RecordBatch.from_arrays([period, *values, *given, states], schema=schema)
+    values = (one(rows.column(dimension(names.index(name)))) for name in kept)
+    return [period, *values, *(column for own in columns for column in own)]
 
 
 def labels(states: Ints) -> pa.Array:

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from sluice.metrics import accumulator_columns, metric
 from sluice.results.query import is_list
-from sluice.runtime.arrays import Bools
+from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.kept import Kept
-from sluice.state.series import one
+from sluice.state.series import START, one
 
 #: Metrics whose values are always integers.
 WHOLE = ("count", "missing")
@@ -33,6 +33,20 @@ class Values:
     def of(self, name: str, rows: pa.Table, metric_name: str) -> Columns:
         """The metric's values for the SERIES that have this name for ever."""
         return self._kept.made((name, metric_name), partial(columns_of, rows, metric_name))
+
+    def firsts(self, name: str, rows: pa.Table) -> Ints:
+        """The number of the first row of each period of these SERIES."""
+        (found,) = self._kept.made((name, _FIRSTS), lambda: (pa.array(firsts(rows)),))
+        numbers: Ints = found.to_numpy()
+        return numbers
+
+
+def firsts(rows: pa.Table) -> Ints:
+    """The number of the first row of each period of SERIES, which are in order and in one piece."""
+    starts = one(rows.column(START)).to_numpy()
+    if not len(starts):
+        return np.empty(0, np.int64)
+    return np.append(0, np.flatnonzero(starts[1:] != starts[:-1]) + 1)
 
 
 def columns_of(rows: pa.Table, name: str) -> Columns:
@@ -71,4 +85,5 @@ def _bytes(columns: Columns) -> int:
     return sum(each.nbytes for each in columns)
 
 
+_FIRSTS = ""  # no metric has this name
 _NO_TEXT = pa.scalar(None, pa.string())
