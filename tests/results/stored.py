@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
+from sluice.results.answers import Answers
 from sluice.results.opened import Opened, OpenPart
 from sluice.results.reader import ALWAYS
 from sluice.results.values import Values
@@ -48,7 +49,9 @@ class Stored:
     group: int = 5 * 3_600_000  # ms; open periods come in such parts
     blocks: dict[str, bytes] = field(default_factory=dict)
     read_blocks: int = 0
+    head: int = COMMIT
     values: Values = field(default_factory=Values)
+    answers: Answers = field(default_factory=Answers)
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         return self.of
@@ -63,7 +66,7 @@ class Stored:
         ]
         superseded = frozenset(day * DAY for day in self.superseded)
         state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
-        return Sides(tuple(ranges), superseded, tuple(is_open), state, {})
+        return Sides(tuple(ranges), superseded, tuple(is_open), state, {}, self.head)
 
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for block in blocks:
@@ -76,7 +79,7 @@ class Stored:
         groups = np.asarray(rows.column(START), np.int64) // self.group
         ends = [*np.flatnonzero(np.diff(groups)) + 1, rows.num_rows]
         parts = [compact(rows.slice(a, b - a)) for a, b in pairwise([0, *ends]) if a < b]
-        return Opened(rows, COMMIT, [OpenPart(part, _name(pack(part))) for part in parts])
+        return Opened(rows, self.head, [OpenPart(part, _name(pack(part))) for part in parts])
 
     def _range(self, day: int) -> FinalRange:
         first, begins = day * DAY, self.rows.column(START)

@@ -65,12 +65,18 @@ def late_for(day: int) -> list[bytes]:
     ]
 
 
+def exact(lines: Sequence[bytes], task: ActiveTask) -> Rows:
+    """The task's metrics, counted in plain Python."""
+    found = by_hand(lines, task.spec)
+    return {series: {name: own[name] for name in task.spec.metrics} for series, own in found.items()}
+
+
 def shown(task: ActiveTask, committed: Sequence[bytes], published: Sequence[bytes] | None) -> Rows:
     """What is read of a day: what was published, and periods of which nothing was known then."""
-    newest = by_hand(committed, task.spec)
+    newest = exact(committed, task)
     if published is None:
         return newest
-    final = by_hand(published, task.spec)
+    final = exact(published, task)
     known = {start for start, _ in final}
     return final | {series: values for series, values in newest.items() if series[0] not in known}
 

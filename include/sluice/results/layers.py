@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from sluice.results.answers import Answers
 from sluice.results.opened import PATIENCE_SECONDS, Opened, OpenPeriods
 from sluice.results.values import Values
 from sluice.runtime.settings import Settings
@@ -22,7 +23,7 @@ from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
 
-__all__ = ["PATIENCE_SECONDS", "KeepsValues", "Layers", "Opened", "StoredLayers", "UnknownVersion", "find"]
+__all__ = ["PATIENCE_SECONDS", "Layers", "Opened", "Remembers", "StoredLayers", "UnknownVersion", "find"]
 
 
 class UnknownVersion(LookupError):
@@ -42,15 +43,21 @@ class Layers(Protocol):
 
 
 @runtime_checkable
-class KeepsValues(Protocol):
-    """Layers that keep the values of what never changes; the reader works without, too."""
+class Remembers(Protocol):
+    """Layers that keep what readers made of what never changes; the reader works without, too."""
 
     @property
     def values(self) -> Values: ...
 
+    @property
+    def answers(self) -> Answers: ...
+
 
 class StoredLayers:
-    """The layers of an instance, with one connection to HBase and a cache of final blocks."""
+    """The layers of an instance, with one connection to HBase. May be shared between threads.
+
+    It keeps what was read last, and what was made of it, in at most 480 MiB.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -58,7 +65,7 @@ class StoredLayers:
         self._hbase = HBase.of(settings, patience=PATIENCE_SECONDS)
         self._blocks = FinalBlocks(self._hbase)
         self._open = OpenPeriods(self._engine, self._hbase)
-        self.values = Values()
+        self.values, self.answers = Values(), Answers()
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         """The task of that name, at its current version or the one asked for.

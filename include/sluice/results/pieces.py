@@ -35,15 +35,14 @@ class Piece(NamedTuple):
 
 
 class Pieces:
-    """The periods that start in [since, until), each from its side.
+    """The periods that start in [since, until), each from its side; `sides` are those of this time.
 
     Periods follow each other; a period may go on in the next piece.
     """
 
-    def __init__(self, layers: Layers, task: ActiveTask, since: int, until: int) -> None:
-        self._layers, self._task = layers, task
+    def __init__(self, layers: Layers, task: ActiveTask, sides: Sides, since: int, until: int) -> None:
+        self._layers, self._task, self._sides = layers, task, sides
         self._since, self._until = since, until
-        self._sides: Sides = layers.sides(task, since, until)
         self._waiting: tuple[pa.Table, int, str] | None = None
         self._opened = self._open()
 

@@ -8,21 +8,21 @@ a few blocks. Those two keep what they sort in memory, at most `shape.MOST_ROWS`
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.results.answers import Seen, key_of
 from sluice.results.filters import Chosen, Filter
-from sluice.results.layers import KeepsValues, Layers
+from sluice.results.layers import Layers, Remembers
 from sluice.results.pieces import Piece, Pieces
 from sluice.results.query import Query
 from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
 from sluice.results.values import Values, firsts, with_some
-from sluice.runtime.arrays import Ints
 from sluice.state.series import START, one
+from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 #: All of time, in ms.
@@ -61,7 +61,9 @@ class Answer:
         self.metrics = query.shown_metrics(task)
         self.schema = schema_of(task, self.dimensions, self.metrics)
         self._layers, self._query = layers, query
-        self._kept = layers.values if isinstance(layers, KeepsValues) else None
+        self._kept = layers.values if isinstance(layers, Remembers) else None
+        self._since = ALWAYS.start if query.since is None else query.since
+        self._until = ALWAYS.stop if query.until is None else query.until
         self._seen: list[Seen] = []
 
     @property
@@ -102,7 +104,8 @@ class Answer:
                 return
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        made = self._merged() if self._merges else self._plain()
+        sides = self._layers.sides(self.task, self._since, self._until)
+        made = self._shared(sides) if self._merges else self._plain(sides)
         if not self._query.order:
             yield from made
             return
@@ -132,9 +135,16 @@ class Answer:
         query, all_kept = self._query, len(self.dimensions) == len(self.task.spec.dimensions)
         return not all_kept or query.period is not None or query.top is not None
 
-    def _plain(self) -> Iterator[pa.RecordBatch]:
+    def _shared(self, sides: Sides) -> Iterator[pa.RecordBatch]:
+        """The merged series, which are made once for all who ask the same."""
+        made = self._merged(sides)
+        if not isinstance(self._layers, Remembers):
+            return made
+        return self._layers.answers.of(key_of(self.task, self._query, sides), made, self._seen)
+
+    def _plain(self, sides: Sides) -> Iterator[pa.RecordBatch]:
         """The series as they are stored; the values of what has a name are kept for the next answer."""
-        for piece, chosen in self._chosen():
+        for piece, chosen in self._chosen(sides):
             if self._kept is None or not piece.name:
                 states = chosen.numbers(piece.states)
                 rows = chosen.of(piece.rows)
@@ -149,26 +159,23 @@ class Answer:
         states = alike(int(piece.states[0]), len(shown[0]))
         return pa.RecordBatch.from_arrays([*shown, states], schema=self.schema)
 
-    def _merged(self) -> Iterator[pa.RecordBatch]:
+    def _merged(self, sides: Sides) -> Iterator[pa.RecordBatch]:
         """The series merged to fewer dimensions, to coarser periods or to those of a top list."""
         query, task = self._query, self.task
         names = [each.name for each in task.spec.dimensions]
         keep = [names.index(name) for name in self.dimensions]
         parts: Iterator[Part] = (
-            Part(chosen.of(piece.rows), chosen.numbers(piece.states)) for piece, chosen in self._chosen()
+            Part(chosen.of(piece.rows), chosen.numbers(piece.states)) for piece, chosen in self._chosen(sides)
         )
         if len(keep) < len(names) or query.period is not None:
             parts = rolled(parts, task, keep, coarser(query, task))
         for part in parts if query.top is None else topped(parts, task, keep, query.top):
             yield rows_of(part.rows, task, self.dimensions, self.metrics, part.states)
 
-    def _chosen(self) -> Iterator[tuple[Piece, Chosen]]:
+    def _chosen(self, sides: Sides) -> Iterator[tuple[Piece, Chosen]]:
         """The pieces that have rows which pass, and which rows these are."""
-        query = self._query
-        since = ALWAYS.start if query.since is None else query.since
-        until = ALWAYS.stop if query.until is None else query.until
-        only = Filter(self.task, since, until, query.where)
-        for piece in Pieces(self._layers, self.task, since, until):
+        only = Filter(self.task, self._since, self._until, self._query.where)
+        for piece in Pieces(self._layers, self.task, sides, self._since, self._until):
             chosen = only.choose(piece.rows)
             if chosen.begin < chosen.end:
                 self._note(piece, chosen)
@@ -185,15 +192,6 @@ class Answer:
             first = first[np.logical_or.reduceat(chosen.passing, first - chosen.begin)]
         starts = one(piece.rows.column(START)).to_numpy()[first]
         self._seen.append(Seen(starts, piece.states[first], piece.commit, piece.run_id))
-
-
-class Seen(NamedTuple):
-    """Periods that an answer read: their starts (ms), the codes of their states, and where they are from."""
-
-    starts: Ints
-    codes: Ints
-    commit: int
-    run_id: str
 
 
 def _as_table(batch: pa.RecordBatch) -> pa.Table:
