@@ -7,7 +7,7 @@ changed its periods last. So after a commit only the groups that it touched are 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import count, groupby
 from typing import NamedTuple
@@ -196,16 +196,10 @@ def _groups(task: ActiveTask, starts: Sequence[int]) -> list[list[int]]:
 
 def _key(task: ActiveTask, moment: Moment, group: Sequence[int]) -> Key:
     """What names a group for ever: no two contents of a period have the same `seq`."""
-    return (task.task_id, task.version, *_parts(moment, group))
-
-
-def _parts(moment: Moment, group: Sequence[int]) -> Iterator[object]:
-    for start in group:
-        yield start
-        each = moment.state.get(start)
-        yield from (0, 0, 0) if each is None else (each.layout, each.since, each.seq)
-        if own := moment.filled.get(start):
-            yield from ((pointer.row, pointer.column) for pointer in own)
+    state, filled = moment.state, moment.filled
+    seqs = tuple([state[start].seq if start in state else 0 for start in group])
+    blocks = [(b.row, b.column) for start in group for b in filled.get(start, ())] if filled else []
+    return task.task_id, task.version, tuple(group), seqs, tuple(blocks)
 
 
 def _keys(task: ActiveTask, starts: Sequence[int]) -> list[PeriodKey]:

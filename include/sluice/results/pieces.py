@@ -97,7 +97,11 @@ class Pieces:
 
     def _open(self) -> Iterator[tuple[pa.Table, int, str]]:
         """The open periods' SERIES with their commit and name; each portion is as of one commit."""
-        for starts in portions(self._sides.open, self._size, OPEN_BYTES):
+        sides = self._sides
+        total = sum([period.bytes for period in sides.state.values()])
+        total += sum([pointer.bytes for own in sides.filled.values() for pointer in own])
+        whole = [sides.open] if sides.open else []  # as mostly: one portion, and no look at each period
+        for starts in whole if total <= OPEN_BYTES else portions(sides.open, self._size, OPEN_BYTES):
             opened = self._layers.open(self._task, self._sides, starts)
             if not opened.parts:
                 yield opened.rows.combine_chunks(), opened.commit, ""
