@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.count import count
 from sluice.engine.merge import merge
-from sluice.results.layers import Opened
+from sluice.results.answers import Answers
+from sluice.results.opened import Opened, OpenPart
 from sluice.results.reader import ALWAYS
-from sluice.state.finals import cut, pack, unpack
+from sluice.results.values import Values
+from sluice.state.finals import compact, cut, pack, unpack
 from sluice.state.series import START, of_partials, series_schema
 from sluice.storage.epochs import StatePeriod
 from sluice.storage.finals import FinalBlock, FinalRange, Sides
@@ -41,8 +46,12 @@ class Stored:
     superseded: frozenset[int] = frozenset()  # those of them
     late: frozenset[int] = frozenset()  # starts of periods that were not there when their day was published
     block_bytes: int = 300
+    group: int = 5 * 3_600_000  # ms; open periods come in such parts
     blocks: dict[str, bytes] = field(default_factory=dict)
     read_blocks: int = 0
+    head: int = COMMIT
+    values: Values = field(default_factory=Values)
+    answers: Answers = field(default_factory=Answers)
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         return self.of
@@ -57,7 +66,7 @@ class Stored:
         ]
         superseded = frozenset(day * DAY for day in self.superseded)
         state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
-        return Sides(tuple(ranges), superseded, tuple(is_open), state, {})
+        return Sides(tuple(ranges), superseded, tuple(is_open), state, {}, self.head)
 
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for block in blocks:
@@ -66,7 +75,11 @@ class Stored:
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
         mine = pc.is_in(self.rows.column(START), pa.array(list(starts), pa.int64()))
-        return Opened(self.rows.filter(mine).combine_chunks(), COMMIT)
+        rows = self.rows.filter(mine).combine_chunks()
+        groups = np.asarray(rows.column(START), np.int64) // self.group
+        ends = [*np.flatnonzero(np.diff(groups)) + 1, rows.num_rows]
+        parts = [compact(rows.slice(a, b - a)) for a, b in pairwise([0, *ends]) if a < b]
+        return Opened(rows, self.head, [OpenPart(part, _name(pack(part))) for part in parts])
 
     def _range(self, day: int) -> FinalRange:
         first, begins = day * DAY, self.rows.column(START)
@@ -74,12 +87,37 @@ class Stored:
         known = pc.invert(pc.is_in(begins, pa.array(sorted(self.late), pa.int64())))
         blocks = []
         for number, part in enumerate(cut(self.rows.filter(pc.and_(inside, known)), self.block_bytes)):
-            row, ends = f"{day}/{number}", pc.min_max(part.column(START))
-            self.blocks[row] = pack(part)
+            data, ends = pack(part), pc.min_max(part.column(START))
+            row = f"{day}/{number}/{_name(data)}"
+            self.blocks[row] = data
             own = FinalBlock(row, ends["min"].as_py(), ends["max"].as_py(), part.num_rows, 100)
             blocks.append(own)
         when = date.fromordinal(date(1970, 1, 1).toordinal() + day)
         return FinalRange(1, 1, first, first + DAY, when, when, f"run-{day}", tuple(blocks))
 
 
-__all__ = ["ALWAYS", "COMMIT", "DAY", "Stored", "series_of"]
+@dataclass
+class Forgetful:
+    """The same layers, which keep nothing and give open periods whole."""
+
+    of: Stored
+
+    def task(self, name: str, version: int | None) -> ActiveTask:
+        return self.of.task(name, version)
+
+    def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
+        return self.of.sides(task, since, until)
+
+    def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
+        return self.of.final(task, blocks)
+
+    def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
+        return self.of.open(task, sides, starts)._replace(parts=())
+
+
+def _name(data: bytes) -> str:
+    """A name that nothing else has: what has a name never changes."""
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
+
+
+__all__ = ["ALWAYS", "COMMIT", "DAY", "Forgetful", "Stored", "series_of"]

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-import sqlalchemy as sa
 
-from sluice.engine.count import count
-from sluice.engine.merge import merge
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
 from sluice.state import finals
-from sluice.state.blocks import BlockId
 from sluice.state.finals import FinalMissing
-from sluice.state.merging import merge_into_blocks
 from sluice.state.series import of_partials
-from sluice.state.state import AttemptState
-from sluice.storage import schema
-from sluice.storage.commits import Commit, CommitLog, DayLines
-from sluice.storage.days import Days
-from sluice.storage.epochs import StatePeriod
-from sluice.storage.finals import BlocksSwept, FinalRange, Finals
+from sluice.storage.commits import DayLines
+from sluice.storage.finals import BlocksSwept, FinalRange
 from sluice.storage.hbase import FINALS, FINALS_FAMILY, HBase
-from sluice.storage.postgres import engine
-from sluice.tasks.spec import ActiveTask, TaskSpec
-from sluice.tasks.store import TaskStore
-from tests.engine.samples import line, plan, records
+from tests.engine.samples import line
+from tests.results.counting import Counting
 
 pytestmark = pytest.mark.stack
 
@@ -45,92 +31,28 @@ DAY_MS = 86_400_000
 HOURS = 48
 
 
-class Counting:
-    """A topic with one task, whose lines are counted and published without Kafka and Spark."""
+class Hours(Counting):
+    """One task, which counts clients by the hour."""
 
     def __init__(self, settings: Settings) -> None:
-        self.topic = f"reader_{secrets.token_hex(4)}"
-        self.settings, self.database = settings, engine(settings)
-        self.log, self.book = CommitLog(self.database, self.topic), Finals(self.database, self.topic)
-        self.days, self.token, self.seq = Days(self.database, self.topic), secrets.token_hex(8), 0
-        dimension = {"name": "client", "extract": {"delimiter": " ", "index": 0}}
-        spec = {"name": self.topic, "topic": self.topic, "period": "1h", "metrics": ["count"]}
-        self.tasks = TaskStore(self.database)
-        self.tasks.apply([TaskSpec.model_validate({**spec, "dimensions": [dimension]})], "test")
-        self.task = self._task()
-        self.periods: dict[int, StatePeriod] = {}
-        self.partials = self._partials(range(HOURS))
-
-    def _task(self) -> ActiveTask:
-        task = self.tasks.get(self.topic)
-        return self.tasks.version(task.task_id, task.version)
-
-    def _partials(self, hours: range) -> pa.Table:
-        text = [line(client=f"c{n}", at=BEGIN + timedelta(hours=h)) for h in hours for n in range(3)]
-        made = merge(count(records(text), plan(self.task.spec)).partials)
-        ids = pa.array([self.task.task_id] * len(made), pa.int32())
-        return made.set_column(0, made.schema.field("task_id"), ids)
-
-    def commit(self, partials: pa.Table, days: list[DayLines] | None = None) -> None:
-        """Count partial aggregates as a batch does."""
-        self.seq += 1
-        with HBase.of(self.settings) as hbase:
-            snapshot = self.log.snapshot(())
-            state = AttemptState(hbase, snapshot.readable, self.seq, self.token, self.log.newest)
-            known = {p.key: p for p in self.periods.values()}
-            state.know(known)
-            changes = merge_into_blocks(partials, {k: p.layout for k, p in known.items()}, state.load)
-            state.write(changes.blocks, changes.deltas)
-        for block, data in changes.blocks.items():
-            self._note(block, len(data))
-        own = [p for p in self.periods.values() if p.seq == self.seq]
-        now = datetime.now(UTC)
-        offsets = {"0": self.seq}
-        commit = Commit(self.seq, self.token, "id", now, {}, offsets, [], {}, own, days=days or ())
-        self.log.append(commit)
-
-    def _note(self, block: BlockId, size: int) -> None:
-        start = block.period_start
-        since = self.periods[start].since if start in self.periods else self.seq
-        self.periods[start] = StatePeriod(*block.period, block.layout, since, self.seq, size)
-
-    def publish(self, day: date = DAY) -> tuple[FinalRange, ...]:
-        """Publish what is counted of a day."""
-        first = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
-        self.days.set_computed(
-            day, cut={"0": self.seq}, run_id=f"run-{day}", tasks_seq=self.seq, raw_lines=0, lines=0
+        super().__init__(settings)
+        self.partials = self.counted(
+            [line(client=f"c{n}", at=BEGIN + timedelta(hours=h)) for h in range(HOURS) for n in range(3)]
         )
-        rows = of_partials(self.partials, self.task)
-        begins = rows.column("period_start")
-        own = rows.filter(pc.and_(pc.greater_equal(begins, first), pc.less(begins, first + DAY_MS)))
-        with HBase.of(self.settings) as hbase:
-            blocks = finals.write(hbase, self.book.reserve, f"{self.task.label}/{first}", [own])
-        range_ = FinalRange(
-            self.task.task_id, 1, first, first + DAY_MS - 3_600_000 + 1, day, day, f"run-{day}", blocks
-        )
-        self.book.publish(day, {"0": self.seq}, [range_])
-        return (range_,)
 
     def read(self, layers: StoredLayers | None = None) -> tuple[list[tuple[int, str, int]], dict[int, str]]:
         """Every row, and the state of each period."""
-        (answer,) = read(layers or StoredLayers(self.settings), Query(tasks=(self.topic,)))
+        (answer,) = read(layers or StoredLayers(self.settings), Query(tasks=(self.task.spec.name,)))
         rows = [
             (round(row["period"].timestamp() * 1000), row["client"], row["count"])
             for row in answer.table().to_pylist()
         ]
         return rows, {row["period_start"]: row["state"] for row in answer.periods.to_pylist()}
 
-    def forget(self) -> None:
-        with self.database.begin() as connection:
-            for table in schema.metadata.tables.values():
-                if "topic" in table.c and table.name != "tasks":
-                    connection.execute(sa.delete(table).where(table.c.topic == self.topic))
-        self.tasks.delete(self.topic, "test")
-
 
 @pytest.fixture
-def counting(stack: Settings) -> Iterator[Counting]:
-    made = Counting(stack)
+def counting(stack: Settings) -> Iterator[Hours]:
+    made = Hours(stack)
     yield made
     made.forget()
 
@@ -139,22 +61,22 @@ def direct(lines_each: int = 1) -> list[tuple[int, str, int]]:
     return [(FIRST + h * 3_600_000, f"c{n}", lines_each) for h in range(HOURS) for n in range(3)]
 
 
-def test_a_period_comes_from_the_state_until_its_day_is_published(counting: Counting) -> None:
+def test_a_period_comes_from_the_state_until_its_day_is_published(counting: Hours) -> None:
     counting.commit(counting.partials)
     rows, states = counting.read()
     assert (rows, set(states.values())) == (direct(), {"open"})
-    counting.publish()
+    counting.publish(DAY)
     rows, states = counting.read()
     assert rows == direct()
     assert [state for _, state in sorted(states.items())] == ["final"] * 24 + ["open"] * 24
 
 
-def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(counting: Counting) -> None:
+def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(counting: Hours) -> None:
     whole, before = counting.partials, counting.partials.slice(3)  # the day's first hour has no line yet
     assert set(before.column("period_start").to_pylist()) != set(whole.column("period_start").to_pylist())
     counting.partials = before
     counting.commit(before)
-    counting.publish()
+    counting.publish(DAY)
     late = [DayLines(DAY, 0, 3, counting.seq)]
     counting.commit(whole.slice(0, 3), late)
     rows, states = counting.read()
@@ -162,12 +84,12 @@ def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(cou
     assert [state for _, state in sorted(states.items())] == ["open"] + ["superseded"] * 23 + ["open"] * 24
 
 
-def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting: Counting) -> None:
+def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting: Hours) -> None:
     counting.commit(counting.partials)
-    (old,) = counting.publish()
+    (old,) = counting.publish(DAY)
     layers = StoredLayers(counting.settings)
     began = layers.sides(counting.task, FIRST, FIRST + DAY_MS)
-    (new,) = counting.publish()
+    (new,) = counting.publish(DAY)
     assert {block.row for block in old.blocks}.isdisjoint(block.row for block in new.blocks)
     # A reader that began before still finds what it was promised.
     assert sum(rows.num_rows for rows in layers.final(counting.task, began.final[0].blocks)) == 72
@@ -183,9 +105,9 @@ def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting
     assert set(counting.read()[1].values()) == {"open"}
 
 
-def test_a_publication_whose_blocks_were_swept_changes_nothing(counting: Counting) -> None:
+def test_a_publication_whose_blocks_were_swept_changes_nothing(counting: Hours) -> None:
     counting.commit(counting.partials)
-    (range_,) = counting.publish()
+    (range_,) = counting.publish(DAY)
     with HBase.of(counting.settings) as hbase:
         rows = [of_partials(counting.partials.slice(0, 3), counting.task)]
         blocks = finals.write(hbase, counting.book.reserve, "slow", rows)
@@ -196,7 +118,7 @@ def test_a_publication_whose_blocks_were_swept_changes_nothing(counting: Countin
     assert counting.book.of_topic() == [range_]
 
 
-def test_each_series_is_read_once_while_a_day_is_published_again_and_again(counting: Counting) -> None:
+def test_each_series_is_read_once_while_a_day_is_published_again_and_again(counting: Hours) -> None:
     """Readers run throughout, and commits rewrite the open periods; the day is published and forgotten."""
     counting.commit(counting.partials)
     problems: list[object] = []
@@ -223,7 +145,7 @@ def test_each_series_is_read_once_while_a_day_is_published_again_and_again(count
         thread.start()
     end, published = time.monotonic() + 8, 0
     while time.monotonic() < end:
-        counting.publish()
+        counting.publish(DAY)
         counting.commit(more)
         published += 1
         if published % 3 == 0:

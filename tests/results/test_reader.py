@@ -27,7 +27,7 @@ from sluice.state.series import in_order, series_schema
 from sluice.tasks.spec import ActiveTask
 from tests.engine.samples import ALL_METRICS, BYTES, active, by_hand, line, plan, records, spec
 from tests.examples import examples
-from tests.results.stored import COMMIT, DAY, Stored, series_of
+from tests.results.stored import COMMIT, DAY, Forgetful, Stored, series_of
 
 BEGIN = datetime(2015, 5, 17, tzinfo=UTC)
 FIRST = int(BEGIN.timestamp()) * 1000
@@ -72,7 +72,11 @@ def query(**fields: Any) -> Query:
 
 
 def ask(layers: Stored, **fields: Any) -> list[dict[str, Any]]:
+    """The rows, which are the same where values are kept, and where nothing is."""
     rows: list[dict[str, Any]] = read(layers, query(**fields))[0].table().to_pylist()
+    again, forgetful = (read(each, query(**fields))[0] for each in (layers, Forgetful(layers)))
+    assert again.table().to_pylist() == rows == forgetful.table().to_pylist()
+    assert again.periods == forgetful.periods
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The conditions of a query on columns of SERIES.
+"""What a query keeps of SERIES: a time, and conditions on dimensions.
 
 A condition is tried once for each distinct value. Patterns run in Rust's linear-time engine, so none can
 hang the reader.
@@ -7,31 +7,99 @@ hang the reader.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.results.query import Where
+from sluice.runtime.arrays import Bools, Ints
 from sluice.state.series import START, dimension, one
 from sluice.tasks.spec import ActiveTask
 
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
-def select(rows: pa.Table, task: ActiveTask, since: int, until: int, where: Sequence[Where]) -> pa.Table:
-    """The SERIES whose periods start in [since, until) and that pass every condition."""
-    names = [each.name for each in task.spec.dimensions]
-    masks = []
-    if rows.num_rows:
-        ends = pc.min_max(rows.column(START))
-        if ends["min"].as_py() < since or ends["max"].as_py() >= until:
-            begins = rows.column(START)
-            masks.append(pc.and_(pc.greater_equal(begins, since), pc.less(begins, until)))
-    for condition in where:
-        column = one(rows.column(dimension(names.index(condition.dimension))).combine_chunks())
-        masks.append(pc.take(passing(column.dictionary, condition), column.indices))
-    for mask in masks[1:]:
-        masks[0] = pc.and_(masks[0], mask)
-    return rows.filter(masks[0]) if masks else rows
+
+class Chosen(NamedTuple):
+    """The rows of SERIES that a query keeps: those of [begin, end) that pass."""
+
+    begin: int
+    end: int
+    passing: Bools | None  # of the rows in [begin, end); None: all pass
+
+    def of(self, rows: Rows) -> Rows:
+        """These rows of a table that has a row for each of the series."""
+        inside = rows.slice(self.begin, self.end - self.begin)
+        return inside if self.passing is None else inside.filter(_mask(self.passing))
+
+    def of_each(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
+        """The same of columns, which is quicker if there are only a few."""
+        size = self.end - self.begin
+        if self.passing is None:
+            return [column.slice(self.begin, size) for column in columns]
+        mask = _mask(self.passing)
+        return [column.slice(self.begin, size).filter(mask) for column in columns]
+
+    def but(self, mask: Bools | None) -> Chosen:
+        """Only those of these rows that a mask of all rows has; None: all."""
+        if mask is None:
+            return self
+        own = mask[self.begin : self.end]
+        return self._replace(passing=own if self.passing is None else own & self.passing)
+
+    def numbers(self, values: Ints) -> Ints:
+        """The same of an array."""
+        inside = values[self.begin : self.end]
+        return inside if self.passing is None else inside[self.passing]
+
+
+def _mask(passing: Bools) -> pa.Array:
+    """The same as `pa.array(passing)`, in a tenth of the time."""
+    bits = pa.py_buffer(np.packbits(passing, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(passing), [None, bits])
+
+
+class Filter:
+    """The time and the conditions of a query; used for one answer."""
+
+    def __init__(self, task: ActiveTask, since: int, until: int, where: Sequence[Where]) -> None:
+        names = [each.name for each in task.spec.dimensions]
+        self._since, self._until = since, until
+        self._conditions = [_Tried(dimension(names.index(each.dimension)), each) for each in where]
+
+    def choose(self, rows: pa.Table) -> Chosen:
+        """The SERIES, in order and in one piece, that start in the time and pass every condition."""
+        begins = one(rows.column(START)).to_numpy()
+        begin, end = (int(at) for at in np.searchsorted(begins, (self._since, self._until)))
+        mask: Bools | None = None
+        for condition in self._conditions:
+            column = one(rows.column(condition.name))
+            good = condition.passing(column)
+            if not good.any():
+                return Chosen(begin, begin, None)
+            if not good.all():
+                own: Bools = good.take(column.indices.to_numpy()[begin:end])
+                mask = own if mask is None else mask & own
+        return Chosen(begin, end, mask)
+
+
+class _Tried:
+    """A condition, and what it said of the values that it met last: the next block mostly has the same."""
+
+    def __init__(self, name: str, condition: Where) -> None:
+        self.name = name
+        self._condition = condition
+        self._values: pa.Array | None = None
+        self._passing: Bools = np.empty(0, bool)
+
+    def passing(self, column: pa.Array) -> Bools:
+        """Which of the column's distinct values pass."""
+        values = column.dictionary
+        if self._values is None or not self._values.equals(values):
+            self._values, self._passing = values, passing(values, self._condition).to_numpy(False)
+        return self._passing
 
 
 def passing(values: pa.Array, condition: Where) -> pa.Array:

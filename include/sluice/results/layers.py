@@ -6,44 +6,28 @@ that still comes from the state, and a day that is published again still comes f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from sluice.engine.merge import merge
-from sluice.engine.set_aside import TasksFailed
+from sluice.results.answers import Answers
+from sluice.results.opened import PATIENCE_SECONDS, Opened, OpenPeriods
+from sluice.results.values import Values
 from sluice.runtime.settings import Settings
-from sluice.state.backfilled import BackfillMissing, read_blocks
-from sluice.state.blocks import BlockId, unpack
 from sluice.state.finals import FinalBlocks
-from sluice.state.series import of_partials, series_schema
-from sluice.state.state import Read, read_state
-from sluice.storage.backfills import BackfillPointer, Backfills
-from sluice.storage.commits import CommitLog
-from sluice.storage.epochs import PeriodKey
+from sluice.state.series import series_schema
 from sluice.storage.finals import FinalBlock, Finals, Sides
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
 
-#: A person is waiting, so this waits for HBase and PostgreSQL less long than the layers do.
-PATIENCE_SECONDS = 10.0
-#: Commits are made about once a second, and a read takes a fraction of one.
-ATTEMPTS = 10
+__all__ = ["PATIENCE_SECONDS", "Layers", "Opened", "Remembers", "StoredLayers", "UnknownVersion", "find"]
 
 
 class UnknownVersion(LookupError):
     """The task has no version of that number."""
-
-
-class Opened(NamedTuple):
-    """Open periods as SERIES in order, as of one commit (0: no commit yet)."""
-
-    rows: pa.Table
-    commit: int
 
 
 class Layers(Protocol):
@@ -58,14 +42,30 @@ class Layers(Protocol):
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened: ...
 
 
+@runtime_checkable
+class Remembers(Protocol):
+    """Layers that keep what readers made of what never changes; the reader works without, too."""
+
+    @property
+    def values(self) -> Values: ...
+
+    @property
+    def answers(self) -> Answers: ...
+
+
 class StoredLayers:
-    """The layers of an instance, with one connection to HBase and a cache of final blocks."""
+    """The layers of an instance, with one connection to HBase. May be shared between threads.
+
+    It keeps what was read last, and what was made of it, in at most 480 MiB.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._engine = engine(settings)
         self._hbase = HBase.of(settings, patience=PATIENCE_SECONDS)
         self._blocks = FinalBlocks(self._hbase)
+        self._open = OpenPeriods(self._engine, self._hbase)
+        self.values, self.answers = Values(), Answers()
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         """The task of that name, at its current version or the one asked for.
@@ -83,28 +83,7 @@ class StoredLayers:
             yield rows
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
-        keys = [sides.state[start].key for start in starts if start in sides.state]
-        log = CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS)
-        read = at_one_commit(log, self._hbase, keys)
-        pointers = [pointer for start in starts for pointer in sides.filled.get(start, ())]
-        rows, _, failures = read.rows()
-        if failures:
-            raise TasksFailed(failures)
-        if pointers:
-            rows = merge(pa.concat_tables([rows, *self._filled(pointers)]))
-        return Opened(of_partials(rows, task), read.snapshot.head)
-
-    def _filled(self, pointers: Sequence[BackfillPointer]) -> list[pa.Table]:
-        """PARTIALS of the filled days, a table for each day."""
-        book = Backfills(self._engine, PATIENCE_SECONDS)
-        for attempt in range(ATTEMPTS):
-            try:
-                return by_day(read_blocks(self._hbase, pointers))
-            except BackfillMissing:  # the day was filled again meanwhile
-                if attempt == ATTEMPTS - 1:
-                    raise
-                pointers = book.pointers({pointer.period for pointer in pointers})
-        raise AssertionError
+        return self._open.read(task, sides, starts)
 
 
 def find(settings: Settings, name: str, version: int | None = None) -> ActiveTask:
@@ -120,26 +99,6 @@ def find(settings: Settings, name: str, version: int | None = None) -> ActiveTas
         raise UnknownTask(f"there is no task {name!r}; the tasks are {known}") from None
     if version is not None and not 1 <= version <= task.version:
         raise UnknownVersion(f"task {name!r} has no version {version}: its versions are 1 to {task.version}")
+    if version in (None, task.version) and not task.sets:  # as mostly: that was the version
+        return ActiveTask(*task.key, task.spec)
     return store.version(task.task_id, version or task.version)
-
-
-def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> Read:
-    """The periods' blocks, all as of the snapshot's commit.
-
-    If commits keep overtaking it, some blocks are as of a commit that was made during the last attempt.
-    """
-    read = read_state(log, hbase, keys)
-    for _ in range(ATTEMPTS - 1):
-        if all(content.newest <= read.snapshot.head for content in read.blocks.values()):
-            break
-        read = read_state(log, hbase, keys)
-    return read
-
-
-def by_day(blocks: Mapping[BackfillPointer, bytes]) -> list[pa.Table]:
-    """PARTIALS of each day: a period of several days has a block of the same name in each."""
-    days: dict[date, dict[BlockId, bytes]] = {}
-    for pointer, data in blocks.items():
-        block = BlockId.of(pointer.period, pointer.layout, pointer.bucket)
-        days.setdefault(pointer.day, {})[block] = data
-    return [unpack(own) for own in days.values()]

@@ -22,25 +22,28 @@ OPEN_BYTES = 32 << 20
 
 
 class Piece(NamedTuple):
-    """SERIES in order, and where each row's period is from."""
+    """SERIES in order and in one piece, and where each row's period is from.
+
+    What has a name never changes, and its rows have one state.
+    """
 
     rows: pa.Table
     states: Ints  # codes of rows.STATES
     commit: int  # of the open periods
     run_id: str  # of the others; empty if all are open
+    name: str = ""
 
 
 class Pieces:
-    """The periods that start in [since, until), each from its side.
+    """The periods that start in [since, until), each from its side; `sides` are those of this time.
 
     Periods follow each other; a period may go on in the next piece.
     """
 
-    def __init__(self, layers: Layers, task: ActiveTask, since: int, until: int) -> None:
-        self._layers, self._task = layers, task
+    def __init__(self, layers: Layers, task: ActiveTask, sides: Sides, since: int, until: int) -> None:
+        self._layers, self._task, self._sides = layers, task, sides
         self._since, self._until = since, until
-        self._sides: Sides = layers.sides(task, since, until)
-        self._waiting: tuple[pa.Table, int] | None = None
+        self._waiting: tuple[pa.Table, int, str] | None = None
         self._opened = self._open()
 
     def __iter__(self) -> Iterator[Piece]:
@@ -49,23 +52,24 @@ class Pieces:
             if each.first in self._sides.superseded:
                 yield from self._superseded(each)
             else:
-                for rows in self._blocks(each):
-                    yield Piece(rows, np.full(rows.num_rows, FINAL), 0, each.run_id)
+                for rows, name in self._blocks(each):
+                    yield Piece(rows, _all(FINAL, rows), 0, each.run_id, name)
         yield from self._before(None)
 
-    def _blocks(self, of: FinalRange) -> Iterator[pa.Table]:
+    def _blocks(self, of: FinalRange) -> Iterator[tuple[pa.Table, str]]:
+        """The range's SERIES in order, and the names of the blocks that they are."""
         wanted = [b for b in of.blocks if b.last >= self._since and b.first < self._until]
         tables = self._layers.final(self._task, wanted)
         if _in_time(wanted):
-            yield from tables
+            yield from ((rows, block.row) for rows, block in zip(tables, wanted, strict=True))
         else:
-            yield in_order(together(list(tables)))
+            yield in_order(together(list(tables))), ""
 
     def _superseded(self, of: FinalRange) -> Iterator[Piece]:
         """The range's blocks, and the periods that had no line yet when it was published."""
-        tables = list(self._blocks(of))
+        tables = [rows for rows, _ in self._blocks(of)]
         known = np.unique(np.concatenate([_starts(each) for each in tables] or [np.empty(0, np.int64)]))
-        found, states, commit = tables, [np.full(each.num_rows, SUPERSEDED) for each in tables], 0
+        found, states, commit = tables, [_all(SUPERSEDED, each) for each in tables], 0
         for piece in self._before(of.until):
             new = ~np.isin(_starts(piece.rows), known)
             found = [*found, piece.rows.filter(pa.array(new))]
@@ -80,20 +84,29 @@ class Pieces:
     def _before(self, limit: int | None) -> Iterator[Piece]:
         """What is open before this start and was not given yet."""
         while (waiting := self._waiting or next(self._opened, None)) is not None:
-            rows, commit = waiting
+            rows, commit, name = waiting
             end = rows.num_rows if limit is None else int(np.searchsorted(_starts(rows), limit))
+            if end == rows.num_rows:
+                yield Piece(rows, _all(OPEN, rows), commit, "", name)
+                self._waiting = None
+                continue
             if end:
                 yield Piece(rows.slice(0, end), np.full(end, OPEN), commit, "")
-            if end < rows.num_rows:
-                self._waiting = rows.slice(end), commit
-                return
-            self._waiting = None
+            self._waiting = rows.slice(end), commit, ""
+            return
 
-    def _open(self) -> Iterator[tuple[pa.Table, int]]:
-        """The open periods' SERIES, in portions, each as of one commit."""
-        for starts in portions(self._sides.open, self._size, OPEN_BYTES):
+    def _open(self) -> Iterator[tuple[pa.Table, int, str]]:
+        """The open periods' SERIES with their commit and name; each portion is as of one commit."""
+        sides = self._sides
+        total = sum([period.bytes for period in sides.state.values()])
+        total += sum([pointer.bytes for own in sides.filled.values() for pointer in own])
+        whole = [sides.open] if sides.open else []  # as mostly: one portion, and no look at each period
+        for starts in whole if total <= OPEN_BYTES else portions(sides.open, self._size, OPEN_BYTES):
             opened = self._layers.open(self._task, self._sides, starts)
-            yield opened.rows, opened.commit
+            if not opened.parts:
+                yield opened.rows.combine_chunks(), opened.commit, ""
+            for part in opened.parts:
+                yield part.rows, opened.commit, part.name
 
     def _size(self, start: int) -> int:
         state = self._sides.state.get(start)
@@ -103,6 +116,10 @@ class Pieces:
 
 def _in_time(blocks: Sequence[FinalBlock]) -> bool:
     return all(b.first >= a.last for a, b in pairwise(blocks))
+
+
+def _all(state: int, rows: pa.Table) -> Ints:
+    return np.broadcast_to(np.int64(state), rows.num_rows)
 
 
 def _starts(rows: pa.Table) -> Ints:

@@ -13,14 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.results.filters import select
-from sluice.results.layers import Layers
+from sluice.results.answers import Seen, key_of
+from sluice.results.filters import Chosen, Filter
+from sluice.results.layers import Layers, Remembers
 from sluice.results.pieces import Piece, Pieces
 from sluice.results.query import Query
-from sluice.results.rows import OPEN, STATES, rows_of, schema_of
+from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
-from sluice.runtime.arrays import Ints
-from sluice.state.series import START
+from sluice.results.values import Values, firsts, with_some
+from sluice.state.series import START, one
+from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 #: All of time, in ms.
@@ -59,16 +61,30 @@ class Answer:
         self.metrics = query.shown_metrics(task)
         self.schema = schema_of(task, self.dimensions, self.metrics)
         self._layers, self._query = layers, query
-        self._seen: list[pa.Table] = []
+        self._kept = layers.values if isinstance(layers, Remembers) else None
+        self._since = ALWAYS.start if query.since is None else query.since
+        self._until = ALWAYS.stop if query.until is None else query.until
+        self._seen: list[Seen] = []
 
     @property
     def periods(self) -> pa.Table:
         """`PERIODS`: where each period that was read so far and passed the filters came from; in order."""
-        found = pa.concat_tables([PERIODS.empty_table(), *self._seen])
-        rows = found.group_by("period_start", use_threads=False).aggregate(
-            [(name, "first") for name in PERIODS.names[1:]]
-        )
-        return rows.rename_columns(PERIODS.names).cast(PERIODS).sort_by("period_start")
+        starts, codes = (np.concatenate([np.empty(0, np.int64), *each]) for each in (
+            [seen.starts for seen in self._seen], [seen.codes for seen in self._seen]
+        ))  # fmt: skip
+        starts, first = np.unique(starts, return_index=True)
+        sizes = [len(seen.starts) for seen in self._seen]
+        commits = np.repeat(np.array([seen.commit for seen in self._seen], np.int64), sizes)
+        runs = pa.array([seen.run_id for seen in self._seen], pa.string())
+        own = pa.array(np.repeat(np.arange(len(sizes)), sizes)[first])
+        is_open = codes[first] == OPEN
+        columns = [
+            pa.array(starts),
+            pa.array(STATES).take(pa.array(codes[first])),
+            pa.array(commits[first], mask=~is_open),
+            pc.if_else(pa.array(is_open), pa.scalar(None, pa.string()), runs.take(own)),
+        ]
+        return pa.table(columns, schema=PERIODS)
 
     def table(self) -> pa.Table:
         """All rows at once."""
@@ -77,24 +93,23 @@ class Answer:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows in batches. Raises TooManyRows."""
         skip, left = self._query.offset, self._query.limit
-        for table in self._tables():
-            rows = table.slice(skip)
-            skip = max(0, skip - table.num_rows)
+        for batch in self._batches():
+            rows = batch.slice(skip)
+            skip = max(0, skip - batch.num_rows)
             rows = rows if left is None else rows.slice(0, left)
-            yield from rows.to_batches(BATCH_ROWS) if rows.num_rows else ()
+            for begin in range(0, rows.num_rows, BATCH_ROWS):
+                yield rows.slice(begin, BATCH_ROWS)
             left = None if left is None else left - rows.num_rows
             if left == 0:
                 return
 
-    def _tables(self) -> Iterator[pa.Table]:
-        tables = (
-            rows_of(part.rows, self.task, self.dimensions, self.metrics, part.states)
-            for part in self._parts()
-        )
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        sides = self._layers.sides(self.task, self._since, self._until)
+        made = self._shared(sides) if self._merges else self._plain(sides)
         if not self._query.order:
-            yield from tables
+            yield from made
             return
-        yield self._sorted(tables)
+        yield from self._sorted(map(_as_table, made)).to_batches()
 
     def _sorted(self, tables: Iterator[pa.Table]) -> pa.Table:
         """All rows in the wanted order; with a limit, only those that can be shown are kept."""
@@ -115,38 +130,72 @@ class Answer:
         orders = [(name, "descending" if down else "ascending") for name, down in keys]
         return table.take(pc.sort_indices(pa.table(columns), sort_keys=orders))
 
-    def _parts(self) -> Iterator[Part]:
+    @property
+    def _merges(self) -> bool:
+        query, all_kept = self._query, len(self.dimensions) == len(self.task.spec.dimensions)
+        return not all_kept or query.period is not None or query.top is not None
+
+    def _shared(self, sides: Sides) -> Iterator[pa.RecordBatch]:
+        """The merged series, which are made once for all who ask the same."""
+        made = self._merged(sides)
+        if not isinstance(self._layers, Remembers):
+            return made
+        return self._layers.answers.of(key_of(self.task, self._query, sides), made, self._seen)
+
+    def _plain(self, sides: Sides) -> Iterator[pa.RecordBatch]:
+        """The series as they are stored; the values of what has a name are kept for the next answer."""
+        for piece, chosen in self._chosen(sides):
+            if self._kept is None or not piece.name:
+                states = chosen.numbers(piece.states)
+                rows = chosen.of(piece.rows)
+                yield rows_of(rows, self.task, self.dimensions, self.metrics, states)
+            else:
+                yield self._named(piece, chosen, self._kept)
+
+    def _named(self, piece: Piece, chosen: Chosen, kept: Values) -> pa.RecordBatch:
+        columns = [kept.of(piece.name, piece.rows, name) for name in self.metrics]
+        whole = given(piece.rows, self.task, self.dimensions, columns, self.schema)
+        shown = chosen.but(with_some(columns)).of_each(whole)
+        states = alike(int(piece.states[0]), len(shown[0]))
+        return pa.RecordBatch.from_arrays([*shown, states], schema=self.schema)
+
+    def _merged(self, sides: Sides) -> Iterator[pa.RecordBatch]:
+        """The series merged to fewer dimensions, to coarser periods or to those of a top list."""
         query, task = self._query, self.task
         names = [each.name for each in task.spec.dimensions]
         keep = [names.index(name) for name in self.dimensions]
-        parts: Iterator[Part] = self._selected()
+        parts: Iterator[Part] = (
+            Part(chosen.of(piece.rows), chosen.numbers(piece.states)) for piece, chosen in self._chosen(sides)
+        )
         if len(keep) < len(names) or query.period is not None:
             parts = rolled(parts, task, keep, coarser(query, task))
-        return parts if query.top is None else topped(parts, task, keep, query.top)
+        for part in parts if query.top is None else topped(parts, task, keep, query.top):
+            yield rows_of(part.rows, task, self.dimensions, self.metrics, part.states)
 
-    def _selected(self) -> Iterator[Part]:
-        query = self._query
-        since = ALWAYS.start if query.since is None else query.since
-        until = ALWAYS.stop if query.until is None else query.until
-        for piece in Pieces(self._layers, self.task, since, until):
-            numbered = piece.rows.append_column("state", pa.array(piece.states.astype(np.int64)))
-            found = select(numbered, self.task, since, until, query.where)
-            states: Ints = found.column("state").to_numpy()
-            part = Part(found.drop_columns(["state"]), states)
-            self._note(piece, part)
-            yield part
+    def _chosen(self, sides: Sides) -> Iterator[tuple[Piece, Chosen]]:
+        """The pieces that have rows which pass, and which rows these are."""
+        only = Filter(self.task, self._since, self._until, self._query.where)
+        for piece in Pieces(self._layers, self.task, sides, self._since, self._until):
+            chosen = only.choose(piece.rows)
+            if chosen.begin < chosen.end:
+                self._note(piece, chosen)
+                yield piece, chosen
 
-    def _note(self, piece: Piece, part: Part) -> None:
-        starts, first = np.unique(part.rows.column(START).to_numpy(), return_index=True)
-        codes = part.states[first]
-        is_open = codes == OPEN
-        columns = [
-            pa.array(starts, pa.int64()),
-            pa.array(STATES).take(pa.array(codes)),
-            pa.array(np.full(len(starts), piece.commit), mask=~is_open),
-            pc.if_else(pa.array(is_open), pa.scalar(None, pa.string()), piece.run_id),
-        ]
-        self._seen.append(pa.table(columns, schema=PERIODS))
+    def _note(self, piece: Piece, chosen: Chosen) -> None:
+        if self._kept is None or not piece.name:
+            first = firsts(piece.rows)
+        else:
+            first = self._kept.firsts(piece.name, piece.rows)
+        # Time is cut between periods, so the first of the chosen rows is the first one of its period.
+        first = first[slice(*np.searchsorted(first, (chosen.begin, chosen.end)))]
+        if chosen.passing is not None:
+            first = first[np.logical_or.reduceat(chosen.passing, first - chosen.begin)]
+        starts = one(piece.rows.column(START)).to_numpy()[first]
+        self._seen.append(Seen(starts, piece.states[first], piece.commit, piece.run_id))
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:

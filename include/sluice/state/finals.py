@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.runtime.kept import Kept
 from sluice.state.portions import BYTES_A_GET, portions
 from sluice.state.series import START
 from sluice.storage.finals import FinalBlock, Finals
@@ -64,19 +64,27 @@ def cut(rows: pa.Table, most: int = BLOCK_BYTES) -> Iterator[pa.Table]:
     step = max(1, rows.num_rows * most // max(rows.nbytes, 1))
     for begin in range(0, rows.num_rows, step):
         part = rows.slice(begin, step)
-        dictionaries = [c.type for c in part.columns if pa.types.is_dictionary(c.type)]
-        # A slice would carry the values of the whole table along.
-        yield _own_values(part) if dictionaries else part
+        yield compact(part)
 
 
-def _own_values(part: pa.Table) -> pa.Table:
+def compact(rows: pa.Table) -> pa.Table:
+    """SERIES with dictionaries of their own values, in order, and without anything of a larger table.
+
+    A slice would carry the values of the whole table along. In order, because neighbours then mostly have
+    equal dictionaries, and a reader tries its conditions on them once.
+    """
     columns = [
-        column.cast(column.type.value_type).combine_chunks().dictionary_encode().cast(column.type)
-        if pa.types.is_dictionary(column.type)
-        else column
-        for column in part.columns
+        _encoded(column) if pa.types.is_dictionary(column.type) else column.combine_chunks()
+        for column in rows.columns
     ]
-    return pa.table(columns, schema=part.schema)
+    return pa.table(columns, schema=rows.schema)
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.Array:
+    found = column.cast(column.type.value_type).combine_chunks().dictionary_encode()
+    order = pc.array_sort_indices(found.dictionary)
+    places = pc.array_sort_indices(order).cast(column.type.index_type)  # the inverse of a permutation
+    return pa.DictionaryArray.from_arrays(places.take(found.indices), found.dictionary.take(order))
 
 
 def write(
@@ -117,37 +125,27 @@ class FinalBlocks:
 
     def __init__(self, hbase: HBase, most: int = CACHE_BYTES) -> None:
         self._hbase = hbase
-        self._most = most
-        self._kept: OrderedDict[str, pa.Table] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
+        self._kept: Kept[str, pa.Table] = Kept(lambda table: table.nbytes, most)
+        self._reading = threading.Lock()
 
     def read(self, blocks: Iterable[FinalBlock], schema: pa.Schema) -> Iterator[tuple[FinalBlock, pa.Table]]:
         """The blocks as SERIES, in the order given, a few at a time. Raises FinalMissing."""
         for some in portions(blocks, lambda block: block.bytes, BYTES_A_GET):
-            found = self._cached(some)
-            cold = [block for block in some if block.row not in found]
-            rows = self._hbase.get(FINALS, [each.row.encode() for each in cold], [FINALS_FAMILY])
-            for block in cold:
-                data = rows.get(block.row.encode(), {}).get(FINAL_BLOCK)
-                if data is None:
-                    raise FinalMissing(block.row)
-                found[block.row] = unpack(data, schema)
-                self._keep(block.row, found[block.row])
+            found = {block.row: self._kept.get(block.row) for block in some}
+            if None in found.values():
+                with self._reading:  # another thread may have read them meanwhile
+                    found |= self._load([block for block in some if found[block.row] is None], schema)
             for block in some:
                 yield block, found.pop(block.row)
 
-    def _cached(self, blocks: Iterable[FinalBlock]) -> dict[str, pa.Table]:
-        with self._lock:
-            found = {block.row: self._kept[block.row] for block in blocks if block.row in self._kept}
-            for row in found:
-                self._kept.move_to_end(row)
+    def _load(self, blocks: Sequence[FinalBlock], schema: pa.Schema) -> dict[str, pa.Table]:
+        found = {block.row: self._kept.get(block.row) for block in blocks}
+        cold = [block for block in blocks if found[block.row] is None]
+        rows = self._hbase.get(FINALS, [each.row.encode() for each in cold], [FINALS_FAMILY])
+        for block in cold:
+            data = rows.get(block.row.encode(), {}).get(FINAL_BLOCK)
+            if data is None:
+                raise FinalMissing(block.row)
+            found[block.row] = unpack(data, schema)
+            self._kept.put(block.row, found[block.row])
         return found
-
-    def _keep(self, row: str, table: pa.Table) -> None:
-        with self._lock:
-            if row not in self._kept:
-                self._kept[row] = table
-                self._bytes += table.nbytes
-            while self._bytes > self._most:
-                self._bytes -= self._kept.popitem(last=False)[1].nbytes

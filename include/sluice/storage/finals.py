@@ -74,6 +74,7 @@ class Sides:
     open: tuple[int, ...]
     state: Mapping[int, StatePeriod]  # of open periods
     filled: Mapping[int, tuple[BackfillPointer, ...]]  # of open periods
+    head: int = 0  # the newest commit then; `state` is as of it
 
 
 class Finals:
@@ -176,18 +177,21 @@ def _sides(connection: sa.Connection, topic: str, version: Version, since: int, 
     late = _superseded(connection, topic, ranges, at)
     gaps = _gaps([r for r in ranges if r.first not in late], since, until)
     state = {
-        row.period_start: StatePeriod(**row._mapping)
+        row.period_start: StatePeriod(*tuple(row))
         for row in _in(connection, schema.state_periods, StatePeriod, (topic, *version), gaps)
     }
     filled: dict[int, list[BackfillPointer]] = {}
     for row in _in(connection, schema.backfill_blocks, BackfillPointer, (topic, *version), gaps):
-        filled.setdefault(row.period_start, []).append(BackfillPointer(**row._mapping))
+        filled.setdefault(row.period_start, []).append(BackfillPointer(*tuple(row)))
+    c = schema.commits.c
+    newest = sa.select(sa.func.max(c.seq)).where(c.topic == topic)
     return Sides(
         final=tuple(ranges),
         superseded=frozenset(late),
         open=tuple(sorted(state.keys() | filled.keys())),
         state=state,
         filled={start: tuple(own) for start, own in filled.items()},
+        head=connection.scalar(newest) or 0,
     )
 
 
@@ -243,7 +247,7 @@ def _in(
     version: tuple[str, int, int],  # with the topic
     gaps: Sequence[tuple[int, int]],
 ) -> Sequence[sa.Row[Any]]:
-    """The version's rows of a table whose periods start in the gaps, with the fields of `kind`.
+    """The version's rows of a table whose periods start in the gaps: the fields of `kind` in their order.
 
     The gaps are arrays, so that the plan looks each of them up in the index.
     """

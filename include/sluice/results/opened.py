@@ -1,0 +1,210 @@
+"""Open periods as SERIES: the committed state, with what was backfilled.
+
+They are kept in memory in *groups* of periods that follow each other. A group is known by the commits that
+changed its periods last. So after a commit only the groups that it touched are read again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import date
+from itertools import count, groupby
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from sluice.engine.merge import merge
+from sluice.engine.set_aside import TasksFailed
+from sluice.runtime.kept import Kept
+from sluice.state.backfilled import BackfillMissing, read_blocks
+from sluice.state.blocks import BlockId, unpack
+from sluice.state.finals import compact
+from sluice.state.series import START, of_partials, one, series_schema
+from sluice.state.state import Read, read_state
+from sluice.storage.backfills import BackfillPointer, Backfills
+from sluice.storage.commits import CommitLog
+from sluice.storage.epochs import PeriodKey, StatePeriod
+from sluice.storage.finals import Sides
+from sluice.storage.hbase import HBase
+from sluice.tasks.period import parse_period
+from sluice.tasks.spec import ActiveTask
+
+#: A person is waiting, so this waits for HBase and PostgreSQL less long than the layers do.
+PATIENCE_SECONDS = 10.0
+#: Commits are made about once a second, and a read takes a fraction of one.
+ATTEMPTS = 10
+#: Groups that are kept, unpacked.
+GROUPS_BYTES = 64 << 20
+#: A commit mostly changes the newest period or two. All of their group is read again.
+GROUP_PERIODS = 64
+
+Key = tuple[object, ...]
+
+
+class OpenPart(NamedTuple):
+    """SERIES in order and in one piece. Nothing else will ever have this name."""
+
+    rows: pa.Table
+    name: str
+
+
+class Opened(NamedTuple):
+    """Open periods as SERIES in order, as of one commit (0: no commit yet).
+
+    `parts`: the same rows, if they are kept in parts; else it is empty.
+    """
+
+    rows: pa.Table
+    commit: int
+    parts: Sequence[OpenPart] = ()
+
+
+class Moment(NamedTuple):
+    """What there is of open periods as of one commit."""
+
+    head: int
+    state: Mapping[int, StatePeriod]
+    filled: Mapping[int, tuple[BackfillPointer, ...]]
+
+
+class OpenPeriods:
+    """Reads open periods, and keeps those that were read last. May be shared between threads."""
+
+    def __init__(self, engine: sa.Engine, hbase: HBase, most: int = GROUPS_BYTES) -> None:
+        self._engine, self._hbase = engine, hbase
+        self._kept: Kept[Key, OpenPart] = Kept(lambda part: part.rows.nbytes, most)
+        self._numbers = count()
+        self._reading = threading.Lock()
+
+    def read(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
+        """These periods, in order, all as of the commit of `sides` or of a later one.
+
+        Raises TasksFailed, BackfillMissing, BlockMissing.
+        """
+        log = CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS)
+        groups = _groups(task, starts)
+        moment, own = Moment(sides.head, sides.state, sides.filled), dict[Key, OpenPart]()
+        for _ in range(ATTEMPTS):
+            keys = [_key(task, moment, group) for group in groups]
+            if not self._cold(keys, own):
+                parts = [own[key] for key in keys if own[key].rows.num_rows]
+                return Opened(_whole([part.rows for part in parts], task), moment.head, parts)
+            with self._reading:  # another thread may have read them meanwhile
+                cold = set(self._cold(keys, own))
+                wanted = [group for group, key in zip(groups, keys, strict=True) if key in cold]
+                head = self._load(task, log, wanted, moment.filled, own) if wanted else moment.head
+            if head != moment.head or self._cold(keys, own):
+                moment = self._now(task, log, starts)
+        read = at_one_commit(log, self._hbase, _keys(task, starts))
+        return Opened(self._series(task, read, moment.filled, starts), read.snapshot.head)
+
+    def _cold(self, keys: Sequence[Key], own: dict[Key, OpenPart]) -> list[Key]:
+        """The groups that are not kept; the others are added to `own`."""
+        for key in keys:
+            if key not in own and (part := self._kept.get(key)) is not None:
+                own[key] = part
+        return [key for key in keys if key not in own]
+
+    def _load(
+        self,
+        task: ActiveTask,
+        log: CommitLog,
+        groups: Sequence[Sequence[int]],
+        filled: Mapping[int, tuple[BackfillPointer, ...]],
+        own: dict[Key, OpenPart],
+    ) -> int:
+        """Read groups as of the newest commit, add them to `own` and keep them; returns the commit.
+
+        -1: the groups have to be read again, because a commit or a backfill changed them meanwhile.
+        """
+        starts = [start for group in groups for start in group]
+        read = at_one_commit(log, self._hbase, _keys(task, starts))
+        head = read.snapshot.head
+        if any(content.newest > head for content in read.blocks.values()):
+            return -1
+        try:
+            series = self._series(task, read, filled, starts)
+        except BackfillMissing:
+            if self._now(task, log, starts).filled == {s: filled[s] for s in starts if s in filled}:
+                raise
+            return -1
+        moment = Moment(head, {key[2]: each for key, each in read.snapshot.periods.items()}, filled)
+        begins = one(series.column(START)).to_numpy()
+        for group in groups:
+            begin, end = np.searchsorted(begins, (group[0], group[-1] + 1))
+            rows = compact(series.slice(begin, end - begin))
+            part = OpenPart(rows, f"open/{next(self._numbers)}")
+            own[key := _key(task, moment, group)] = part
+            self._kept.put(key, part)
+        return head
+
+    def _series(
+        self,
+        task: ActiveTask,
+        read: Read,
+        filled: Mapping[int, tuple[BackfillPointer, ...]],
+        starts: Sequence[int],
+    ) -> pa.Table:
+        rows, _, failures = read.rows()
+        if failures:
+            raise TasksFailed(failures)
+        if pointers := [pointer for start in starts for pointer in filled.get(start, ())]:
+            rows = merge(pa.concat_tables([rows, *by_day(read_blocks(self._hbase, pointers))]))
+        return of_partials(rows, task)
+
+    def _now(self, task: ActiveTask, log: CommitLog, starts: Sequence[int]) -> Moment:
+        """What there is of these periods by now."""
+        keys = _keys(task, starts)
+        filled: dict[int, list[BackfillPointer]] = {}
+        for pointer in Backfills(self._engine, PATIENCE_SECONDS).pointers(keys):
+            filled.setdefault(pointer.period_start, []).append(pointer)
+        snapshot = log.snapshot(keys)
+        state = {key[2]: each for key, each in snapshot.periods.items()}
+        return Moment(snapshot.head, state, {start: tuple(own) for start, own in filled.items()})
+
+
+def at_one_commit(log: CommitLog, hbase: HBase, keys: Sequence[PeriodKey]) -> Read:
+    """The periods' blocks, all as of the snapshot's commit.
+
+    If commits keep overtaking it, some blocks are as of a commit that was made during the last attempt.
+    """
+    read = read_state(log, hbase, keys)
+    for _ in range(ATTEMPTS - 1):
+        if all(content.newest <= read.snapshot.head for content in read.blocks.values()):
+            break
+        read = read_state(log, hbase, keys)
+    return read
+
+
+def by_day(blocks: Mapping[BackfillPointer, bytes]) -> list[pa.Table]:
+    """PARTIALS of each day: a period of several days has a block of the same name in each."""
+    days: dict[date, dict[BlockId, bytes]] = {}
+    for pointer, data in blocks.items():
+        block = BlockId.of(pointer.period, pointer.layout, pointer.bucket)
+        days.setdefault(pointer.day, {})[block] = data
+    return [unpack(own) for own in days.values()]
+
+
+def _groups(task: ActiveTask, starts: Sequence[int]) -> list[list[int]]:
+    """The periods in groups whose bounds do not depend on which of them are asked for."""
+    span = GROUP_PERIODS * parse_period(task.spec.period) * 1000
+    return [list(own) for _, own in groupby(starts, lambda start: start // span)]
+
+
+def _key(task: ActiveTask, moment: Moment, group: Sequence[int]) -> Key:
+    """What names a group for ever: no two contents of a period have the same `seq`."""
+    state, filled = moment.state, moment.filled
+    seqs = tuple([state[start].seq if start in state else 0 for start in group])
+    blocks = [(b.row, b.column) for start in group for b in filled.get(start, ())] if filled else []
+    return task.task_id, task.version, tuple(group), seqs, tuple(blocks)
+
+
+def _keys(task: ActiveTask, starts: Sequence[int]) -> list[PeriodKey]:
+    return [(task.task_id, task.version, start) for start in starts]
+
+
+def _whole(tables: Sequence[pa.Table], task: ActiveTask) -> pa.Table:
+    return pa.concat_tables([series_schema(task).empty_table(), *tables])

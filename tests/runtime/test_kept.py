@@ -1,0 +1,78 @@
+"""What is kept is bounded, made once, and never wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.runtime.kept import Kept
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40))), st.integers(0, 100))
+def test_what_is_kept_never_exceeds_the_bound_and_is_what_was_put(
+    puts: list[tuple[int, int]], most: int
+) -> None:
+    kept: Kept[int, bytes] = Kept(len, most)
+    given: dict[int, bytes] = {}
+    for key, size in puts:
+        if kept.get(key) is None:
+            given[key] = bytes(size)
+        kept.put(key, bytes(size))
+        assert kept.bytes <= most
+    there = {key: value for key in range(10) if (value := kept.get(key)) is not None}
+    assert sum(map(len, there.values())) == kept.bytes
+    assert there.items() <= given.items()
+
+
+def test_what_was_used_last_stays() -> None:
+    kept: Kept[str, bytes] = Kept(len, 20)
+    kept.put("a", bytes(10))
+    kept.put("b", bytes(10))
+    assert kept.get("a") is not None
+    kept.put("c", bytes(10))
+    assert [kept.get(name) is not None for name in "abc"] == [True, False, True]
+
+
+def test_what_is_too_large_drives_nothing_else_out() -> None:
+    kept: Kept[str, bytes] = Kept(len, 20)
+    kept.put("a", bytes(10))
+    kept.put("b", bytes(21))
+    assert (kept.get("a"), kept.get("b")) == (bytes(10), None)
+
+
+def test_threads_that_want_the_same_wait_for_the_one_that_makes_it() -> None:
+    kept: Kept[str, bytes] = Kept(len, 5)  # too little to keep it: those who wait get it all the same
+    made: list[int] = []
+    begun = threading.Event()
+
+    def make() -> bytes:
+        made.append(1)
+        begun.set()
+        time.sleep(0.2)
+        return bytes(10)
+
+    found: list[bytes] = []
+    threads = [threading.Thread(target=lambda: found.append(kept.made("a", make))) for _ in range(4)]
+    threads[0].start()
+    begun.wait(5)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join(5)
+    assert (found, made, kept.bytes) == ([bytes(10)] * 4, [1], 0)
+
+
+def test_what_could_not_be_made_is_tried_again() -> None:
+    kept: Kept[str, bytes] = Kept(len, 5)
+
+    def fail() -> bytes:
+        raise OSError("away")
+
+    with pytest.raises(OSError, match="away"):
+        kept.made("a", fail)
+    assert kept.made("a", lambda: b"x") == b"x"
+    assert kept.made("a", fail) == b"x"
