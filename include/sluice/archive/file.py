@@ -83,6 +83,7 @@ def of_records(
         event_min=int(known.min()) if len(known) else None,
         event_max=int(known.max()) if len(known) else None,
         days=_days(known),
+        times=_times(known),
         unparsed=len(offsets) - len(known),
         generation=generation,
         claim=secrets.token_hex(8),
@@ -139,6 +140,15 @@ def _event_times(line: pa.ChunkedArray, topic: TopicSpec) -> Ints:
 def _days(event_ms: Ints) -> dict[str, int]:
     days, lines = np.unique(event_ms // DAY_MS, return_counts=True)
     return {str(np.datetime64(int(day), "D")): int(n) for day, n in zip(days, lines, strict=True)}
+
+
+def _times(event_ms: Ints) -> dict[str, tuple[int, int]]:
+    """The first and the last event time of each day."""
+    in_order = np.sort(event_ms)
+    days, first = np.unique(in_order // DAY_MS, return_index=True)
+    last = np.append(first[1:], len(in_order)) - 1
+    ends = zip(days, in_order[first], in_order[last], strict=True)
+    return {str(np.datetime64(int(day), "D")): (int(one), int(other)) for day, one, other in ends}
 
 
 def _encode(table: pa.Table, footer: Footer) -> bytes:
