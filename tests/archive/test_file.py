@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -7,7 +9,7 @@ import pytest
 
 from sluice.archive import footer as footers
 from sluice.archive.file import COLUMNS, Place, of_loss, of_records
-from sluice.archive.footer import UnreadableArchiveFile
+from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.transmission.records import RECORDS
 
 PLACE = Place("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
@@ -43,6 +45,10 @@ def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> N
     assert said == made.footer
     assert (said.first, said.next, said.records, said.skipped) == (5, 11, 4, 2)
     assert said.days == {"2015-05-17": 2, "2015-05-18": 1}
+    assert said.times == {
+        "2015-05-17": (1_431_857_103_000, 1_431_857_103_000),
+        "2015-05-18": (1_431_943_503_000, 1_431_943_503_000),
+    }
     assert said.unparsed == 1
     assert (said.arrival_min, said.arrival_max) == (1_700_000_000_005, 1_700_000_000_010)
     assert (said.event_min, said.event_max) == (1_431_857_103_000, 1_431_943_503_000)
@@ -53,6 +59,20 @@ def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> N
     assert table.column("offset").to_pylist() == [5, 6, 9, 10]
     assert table.column("line").to_pylist()[3] == b"no time in here"
     assert table.column("forged").to_pylist() == [True, True, True, True]
+
+
+def test_a_footer_that_says_no_times_is_still_read() -> None:
+    footer = of_records(PLACE, 5, [batch([5], [line(17)])], generation=1).footer
+    said = {name.encode(): text.encode() for name, text in footer.to_metadata().items()}
+    del said[b"sluice.times"]
+    assert Footer.from_metadata(said) == dataclasses.replace(footer, times={})
+
+
+def test_the_times_of_a_day_are_its_first_and_its_last() -> None:
+    stamps = [b"10:05:03", b"23:59:59", b"00:00:00"]
+    lines = [line(17).replace(b"10:05:03", stamp) for stamp in stamps]
+    footer = of_records(PLACE, 5, [batch([5, 6, 7], lines)], generation=1).footer
+    assert footer.times == {"2015-05-17": (1_431_820_800_000, 1_431_907_199_000)}
 
 
 def test_a_file_begins_where_the_chain_ended_even_if_kafka_skipped_offsets() -> None:

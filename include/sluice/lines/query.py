@@ -14,6 +14,8 @@ from sluice.tasks.model import Model
 from sluice.tasks.spec import ActiveTask
 
 COUNT, MISSING = "count", "missing"
+#: No period starts so far from 1970 (ms): the calendar would end.
+FAR = 1 << 45
 
 
 class BadStart(BadQuery):
@@ -39,7 +41,7 @@ class LinesQuery(Model):
     """
 
     task: Text
-    period: int
+    period: Annotated[int, Field(ge=-FAR, le=FAR)]
     version: Annotated[int, Field(ge=1)] | None = None
     where: Annotated[tuple[Where, ...], Field(strict=False, max_length=MAX_CONDITIONS)] = ()
     metric: Text = COUNT
