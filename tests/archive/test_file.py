@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.archive import footer as footers
-from sluice.archive.file import COLUMNS, Place, of_loss, of_records
+from sluice.archive.file import COLUMNS, STRETCHES, Place, of_loss, of_records
 from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.transmission.records import RECORDS
 
@@ -68,11 +71,27 @@ def test_a_footer_that_says_no_times_is_still_read() -> None:
     assert Footer.from_metadata(said) == dataclasses.replace(footer, times={})
 
 
-def test_the_times_of_a_day_are_its_first_and_its_last() -> None:
-    stamps = [b"10:05:03", b"23:59:59", b"00:00:00"]
-    lines = [line(17).replace(b"10:05:03", stamp) for stamp in stamps]
-    footer = of_records(PLACE, 5, [batch([5, 6, 7], lines)], generation=1).footer
-    assert footer.times == {"2015-05-17": (1_431_820_800_000, 1_431_907_199_000)}
+@given(st.lists(st.tuples(st.sampled_from([17, 18]), st.integers(0, 86_399)), min_size=1, max_size=40))
+def test_the_times_of_a_day_are_few_stretches_that_hold_all_its_lines(moments: list[tuple[int, int]]) -> None:
+    stamps = [b"%02d:%02d:%02d" % (s // 3600, s // 60 % 60, s % 60) for _, s in moments]
+    lines = [line(day).replace(b"10:05:03", at) for (day, _), at in zip(moments, stamps, strict=True)]
+    footer = of_records(PLACE, 5, [batch([*range(5, 5 + len(lines))], lines)], generation=1).footer
+    for day in (17, 18):
+        own = sorted(1_431_820_800 + (day - 17) * 86_400 + s for d, s in moments if d == day)
+        ends = [ms // 1000 for ms in footer.times.get(f"2015-05-{day}", ())]
+        assert ends == sorted(ends)
+        assert len(ends) <= 2 * STRETCHES
+        stretches = [*zip(ends[::2], ends[1::2], strict=True)]
+        assert all(any(first <= s <= last for first, last in stretches) for s in own)
+        assert set(ends) <= set(own)
+        # What lies between two stretches is wider than every gap within one, so they tell the most.
+        between = [b - a for a, b in zip(ends[1::2], ends[2::2], strict=False)]
+        gaps = sorted((b - a for a, b in pairwise(own)), reverse=True)
+        assert sorted(between, reverse=True) == [gap for gap in gaps[: STRETCHES - 1] if gap > 60]
+
+
+def test_a_file_without_a_time_has_no_stretches() -> None:
+    assert of_records(PLACE, 5, [batch([5], [b"no time"])], generation=1).footer.times == {}
 
 
 def test_a_file_begins_where_the_chain_ended_even_if_kafka_skipped_offsets() -> None:

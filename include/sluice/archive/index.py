@@ -208,6 +208,8 @@ def files_for(
     query = query.order_by(files.c.topic_id, files.c.partition, files.c.first)
     with engine(settings).connect() as connection:
         rows = connection.execute(query).all()
+    if day is not None and between is not None:
+        rows = [row for row in rows if _has(row.days[day.isoformat()], *between)]
     return [
         IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
         for row in rows
@@ -215,14 +217,21 @@ def files_for(
 
 
 def _reaches(day: date, since: int, until: int) -> sqlalchemy.ColumnElement[bool]:
-    """Whether a file may have lines of the day in [since, until)."""
+    """Whether [since, until) lies beside all of a file's lines of the day, or may have some of them."""
     said = sqlalchemy.type_coerce(files.c.days, JSONB)[day.isoformat()]
-    first, last = (said[at].astext.cast(BigInteger) for at in (1, 2))
+    first, last = (said[at].astext.cast(BigInteger) for at in (1, -1))
     return or_(first.is_(None), (first < until) & (last >= since))
 
 
+def _has(said: int | list[int], since: int, until: int) -> bool:
+    """Whether the index's entry of a day has a stretch of time in [since, until), or none at all."""
+    if not isinstance(said, list):
+        return True
+    return any(first < until and last >= since for first, last in zip(said[1::2], said[2::2], strict=True))
+
+
 def _lines(said: int | list[int]) -> int:
-    """How many lines the index's entry of a day says: [lines, first, last] or, of older files, the number."""
+    """How many lines the index's entry of a day says: the first number or, of older files, the only one."""
     return said[0] if isinstance(said, list) else said
 
 

@@ -148,6 +148,11 @@ class Answer:
             for batch, own in zip(shown(rows).to_batches(), rows.to_batches(), strict=True):
                 yield batch, places(own)
 
+    @property
+    def files(self) -> int:
+        """How many files of the archive can have such lines."""
+        return 0 if self._sources is None else len(self._sources.files)
+
     def count(self) -> int:
         """How many lines there are."""
         for _ in self._placed(None, None):
@@ -212,10 +217,9 @@ class Answer:
         return [self._candidates.of(batch) for batch in self._sources.in_file(file)]
 
     def _check(self, done: int) -> None:
-        files = len(self._sources.files) if self._sources is not None else 0
-        self._told(Progress(done, files, self.found))
+        self._told(Progress(done, self.files, self.found))
         if self._deadline is not None and monotonic() > self._deadline:
-            raise TookTooLong(self._seconds or 0, files, done)
+            raise TookTooLong(self._seconds or 0, self.files, done)
 
     def _owned(self, rows: pa.Table) -> pa.Table:
         """Those first copies that the version counted where they are."""
