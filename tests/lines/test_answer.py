@@ -98,6 +98,20 @@ def test_a_line_counts_where_its_first_copy_came_even_if_a_later_one_is_in_the_r
     assert shown(answer(TASK, hits(), MadeSources([copies]), below={0: 99}, ranges=of_first)) == [(0, 1)]
 
 
+def test_the_copy_that_arrived_first_decides_whichever_file_and_offset_it_has() -> None:
+    here = one(1, at(1), src=5, arrival=50)
+    first = one(9, at(1), partition=1, src=5, arrival=20)
+    files = [[one(0, at(2), arrival=10), here], [first]]
+    ranges = [Range.of({1: 10})]  # all of partition 0, and what follows the first copy
+    with mock.patch.object(module, "SETTLED_LINES", 1):
+        for sources in (MadeSources(files), MadeSources(files[:1], [first]), MadeSources([together(files)])):
+            assert shown(answer(TASK, hits(), sources, below=EVERYTHING, ranges=ranges)) == [(0, 0)]
+
+
+def together(files: list[list[Copy]]) -> list[Copy]:
+    return [copy for file in files for copy in file]
+
+
 def test_a_filled_day_has_the_lines_before_the_versions_first_commit() -> None:
     copies = [one(1, at(1)), one(8, at(2))]
     found = answer(
