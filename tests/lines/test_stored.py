@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
@@ -27,6 +28,7 @@ from sluice.results.query import Query, Where
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
+from sluice.stack.airflow_api import Airflow
 from sluice.storage import schema
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.retention import RetentionBook
@@ -276,6 +278,29 @@ def test_the_command_prints_as_many_lines_as_the_results_say(behind: Behind) -> 
     assert (nothing.returncode, f"nearest is {row['period']}" in nothing.stderr) == (2, True)
     unknown = sluice(behind, "lines", name, "--period", row["period"], "--where", "colour=red")
     assert (unknown.returncode, "choose of status, path" in unknown.stderr) == (2, True)
+
+
+def test_the_api_sends_as_many_lines_as_the_results_say(behind: Behind) -> None:
+    name = f"{behind.topic}_hours"
+    (answer,) = read(StoredLayers(behind.settings), Query(tasks=(name,)))
+    row = max(answer.table().to_pylist(), key=lambda row: row["count"])
+    with Airflow(behind.settings) as airflow:
+        token = airflow.token()
+    params: dict[str, Any] = {"period": row["period"].isoformat(), "where": f"path={row['path']}", "limit": 2}
+    lines: list[dict[str, Any]] = []
+    with httpx.Client(base_url=behind.settings.airflow.url, timeout=60, trust_env=False) as http:
+        while True:
+            headers = {"Authorization": f"Bearer {token}"}
+            page = http.get(f"/sluice/api/v1/tasks/{name}/lines", params=params, headers=headers)
+            assert page.status_code == 200, page.text
+            found = page.json()
+            assert (found["counted"], found["doubts"]) == (row["count"], [])
+            lines += found["lines"]
+            if found["next"] is None:
+                break
+            params["after"] = found["next"]
+    assert len(lines) == row["count"] > 2
+    assert found["found"] == row["count"]
 
 
 def test_files_without_lines_of_the_period_are_not_read(behind: Behind) -> None:
