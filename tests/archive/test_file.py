@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import dataclasses
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.archive import footer as footers
-from sluice.archive.file import COLUMNS, Place, of_loss, of_records
-from sluice.archive.footer import UnreadableArchiveFile
+from sluice.archive.file import COLUMNS, STRETCHES, Place, of_loss, of_records
+from sluice.archive.footer import Footer, UnreadableArchiveFile
 from sluice.transmission.records import RECORDS
 
 PLACE = Place("logs", "2c1e4e2a-0000-0000-0000-000000000000", 3)
@@ -43,6 +48,10 @@ def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> N
     assert said == made.footer
     assert (said.first, said.next, said.records, said.skipped) == (5, 11, 4, 2)
     assert said.days == {"2015-05-17": 2, "2015-05-18": 1}
+    assert said.times == {
+        "2015-05-17": (1_431_857_103_000, 1_431_857_103_000),
+        "2015-05-18": (1_431_943_503_000, 1_431_943_503_000),
+    }
     assert said.unparsed == 1
     assert (said.arrival_min, said.arrival_max) == (1_700_000_000_005, 1_700_000_000_010)
     assert (said.event_min, said.event_max) == (1_431_857_103_000, 1_431_943_503_000)
@@ -53,6 +62,36 @@ def test_a_file_carries_its_records_and_says_all_about_them_in_its_footer() -> N
     assert table.column("offset").to_pylist() == [5, 6, 9, 10]
     assert table.column("line").to_pylist()[3] == b"no time in here"
     assert table.column("forged").to_pylist() == [True, True, True, True]
+
+
+def test_a_footer_that_says_no_times_is_still_read() -> None:
+    footer = of_records(PLACE, 5, [batch([5], [line(17)])], generation=1).footer
+    said = {name.encode(): text.encode() for name, text in footer.to_metadata().items()}
+    del said[b"sluice.times"]
+    assert Footer.from_metadata(said) == dataclasses.replace(footer, times={})
+
+
+@given(st.lists(st.tuples(st.sampled_from([17, 18]), st.integers(0, 86_399)), min_size=1, max_size=40))
+def test_the_times_of_a_day_are_few_stretches_that_hold_all_its_lines(moments: list[tuple[int, int]]) -> None:
+    stamps = [b"%02d:%02d:%02d" % (s // 3600, s // 60 % 60, s % 60) for _, s in moments]
+    lines = [line(day).replace(b"10:05:03", at) for (day, _), at in zip(moments, stamps, strict=True)]
+    footer = of_records(PLACE, 5, [batch([*range(5, 5 + len(lines))], lines)], generation=1).footer
+    for day in (17, 18):
+        own = sorted(1_431_820_800 + (day - 17) * 86_400 + s for d, s in moments if d == day)
+        ends = [ms // 1000 for ms in footer.times.get(f"2015-05-{day}", ())]
+        assert ends == sorted(ends)
+        assert len(ends) <= 2 * STRETCHES
+        stretches = [*zip(ends[::2], ends[1::2], strict=True)]
+        assert all(any(first <= s <= last for first, last in stretches) for s in own)
+        assert set(ends) <= set(own)
+        # What lies between two stretches is wider than every gap within one, so they tell the most.
+        between = [b - a for a, b in zip(ends[1::2], ends[2::2], strict=False)]
+        gaps = sorted((b - a for a, b in pairwise(own)), reverse=True)
+        assert sorted(between, reverse=True) == [gap for gap in gaps[: STRETCHES - 1] if gap > 60]
+
+
+def test_a_file_without_a_time_has_no_stretches() -> None:
+    assert of_records(PLACE, 5, [batch([5], [b"no time"])], generation=1).footer.times == {}
 
 
 def test_a_file_begins_where_the_chain_ended_even_if_kafka_skipped_offsets() -> None:

@@ -29,7 +29,7 @@ ALONE = (
     "speedup",
     "start",
 )
-PLATFORM = (*ALONE, "flume", "hbase", "archive", "serving", "end_to_end")
+PLATFORM = (*ALONE, "flume", "hbase", "archive", "serving", "lines_behind", "end_to_end")
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 #: Benches that only their names run.

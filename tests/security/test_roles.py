@@ -36,6 +36,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/tasks/{name}/history"): VIEWER,
     ("GET", "/api/v1/tasks/{name}/grouping"): VIEWER,
     ("GET", "/api/v1/tasks/{name}/hotkeys"): VIEWER,
+    ("GET", "/api/v1/tasks/{name}/lines"): USER,
     ("POST", "/api/v1/tasks/{name}/test"): VIEWER,
     ("GET", "/api/v1/tasks/{name}"): VIEWER,
     ("PUT", "/api/v1/tasks/{name}"): USER,

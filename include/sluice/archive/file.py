@@ -22,6 +22,9 @@ from sluice.transmission.records import LINE_IN_RECORD, RECORDS
 COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])
 # zstd's level 1 packs access logs 8:1 at 300 MB/s; level 3 gains 6 % for half the speed.
 COMPRESSION_LEVEL = 1
+# A footer says for each day in which stretches of time its lines lie: up to so many, with gaps of more than a
+# minute. So a few late lines do not make a file look as if it had lines of all the time between.
+STRETCHES, GAP_MS = 8, 60_000
 # Chunks with fewer lines are joined first: each chunk costs something of its own.
 CHUNK_LINES = 4_096
 
@@ -83,6 +86,7 @@ def of_records(
         event_min=int(known.min()) if len(known) else None,
         event_max=int(known.max()) if len(known) else None,
         days=_days(known),
+        times=_times(known),
         unparsed=len(offsets) - len(known),
         generation=generation,
         claim=secrets.token_hex(8),
@@ -139,6 +143,22 @@ def _event_times(line: pa.ChunkedArray, topic: TopicSpec) -> Ints:
 def _days(event_ms: Ints) -> dict[str, int]:
     days, lines = np.unique(event_ms // DAY_MS, return_counts=True)
     return {str(np.datetime64(int(day), "D")): int(n) for day, n in zip(days, lines, strict=True)}
+
+
+def _times(event_ms: Ints) -> dict[str, tuple[int, ...]]:
+    """The stretches of time in which the lines of each day lie: first, last, first, last ..., in order."""
+    in_order = np.sort(event_ms)
+    days, first = np.unique(in_order // DAY_MS, return_index=True)
+    parts = np.split(in_order, first[1:]) if len(in_order) else []
+    return {str(np.datetime64(int(d), "D")): _stretches(own) for d, own in zip(days, parts, strict=True)}
+
+
+def _stretches(in_order: Ints) -> tuple[int, ...]:
+    gaps = np.diff(in_order)
+    widest = np.argsort(gaps, kind="stable")[::-1][: STRETCHES - 1]
+    cuts = np.sort(widest[gaps[widest] > GAP_MS])
+    first, last = in_order[np.append(0, cuts + 1)], in_order[np.append(cuts, len(in_order) - 1)]
+    return tuple(np.column_stack([first, last]).ravel().tolist())
 
 
 def _encode(table: pa.Table, footer: Footer) -> bytes:

@@ -20,8 +20,8 @@ PREFIX = "sluice."
 #: In a footer of version 1 each record is a line, and `lines` is not said.
 VERSION = 2
 READABLE = (1, VERSION)
-# A footer of eight columns and up to 100 row groups, with the days of a year, is below 40 KiB: one read gets
-# it.
+# A footer of eight columns and up to 100 row groups, with the days of half a year, is below 60 KiB: one read
+# gets it.
 TAIL_BYTES = 64 << 10
 TRAILER_BYTES = 8
 MAGIC = b"PAR1"
@@ -45,8 +45,9 @@ class Footer:
     files of a partition follow each other without a gap even where Kafka's offsets have gaps (in this file
     they are `skipped` offsets): next - first = records + skipped. A file has whole records, and a row for
     each of their `lines`. A file with a `loss` has no records: Kafka no longer had these offsets, and `loss`
-    says what was found. `days` counts the lines by day of event time (UTC), doubles included; `unparsed`
-    counts those without an event time.
+    says what was found. `days` counts the lines by day of event time (UTC), doubles included; `times` has the
+    stretches of event time of each day's lines (first, last, first, last ...), and is empty in older files;
+    `unparsed` counts the lines without an event time.
     """
 
     topic: str
@@ -67,6 +68,7 @@ class Footer:
     claim: str  # the writer's random token for this file: tells it from another's file of the same name
     written_at: int
     loss: str | None = None
+    times: dict[str, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     version: int = VERSION
 
     def to_metadata(self) -> dict[str, str]:
@@ -82,9 +84,11 @@ class Footer:
             raise ValueError(f"sluice.version is {version}, this program reads {READABLE}")
         if version == 1:
             said[(PREFIX + "lines").encode()] = said[(PREFIX + "records").encode()]
+        said.setdefault((PREFIX + "times").encode(), {})
         values: dict[str, Any] = {
             field.name: said[(PREFIX + field.name).encode()] for field in dataclasses.fields(cls)
         }
+        values["times"] = {day: tuple(ends) for day, ends in values["times"].items()}
         return cls(**values)
 
 

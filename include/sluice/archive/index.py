@@ -14,8 +14,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import sqlalchemy
-from sqlalchemy import Connection, Engine, delete, func, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, Connection, Engine, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from sluice.archive import chain, layout
 from sluice.archive.chain import Link
@@ -46,6 +46,7 @@ class IndexedFile:
     days: dict[str, int]
     unparsed: int
     path: str
+    arrival_min: int  # ms since the epoch
 
 
 def add(database: sqlalchemy.Engine, added: Iterable[tuple[Footer, int, str]]) -> None:
@@ -171,7 +172,7 @@ def coverage(database: Engine, topic: str, day: date, cut: Mapping[str, int]) ->
                 continue
             begins[partition] = min(begins.get(partition, row.first), row.first)
             covered += row.next - row.first
-            lines += row.days.get(day.isoformat(), 0)
+            lines += _lines(row.days.get(day.isoformat(), 0))
     # A chain may begin anywhere: offsets are expected only from its first file on.
     return Coverage(sum(cut[partition] - first for partition, first in begins.items()), covered, lines)
 
@@ -182,12 +183,15 @@ def files_for(
     day: date | None,
     cut: Mapping[int, int],
     topic_id: str | None = None,
+    *,
+    between: tuple[int, int] | None = None,
 ) -> list[IndexedFile]:
     """The files that begin before the cut and have lines of that day of event time.
 
     Without a day, these are all files with records. A file may reach beyond the cut: the reader leaves out
     the records at `offset >= cut[partition]`. Files of an earlier incarnation of the topic lie before any cut
-    as a whole; name a `topic_id` to get one incarnation only.
+    as a whole; name a `topic_id` to get one incarnation only. `between`, with a day, leaves out the files
+    whose lines of that day are all outside [since, until), ms; of older files nobody knows that.
     """
     newest = topic_id or newest_id(settings, topic)
     below = [(files.c.partition == number) & (files.c.first < end) for number, end in cut.items()]
@@ -199,9 +203,36 @@ def files_for(
     )
     if day is not None:
         query = query.where(files.c.days.op("?")(day.isoformat()))
+    if day is not None and between is not None:
+        query = query.where(_reaches(day, *between))
     query = query.order_by(files.c.topic_id, files.c.partition, files.c.first)
     with engine(settings).connect() as connection:
-        return [IndexedFile(*row) for row in connection.execute(query)]
+        rows = connection.execute(query).all()
+    if day is not None and between is not None:
+        rows = [row for row in rows if _has(row.days[day.isoformat()], *between)]
+    return [
+        IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
+        for row in rows
+    ]
+
+
+def _reaches(day: date, since: int, until: int) -> sqlalchemy.ColumnElement[bool]:
+    """Whether [since, until) lies beside all of a file's lines of the day, or may have some of them."""
+    said = sqlalchemy.type_coerce(files.c.days, JSONB)[day.isoformat()]
+    first, last = (said[at].astext.cast(BigInteger) for at in (1, -1))
+    return or_(first.is_(None), (first < until) & (last >= since))
+
+
+def _has(said: int | list[int], since: int, until: int) -> bool:
+    """Whether the index's entry of a day has a stretch of time in [since, until), or none at all."""
+    if not isinstance(said, list):
+        return True
+    return any(first < until and last >= since for first, last in zip(said[1::2], said[2::2], strict=True))
+
+
+def _lines(said: int | list[int]) -> int:
+    """How many lines the index's entry of a day says: the first number or, of older files, the only one."""
+    return said[0] if isinstance(said, list) else said
 
 
 def _at(place: Place) -> tuple[Any, ...]:
@@ -219,7 +250,8 @@ def _rows(database: sqlalchemy.Engine, place: Place) -> dict[int, Any]:
 
 
 def _put(connection: Connection, footer: Footer, length: int, path: str) -> None:
-    told = dataclasses.asdict(footer) | {"bytes": length, "path": path}
+    days = {day: [lines, *footer.times[day]] for day, lines in footer.days.items()} if footer.times else None
+    told = dataclasses.asdict(footer) | {"bytes": length, "path": path, "days": days or footer.days}
     values = {column.name: told[column.name] for column in files.columns}
     row = insert(files).values(values)
     connection.execute(row.on_conflict_do_update(constraint=files.primary_key, set_=values))

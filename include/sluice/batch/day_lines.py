@@ -18,8 +18,9 @@ from sluice.engine.access_log import FIELDS, fields
 from sluice.engine.count import count, forged
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.arrays import Bools
+from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS, begin_ms
+from sluice.tasks.topic import TopicSpec
 from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
 
@@ -49,11 +50,21 @@ class DayOf:
 def of_day(batches: Iterator[pa.RecordBatch], which: DayOf, plan: EnginePlan) -> Iterator[pa.RecordBatch]:
     """Archived RECORDS to DAY_LINES: those with a time in the day, each with its identity."""
     for batch in batches:
-        records, _ = identify(batch.select(RECORDS.names).cast(RECORDS), which.topic)
-        ms, valid = event_time(records.column("line"), plan.topic)
-        inside = valid & (ms >= which.start_ms) & (ms < which.start_ms + DAY_MS)
-        whole = pa.RecordBatch.from_arrays([*records.columns, pa.array(ms)], schema=DAY_LINES)
-        yield whole if inside.all() else whole.filter(pa.array(inside))
+        yield within(batch, which.topic, plan.topic, which.start_ms, which.start_ms + DAY_MS)[0]
+
+
+def within(
+    batch: pa.RecordBatch, topic: str, spec: TopicSpec, since: int, until: int
+) -> tuple[pa.RecordBatch, Ints]:
+    """RECORDS to DAY_LINES: those with a time in [since, until), ms, each with its identity.
+
+    Also where each of them ends in its file.
+    """
+    records, ends = identify(batch.select(RECORDS.names).cast(RECORDS), topic)
+    ms, valid = event_time(records.column("line"), spec)
+    inside = valid & (ms >= since) & (ms < until)
+    whole = pa.RecordBatch.from_arrays([*records.columns, pa.array(ms)], schema=DAY_LINES)
+    return (whole, ends) if inside.all() else (whole.filter(pa.array(inside)), ends[inside])
 
 
 def to_logs(batches: Iterator[pa.RecordBatch], plan: EnginePlan) -> Iterator[pa.RecordBatch]:

@@ -5,14 +5,14 @@ Both are as the speed layer committed them.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.engine.plan import Range
+from sluice.engine.plan import Range, inside
+from sluice.runtime.arrays import Ints
 from sluice.storage import schema
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, Version
@@ -48,26 +48,44 @@ def task_versions(database: sa.Engine, topic: str, day: date | None = None) -> T
     # Read before the rest, so that what is committed or filled in between shows as a change.
     backfills = Backfills(database).revision(topic)
     head = CommitLog(database, topic).head()
-    t = schema.task_ranges.c
-    query = sa.select(t.task_id, t.version, t.start, t.end).where(t.topic == topic).order_by(t.first_seq)
-    ranges: dict[Version, list[Range]] = defaultdict(list)
-    first: dict[Version, Mapping[str, int]] = {}
-    with database.connect() as connection:
-        for row in connection.execute(query):
-            ranges[row.task_id, row.version].append(Range.of(row.start, row.end))
-            first.setdefault((row.task_id, row.version), row.start)
+    ranges = ranges_of(database, topic)
     store = TaskStore(database)
     tasks = [store.version(task_id, version) for task_id, version in sorted(ranges)]
     filled = Backfills(database).filled(topic, day) if day is not None else []
     return TaskVersions(
         tasks,
-        dict(ranges),
+        ranges,
         head.seq if head else 0,
         {
-            (each.task_id, each.version): [Range.of({}, first[each.task_id, each.version])]
+            (each.task_id, each.version): [before(ranges[each.task_id, each.version])]
             for each in filled
             if each.projected
         },
         backfills,
         dropped=day is not None and Days(database, topic).dropped(day),
     )
+
+
+def ranges_of(database: sa.Engine, topic: str, version: Version | None = None) -> dict[Version, list[Range]]:
+    """The offsets that each version counted or counts, in order; with `version` only that one's."""
+    t = schema.task_ranges.c
+    query = sa.select(t.task_id, t.version, t.start, t.end).where(t.topic == topic).order_by(t.first_seq)
+    if version is not None:
+        query = query.where(t.task_id == version[0], t.version == version[1])
+    ranges: dict[Version, list[Range]] = {}
+    with database.connect() as connection:
+        for row in connection.execute(query):
+            ranges.setdefault((row.task_id, row.version), []).append(Range.of(row.start, row.end))
+    return ranges
+
+
+def before(ranges: Sequence[Range]) -> Range:
+    """The offsets before a version's first commit: those that backfills of it count."""
+    return Range.of({}, dict(ranges[0].start))
+
+
+def versions_at(database: sa.Engine, topic: str, partition: Ints, offset: Ints) -> TaskVersions:
+    """The versions that counted some of these places in Kafka, without what was filled backwards."""
+    found = {v: own for v, own in ranges_of(database, topic).items() if inside(own, partition, offset).any()}
+    store = TaskStore(database)
+    return TaskVersions([store.version(*version) for version in sorted(found)], found, 0)

@@ -97,9 +97,12 @@ def _number(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    # A control character in a log line must not steer the reader's terminal.
-    text = "-" if value is None else _text(value)
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    return printable("-" if value is None else _text(value))
+
+
+def printable(text: str) -> str:
+    """The text for a terminal: a control character in a log line must not steer it."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def _text(value: Any) -> str:

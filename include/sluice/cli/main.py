@@ -95,6 +95,7 @@ COMMANDS = {
     "results": Lazy(
         "sluice.cli.results", "results", "Print what a task counted: filtered, rolled up, sorted."
     ),
+    "lines": Lazy("sluice.cli.lines", "lines", "Print the log lines behind a result."),
     "sql": Lazy("sluice.cli.results", "sql", "Run one SQL statement against Hive."),
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.extract import Lines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
 from sluice.engine.parse import dead_reason, event_time
-from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan
+from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan, inside
 from sluice.engine.rowkey import escape_column
 from sluice.engine.schema import partials_schema
 from sluice.engine.selector import Selector
@@ -65,6 +65,46 @@ def count(
     limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED, as text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
+    pass_, event_ms, dead, alive = _begin(records, plan, routed, source)
+    table, long, failed = pass_.run()
+    if long.any():
+        reasons = np.array(dead.to_pylist(), object)
+        reasons[np.flatnonzero(alive)[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
+        dead = pa.array(reasons, pa.string())
+    return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The lines of a batch that one task version counts, and as what."""
+
+    rows: Ints  # their numbers in the batch
+    period_start: pa.Array  # ms since the epoch
+    key: pa.Array  # the series (`rowkey.series_key`)
+    measured: Bools | None  # which have a measure; None: the task has none
+
+
+def chosen(records: pa.RecordBatch, plan: EnginePlan) -> Chosen:
+    """Which of these RECORDS the plan's only task counts; `count` adds up just these.
+
+    Raises what `count` would set the task aside for.
+    """
+    (task,) = plan.tasks
+    pass_, _, _, alive = _begin(records, plan)
+    found = pass_.choose(task)
+    return replace(found, rows=np.flatnonzero(alive)[found.rows])
+
+
+def _begin(
+    records: pa.RecordBatch | pa.Table,
+    plan: EnginePlan,
+    routed: Collection[Version] = frozenset(),
+    source: int = 0,
+) -> tuple[_Pass, Ints, pa.Array, Bools]:
+    """The pass over the lines that are not dead by themselves.
+
+    Also each line's event time, why it is dead (null if it is not), and whether it is alive.
+    """
     line = records.column("line")
     line = line.combine_chunks() if isinstance(line, pa.ChunkedArray) else line
     if isinstance(line, pa.ChunkedArray):  # combine_chunks of a table's column without chunks
@@ -86,12 +126,7 @@ def count(
         routed=routed,
         source=source,
     )
-    table, long, failed = pass_.run()
-    if long.any():
-        reasons = np.array(dead.to_pylist(), object)
-        reasons[np.flatnonzero(alive)[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
-        dead = pa.array(reasons, pa.string())
-    return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
+    return pass_, event_ms, dead, alive
 
 
 def forged(records: pa.RecordBatch | pa.Table) -> Bools:
@@ -148,6 +183,18 @@ class _Pass:
             done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
             tables += [table for table in done if table is not None]
         return pa.concat_tables([partials_schema().empty_table(), *tables]), self._long, self._failed
+
+    def choose(self, task: TaskPlan) -> Chosen:
+        """The lines that the task counts; rows are numbers of this pass's lines."""
+        if not len(self._event_ms):
+            none = np.empty(0, np.int64)
+            return Chosen(none, pa.array(none), pa.array([], pa.string()), none.astype(bool))
+        self._judge(task)
+        grouping = self._group(task)
+        rows = np.arange(len(self._event_ms)) if grouping.rows is None else grouping.rows.copy()
+        measured = None if task.measure is None else self._batch(grouping, task).measured.present[rows]
+        own = pa.array(grouping.groups.numbers)
+        return Chosen(rows, grouping.period_start.take(own), grouping.key.take(own), measured)
 
     def _guarded(self, work: Callable[[TaskPlan], Done], task: TaskPlan) -> Done | None:
         """One task's part of the work; None if it failed, which is noted."""
@@ -265,15 +312,7 @@ class _Pass:
         if ranges is None:
             return None
         if ranges not in self._ranges:
-            mask = np.zeros(len(self._offset), bool)
-            for range_ in ranges:
-                start, end = dict(range_.start), None if range_.end is None else dict(range_.end)
-                for partition in np.unique(self._partition).tolist():
-                    # A partition missing from `start` was added later; one missing from `end`, after the end.
-                    inside = (self._partition == partition) & (self._offset >= start.get(partition, 0))
-                    if end is not None:
-                        inside &= self._offset < end.get(partition, 0)
-                    mask |= inside
+            mask = inside(ranges, self._partition, self._offset)
             self._ranges[ranges] = None if mask.all() else mask
         return self._ranges[ranges]
 

@@ -10,8 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from sluice.engine.fields import resolved
 from sluice.metrics import Accumulator, accumulators
+from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Extract, Filter
 from sluice.tasks.period import Period
@@ -35,6 +38,20 @@ class Range:
     @classmethod
     def of(cls, start: Offsets, end: Offsets | None = None) -> Range:
         return cls(_pairs(start), None if end is None else _pairs(end))
+
+
+def inside(ranges: Iterable[Range], partition: Ints, offset: Ints) -> Bools:
+    """Which of these places in Kafka lie in one of the ranges."""
+    mask = np.zeros(len(offset), bool)
+    for range_ in ranges:
+        start, end = dict(range_.start), None if range_.end is None else dict(range_.end)
+        for number in np.unique(partition).tolist():
+            # A partition missing from `start` was added later; one missing from `end`, after the end.
+            own = (partition == number) & (offset >= start.get(number, 0))
+            if end is not None:
+                own &= offset < end.get(number, 0)
+            mask |= own
+    return mask
 
 
 def _pairs(offsets: Offsets) -> tuple[tuple[int, int], ...]:

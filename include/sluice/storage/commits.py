@@ -56,7 +56,7 @@ class PeriodsGone(RuntimeError):
 
 @dataclass(frozen=True)
 class Head:
-    """The newest commit of a topic."""
+    """A commit of a topic, usually the newest."""
 
     seq: int
     token: str
@@ -125,7 +125,8 @@ class CommitLog:
         self.topic = topic
         self.patience = patience
 
-    def head(self) -> Head | None:
+    def head(self, seq: int | None = None) -> Head | None:
+        """The newest commit, or the newest that is not after `seq`."""
         c = schema.commits.c
         query = (
             sa.select(c.seq, c.token, c.topic_id, c.end, c.committed_at)
@@ -133,7 +134,7 @@ class CommitLog:
             .order_by(c.seq.desc())
             .limit(1)
         )
-        for row in self._rows(query):
+        for row in self._rows(query if seq is None else query.where(c.seq <= seq)):
             return Head(row.seq, row.token, row.topic_id, dict(row.end), row.committed_at)
         return None
 

@@ -163,8 +163,13 @@ class Days:
 
     def dropped(self, day: date) -> bool:
         """Whether the day's results are beyond retention."""
+        return self.dropped_at(day) is not None
+
+    def dropped_at(self, day: date) -> datetime | None:
+        """When retention dropped the day's results; None if it did not."""
         t = schema.dropped_days.c
-        return bool(self._rows(sa.select(t.day).where(t.topic == self.topic, t.day == day)))
+        rows = self._rows(sa.select(t.dropped_at).where(t.topic == self.topic, t.day == day))
+        return rows[0].dropped_at if rows else None
 
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:

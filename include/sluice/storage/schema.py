@@ -221,7 +221,9 @@ archive_files = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("arrival_min", BigInteger, nullable=False),  # ms since the epoch
     Column("arrival_max", BigInteger, nullable=False),
-    Column("days", Json, nullable=False),  # {"2015-05-17": lines, ...} by event time, doubles included
+    # {"2015-05-17": [lines, first, last, first, last ...], ...}: by day of event time the lines, doubles
+    # included, and the stretches of time (ms) that they lie in; of older files {"2015-05-17": lines, ...}.
+    Column("days", Json, nullable=False),
     Column("unparsed", BigInteger, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("path", Text, nullable=False),

@@ -1,0 +1,156 @@
+"""`sluice lines`: from a number to the lines behind it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sluice.cli.errors import FAILED
+from sluice.cli.format import Format, printable, write
+from sluice.cli.results import Version, WhereTexts, moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sluice.lines.answer import Answer, Progress
+
+#: Progress is told so often, and not before that.
+TELL_SECONDS = 1.0
+
+
+class LinesFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+def lines(
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="A task's name; `sluice tasks list` shows them.")
+    ],
+    *,
+    period: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="The period's start, as `sluice results` prints it (UTC without an offset)."
+        ),
+    ],
+    where: WhereTexts = None,
+    version: Version = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Only lines that this metric is computed of: missing has those without a measure, sum and "
+            "others those with one.",
+        ),
+    ] = "count",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N lines.")] = 100,
+    count: Annotated[bool, typer.Option("--count", help="Print only how many lines there are.")] = False,
+    style: Annotated[LinesFormat, typer.Option("--format", help="How to print.")] = LinesFormat.TEXT,
+) -> None:
+    """Print the lines behind a result, from the archive and from what Kafka has beyond it.
+
+    They are the lines that the task counted in that period, in the series that pass the conditions: each line
+    once, however often it was sent, and as many as `sluice results` says. A line comes with its identity
+    (host, file, place of its first byte) and its place in Kafka (partition/offset, and .N for line N of the
+    record). They are in the order in which they arrived.
+
+    With --count, or if all lines are shown, their number is compared with the result's count. If it differs,
+    because files of the archive were deleted for example, that is said, and the exit code is 1.
+
+    Examples:
+      sluice lines hits_by_status --period 2015-05-17T10:05:00Z --where status=500
+      sluice lines hits_by_status --period 2015-05-17T10:05:00Z --count
+      sluice lines bytes_by_path --period 2015-05-17 --where path^=/blog --metric missing --limit 20
+      sluice lines hits_by_status --period 2015-05-17T10:05:00Z --format csv > lines.csv
+    """
+    from sluice.cli.asked import Given, query
+    from sluice.lines.answer import find
+    from sluice.lines.query import LinesQuery
+    from sluice.runtime.settings import get_settings
+
+    conditions = query(task, version=version, given=Given(where or ())).where
+    start = moment(period)
+    assert start is not None  # noqa: S101 - a period was given
+    asked = LinesQuery(task=task, period=start, version=version, where=conditions, metric=metric)
+    with _progress() as told:
+        answer = find(get_settings(), asked, told=told)
+        if count:
+            _write_count(answer, style)
+        else:
+            _write(answer, limit, style)
+    _conclude(answer, count)
+
+
+def _write(answer: Answer, limit: int, style: LinesFormat) -> None:
+    from sluice.cli import rows
+    from sluice.lines.texts import TEXT_LINES, as_text
+
+    out = sys.stdout.buffer
+    batches = map(as_text, answer.batches(limit))
+    if style is LinesFormat.TEXT:
+        for batch in batches:
+            out.write("".join(f"{line}\n" for line in for_people(batch)).encode())
+    else:
+        writer = rows.write_csv if style is LinesFormat.CSV else rows.write_json
+        writer(TEXT_LINES, batches, out)
+    out.flush()
+
+
+def for_people(batch: pa.RecordBatch) -> Iterator[str]:
+    """TEXT_LINES as lines of text: identity, place in Kafka, the line."""
+    for row in batch.to_pylist():
+        place = f"{row['kafka_partition']}/{row['kafka_offset']}.{row['line_in_record']}"
+        yield printable(f"{row['host']}:{row['src_file']}:{row['src_offset']}  {place}  {row['line']}")
+
+
+def _write_count(answer: Answer, style: LinesFormat) -> None:
+    lines = answer.count()
+    if style is LinesFormat.TEXT:
+        sys.stdout.write(f"{lines}\n")
+    else:
+        write(["lines"], [[lines]], Format(style.value))
+
+
+def _conclude(answer: Answer, count: bool) -> None:
+    """Say what was shown and of what; exit with 1 if lines are gone."""
+    sys.stdout.flush()
+    result = answer.basis.result
+    if result.state is None:
+        typer.echo("no series of that period passes: nothing was counted", err=True)
+    elif not answer.complete:
+        whole = "more lines" if result.counted is None else f"{result.counted:,} lines in all"
+        typer.echo(f"there are {whole}: --limit N shows more, --count counts them", err=True)
+    elif not count:
+        as_of = f"commit {result.commit}" if result.commit else f"run {result.run_id}"
+        typer.echo(f"{answer.found:,} lines ({result.state}, {as_of})", err=True)
+    if doubts := answer.doubts():
+        typer.echo(f"sluice: {'; '.join(doubts)}", err=True)
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """Tells a terminal how far a long search is, on one line that is cleared at the end."""
+    told, terminal = time.monotonic(), sys.stderr.isatty()
+    shown = False
+
+    def tell(now: Progress) -> None:
+        nonlocal told, shown
+        if terminal and time.monotonic() - told > TELL_SECONDS:
+            told, shown = time.monotonic(), True
+            sys.stderr.write(f"\r{now.done} of {now.files} files are read, {now.found:,} lines found")
+            sys.stderr.flush()
+
+    try:
+        yield tell
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[K")

@@ -1,0 +1,106 @@
+"""Where lines are: in the archive's files, and in Kafka as far as they are not archived yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from sluice.archive import index
+from sluice.archive.file import COLUMNS
+from sluice.archive.index import IndexedFile
+from sluice.engine.batches import PASS_BYTES, PASS_LINES
+from sluice.lines.basis import Basis
+from sluice.runtime.settings import Settings
+from sluice.speed.source import TopicRange
+from sluice.storage.hdfs import HdfsFileNotFound
+from sluice.storage.parquet import Piece, read
+from sluice.storage.stores import Stores
+from sluice.transmission.records import RECORDS
+from sluice.transmission.topics import TopicMissing, Topics
+
+
+@dataclass
+class Sources:
+    """The files and the offsets that can have lines of a result."""
+
+    settings: Settings
+    topic: str
+    files: list[IndexedFile]  # in the order in which their first lines arrived
+    rest: dict[str, tuple[int, int]]  # offsets of Kafka, [first, next) by partition
+    gone: list[str] = field(default_factory=list)  # what could have lines and is not there any more
+
+    @classmethod
+    def of(cls, settings: Settings, basis: Basis) -> Sources:
+        """The sources of a result. Raises what PostgreSQL and Kafka raise while they are away."""
+        ends = basis.ends()
+        # Read before the files: what is archived in between is then in both, and counts once.
+        archived = index.positions(settings, basis.topic, basis.topic_id)
+        found: dict[str, IndexedFile] = {}
+        for day in basis.days:
+            between = (basis.start, basis.end)
+            for file in index.files_for(settings, basis.topic, day, ends, basis.topic_id, between=between):
+                found[file.path] = file
+        files = sorted(found.values(), key=lambda file: (file.arrival_min, file.partition, file.first))
+        rest = {str(p): (archived.get(p, 0), end) for p, end in ends.items() if end > archived.get(p, 0)}
+        made = cls(settings, basis.topic, files, rest)
+        made._keep_what_kafka_has(basis.topic_id)
+        return made
+
+    def in_kafka(self) -> Iterator[pa.RecordBatch]:
+        """RECORDS that are not archived yet. Raises KeyMissing, RecordsGone, NoRecords, KafkaError."""
+        start = {partition: first for partition, (first, _) in self.rest.items()}
+        end = {partition: following for partition, (_, following) in self.rest.items()}
+        if end:
+            for part in TopicRange.of(self.settings, self.topic, start, end).parts(1):
+                yield from part
+
+    def in_file(self, file: IndexedFile) -> Iterator[pa.RecordBatch]:
+        """RECORDS of an archive's file; none if it is gone."""
+        url = self.settings.hdfs.namenode + file.path
+        pieces = [Piece(url, file.bytes, 0, file.bytes)]
+        columns = dict(zip(COLUMNS.names, COLUMNS.types, strict=True))
+        try:
+            for batch in read(Stores.of(self.settings), pieces, columns, PASS_LINES, PASS_BYTES):
+                yield _with_partition(batch, file.partition)
+        except HdfsFileNotFound:
+            self.gone.append(f"the archive's file {file.path}, with {file.lines} lines")
+
+    def _keep_what_kafka_has(self, topic_id: str) -> None:
+        """Leave out of the rest what Kafka does not have any more."""
+        if not self.rest:
+            return
+        with Topics(self.settings) as topics:
+            try:
+                same = topics.describe(self.topic).id == topic_id
+            except TopicMissing:
+                same = False
+            first = {at: topics.bounds(self.topic, int(at))[0] for at in self.rest} if same else None
+        self.rest, self.gone = _kept(self.topic, self.rest, first)
+
+
+def _kept(
+    topic: str, rest: Mapping[str, tuple[int, int]], first: Mapping[str, int] | None
+) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """What is left of the rest if Kafka begins at `first` (None: it has another topic), and what is gone."""
+    kept: dict[str, tuple[int, int]] = {}
+    gone: list[str] = []
+    for partition, (begin, end) in rest.items():
+        has = end if first is None else max(begin, first[partition])
+        if has > begin:
+            gone.append(
+                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition}, which left Kafka before "
+                "they were archived"
+            )
+        if has < end:
+            kept[partition] = (has, end)
+    return kept, gone
+
+
+def _with_partition(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    columns = {name: batch.column(name) for name in batch.schema.names}
+    columns["partition"] = pa.array([partition], pa.int32()).take(
+        pa.nulls(len(batch), pa.int64()).fill_null(0)
+    )
+    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)

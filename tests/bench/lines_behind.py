@@ -1,0 +1,143 @@
+"""From a result to its lines: how long a person waits, on the archive of a day."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sluice.lines.answer import find
+from sluice.lines.query import LinesQuery
+from sluice.results.layers import StoredLayers
+from sluice.results.query import Query, Where
+from sluice.results.reader import read
+from sluice.runtime.settings import Settings
+from sluice.tasks import TaskSpec, parse_documents
+from tests.bench import stack
+from tests.bench.archived_day import PARTITIONS, Size, archived_day
+from tests.bench.outcome import Bar, Cell, Outcome, Table
+
+NAME = "lines_behind"
+FULL = Size(lines=2_000_000, files=1_440, old_files=500_000)
+QUICK = Size(lines=100_000, files=60, old_files=10_000)
+RESULTS, QUICK_RESULTS = 40, 8
+LIMIT_SECONDS = 5.0
+SHOWN = 100
+
+WHAT = """\
+One day of {lines:,} lines in {files:,} files of the archive of instance `{instance}` ({partitions}
+partitions, a file a minute and partition), whose index has {old:,} files of other days. Half a percent of
+the lines come up to two hours late, and 2 % twice. {results} random results of each task, in this process
+with warm connections: *first* finds the first {shown} lines, *count* all of them; the count is compared with
+the result."""
+
+
+@dataclass
+class Seconds:
+    """What the results of one task took."""
+
+    task: str
+    first: list[float] = field(default_factory=list)
+    count: list[float] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    files: list[int] = field(default_factory=list)
+    wrong: int = 0  # results with another number of lines
+
+    def row(self) -> list[Cell]:
+        times = (p95(self.first), float(np.median(self.count)), p95(self.count))
+        return [self.task, max(self.lines), max(self.files), *times, self.wrong]
+
+
+def run(quick: bool = False) -> Outcome:
+    size = QUICK if quick else FULL
+    with stack.running() as settings, archived_day(settings, size, tasks()) as (own, _):
+        found = measure(own, [spec.name for spec in tasks()], QUICK_RESULTS if quick else RESULTS)
+        instance = settings.instance
+    what = WHAT.format(
+        lines=size.lines, files=size.files * PARTITIONS, partitions=PARTITIONS, old=size.old_files,
+        results=RESULTS, shown=SHOWN, instance=instance,
+    )  # fmt: skip
+    return outcome(found, what, quick)
+
+
+def outcome(found: Sequence[Seconds], what: str, quick: bool) -> Outcome:
+    bars = [
+        Bar(
+            "first lines of a result, p95",
+            p95([s for each in found for s in each.first]),
+            LIMIT_SECONDS,
+            "most",
+            "s",
+        ),
+        Bar(
+            "all lines of a result, p95",
+            p95([s for each in found for s in each.count]),
+            LIMIT_SECONDS,
+            "most",
+            "s",
+        ),
+        Bar("results with another number of lines", sum(each.wrong for each in found), 0, "most", ""),
+    ]
+    columns = [
+        "task",
+        "lines at most",
+        "files at most",
+        "first p95, s",
+        "count p50, s",
+        "count p95, s",
+        "wrong",
+    ]
+    return Outcome(
+        NAME, what, bars, [Table("Random results", columns, [s.row() for s in found])], quick=quick
+    )
+
+
+def measure(settings: Settings, names: Sequence[str], results: int) -> list[Seconds]:
+    """The times of random results of these tasks, of whatever the instance has."""
+    layers, dice = StoredLayers(settings), random.Random(9)  # noqa: S311 - not a secret
+    measured = []
+    for name in names:
+        (answer,) = read(layers, Query(tasks=(name,), metrics=("count",)))
+        rows = answer.table().to_pylist()
+        taken = Seconds(name)
+        for row in dice.sample(rows, min(results, len(rows))):
+            where = tuple(Where(dimension=each, values=(row[each],)) for each in answer.dimensions)
+            query = LinesQuery(task=name, period=round(row["period"].timestamp() * 1000), where=where)
+            began = time.perf_counter()
+            for _ in find(settings, query, layers=layers).batches(SHOWN):
+                pass
+            taken.first.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            whole = find(settings, query, layers=layers)
+            lines = whole.count()
+            taken.count.append(time.perf_counter() - began)
+            taken.lines.append(lines)
+            taken.files.append(whole.files)
+            taken.wrong += lines != row["count"]
+        stack.say(f"{NAME}: {taken.row()}")
+        measured.append(taken)
+    return measured
+
+
+def tasks() -> list[TaskSpec]:
+    """Tasks of a minute, an hour and a day."""
+    dimensions = {"status": 8, "site": 10, "path": 6}
+
+    def document(name: str, period: str, *by: str) -> dict[str, object]:
+        cut = [{"name": each, "extract": {"delimiter": " ", "index": dimensions[each]}} for each in by]
+        return {"name": name, "topic": "logs", "period": period, "metrics": ["count"], "dimensions": cut}
+
+    return parse_documents(
+        [
+            document("minutes", "1m", "status"),
+            document("hours", "1h", "path"),
+            document("days", "1d", "site"),
+        ]
+    )
+
+
+def p95(seconds: Sequence[float]) -> float:
+    return float(np.percentile(seconds, 95))

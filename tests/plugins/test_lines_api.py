@@ -1,0 +1,196 @@
+"""`GET /tasks/NAME/lines` as a program meets it; the search itself is a double over lines in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from sluice.lines.answer import Answer, TookTooLong
+from sluice.lines.query import LinesQuery
+from tests.engine.samples import BYTES, active, line, spec
+from tests.lines.made import MadeSources, answer
+from tests.lines.test_answer import BEGIN, EVERYTHING, START, one
+from tests.plugins.test_api import API, Login, database, login  # noqa: F401 - fixtures
+
+TASK = spec(measure=BYTES, metrics=["count", "missing", "sum"])
+LINES = [line(at=BEGIN + timedelta(seconds=n), path=f"/{n}") for n in range(25)]
+PERIOD = "2015-05-17T10:05:00Z"
+
+
+class Search:
+    """A double of `find`: what was asked, and the lines that it finds."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[LinesQuery, int | None]] = []
+        self.lines = LINES
+        self.error: Exception | None = None
+        self.held: threading.Event | None = None
+
+    def __call__(self, settings: Any, query: LinesQuery, **options: Any) -> Answer:
+        self.asked.append((query, options["commit"]))
+        if self.held is not None:
+            assert self.held.wait(30)
+        if self.error is not None:
+            raise self.error
+        query.check(active(TASK)[0])
+        sources = MadeSources([[one(n, text) for n, text in enumerate(self.lines)]])
+        return answer(TASK, query, sources, below=EVERYTHING, counted=len(self.lines))
+
+
+@pytest.fixture
+def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
+    from sluice_airflow.api import lines, security
+
+    double = Search()
+    monkeypatch.setattr(lines, "find", double)
+    monkeypatch.setattr(lines, "StoredLayers", lambda _: None)
+    monkeypatch.setattr(lines, "SEARCHES", lines.Searches())
+    monkeypatch.setattr(security.RATE, "take", lambda _: 0)
+    yield double
+    if double.held is not None:
+        double.held.set()
+
+
+@pytest.fixture
+def client(search: Search, login: Login, database: sa.Engine) -> TestClient:  # noqa: F811
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from sluice_airflow.api import app as module
+    from sluice_airflow.api import stores
+
+    app: FastAPI = module.make_app(own=lambda: "http://sluice.example:8080")
+    app.dependency_overrides = {get_user: login.user, stores.database: lambda: database}
+    login.as_("user")
+    return TestClient(app, base_url="http://127.0.0.1:21080")
+
+
+def get(client: TestClient, **params: Any) -> Any:
+    return client.get(f"{API}/tasks/sample/lines", params={"period": PERIOD, **params})
+
+
+def test_lines_come_with_their_identity_and_with_what_they_are_behind(client: TestClient) -> None:
+    found = get(client, limit=2).json()
+    first, second = found.pop("lines")
+    assert first == {
+        "event_time": "2015-05-17T10:05:00Z",
+        "host": "web1",
+        "src_file": "access.log",
+        "src_offset": 0,
+        "kafka_partition": 0,
+        "kafka_offset": 0,
+        "line_in_record": 0,
+        "arrival": "1970-01-01T00:00:00Z",
+        "line": LINES[0].decode(),
+    }
+    assert second["line"] == LINES[1].decode()
+    assert isinstance(found.pop("next"), str)
+    assert found == {
+        "task": "sample",
+        "version": 1,
+        "period": PERIOD,
+        "metric": "count",
+        "state": "open",
+        "commit": 7,
+        "run_id": None,
+        "counted": 25,
+        "found": None,
+        "doubts": [],
+    }
+
+
+def test_pages_follow_each_other_as_of_one_commit(client: TestClient, search: Search) -> None:
+    lines, after = [], None
+    while True:
+        page = get(client, limit=10, **({} if after is None else {"after": after})).json()
+        lines += [each["line"] for each in page["lines"]]
+        if (after := page["next"]) is None:
+            break
+    assert lines == [text.decode() for text in LINES]
+    assert [commit for _, commit in search.asked] == [None, 7, 7]
+
+
+def test_a_page_ends_before_it_gets_too_large(
+    client: TestClient, search: Search, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sluice_airflow.api import lines
+
+    monkeypatch.setattr(lines, "PAGE_BYTES", 3 * len(LINES[0]))
+    page = get(client).json()
+    assert [each["line"] for each in page["lines"]] == [text.decode() for text in LINES[:3]]
+    monkeypatch.setattr(lines, "PAGE_BYTES", 1)
+    (only,) = get(client, after=page["next"]).json()["lines"]
+    assert only["line"] == LINES[3].decode()
+
+
+def test_a_count_needs_no_lines(client: TestClient, search: Search) -> None:
+    page = get(client, count=True).json()
+    assert (page["found"], page["counted"], page["lines"], page["next"]) == (25, 25, [], None)
+
+
+def test_the_parameters_are_those_of_the_command(client: TestClient, search: Search) -> None:
+    get(client, where=["status=200", "status=404"], metric="sum", version=1)
+    ((asked, _),) = search.asked
+    assert (asked.task, asked.period, asked.version, asked.metric) == ("sample", START, 1, "sum")
+    assert [(each.dimension, each.values) for each in asked.where] == [("status", ("200", "404"))]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"period": "noon"}, "'noon' is no time"),
+        ({"period": "2015-05-17T10:05:40Z"}, "the nearest is 2015-05-17T10:06:00Z"),
+        ({"period": "9999-12-31"}, "less than"),
+        ({"where": "colour=red"}, "choose of status"),
+        ({"where": "colour"}, "write DIMENSION=VALUE"),
+        ({"metric": "p99"}, "has no 'p99'"),
+        ({"limit": 100_000}, "less than"),
+        ({"after": "x"}, "give what `next`"),
+        ({"after": "WzFd"}, "give what `next`"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(client: TestClient, params: Any, said: str) -> None:
+    response = get(client, **params)
+    assert (response.status_code, said in response.text) == (422, True), response.text
+
+
+def test_only_those_who_may_write_see_lines(client: TestClient, login: Login, search: Search) -> None:  # noqa: F811
+    login.as_("viewer")
+    assert get(client).status_code == 403
+    assert search.asked == []
+
+
+def test_a_search_that_takes_too_long_is_given_up(client: TestClient, search: Search) -> None:
+    search.error = TookTooLong(30, 100, 7)
+    response = get(client)
+    assert (response.status_code, "7 of 100 files" in response.json()["detail"]) == (503, True)
+
+
+def test_no_more_searches_than_some_run_or_wait(client: TestClient, search: Search) -> None:
+    from sluice_airflow.api.lines import AT_ONCE, WAITING
+
+    search.held = threading.Event()
+    codes: list[int] = []
+    askers = [
+        threading.Thread(target=lambda: codes.append(get(client).status_code))
+        for _ in range(AT_ONCE + WAITING + 3)
+    ]
+    for asker in askers:
+        asker.start()
+    for _ in range(600):
+        if len(codes) == 3:
+            break
+        threading.Event().wait(0.05)
+    assert codes == [503] * 3
+    assert len(search.asked) == AT_ONCE
+    assert client.get(f"{API}/tasks").status_code == 200  # others do not wait for them
+    search.held.set()
+    for asker in askers:
+        asker.join(30)
+    assert sorted(codes) == [200] * (AT_ONCE + WAITING) + [503] * 3
