@@ -43,6 +43,7 @@ class Stored:
     block_bytes: int = 300
     blocks: dict[str, bytes] = field(default_factory=dict)
     read_blocks: int = 0
+    commit: int = COMMIT
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         return self.of
@@ -59,6 +60,9 @@ class Stored:
         state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
         return Sides(tuple(ranges), superseded, tuple(is_open), state, {})
 
+    def newest(self, task: ActiveTask) -> int:
+        return self.commit
+
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for block in blocks:
             self.read_blocks += 1
@@ -66,7 +70,7 @@ class Stored:
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
         mine = pc.is_in(self.rows.column(START), pa.array(list(starts), pa.int64()))
-        return Opened(self.rows.filter(mine).combine_chunks(), COMMIT)
+        return Opened(self.rows.filter(mine).combine_chunks(), self.commit)
 
     def _range(self, day: int) -> FinalRange:
         first, begins = day * DAY, self.rows.column(START)
