@@ -98,6 +98,7 @@ READS = [
     ("GET", "/tasks/hits/history"),
     ("GET", "/tasks/hits/grouping"),
     ("GET", "/tasks/hits/hotkeys"),
+    ("GET", "/tasks/hits/results"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),

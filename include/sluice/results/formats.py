@@ -71,6 +71,12 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: Bin
             writer.write_batch(batch)
 
 
+def times(column: pa.Array) -> list[str]:
+    """Times in ISO 8601, as in CSV and JSON."""
+    texts: list[str] = _times(column).to_pylist()
+    return texts
+
+
 class _Sink:
     """A file that gives back what was written to it since the last time."""
 
@@ -151,15 +157,19 @@ def _json_values(values: pa.Array) -> pa.Array:
 def _plain(column: pa.Array) -> pa.Array:
     """Numbers, times and lists as text; integral doubles without a point, times in ISO 8601."""
     if pa.types.is_timestamp(column.type):
-        whole = not pc.any(pc.not_equal(pc.millisecond(column), 0)).as_py()
-        seconds = column.cast(pa.timestamp("s" if whole else "ms", tz=column.type.tz))
-        text = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%S%Ez")
-        return pc.replace_substring(text, "+00:00", "Z") if column.type.tz == "UTC" else text
+        return _times(column)
     if pa.types.is_floating(column.type):
         fits = pc.and_(pc.equal(pc.floor(column), column), pc.less_equal(pc.abs(column), _EXACT))
         integers = pc.if_else(fits, column, 0.0).cast(pa.int64()).cast(pa.string())
         return pc.if_else(fits, integers, column.cast(pa.string()))
     return column.cast(pa.string())
+
+
+def _times(column: pa.Array) -> pa.Array:
+    whole = not pc.any(pc.not_equal(pc.millisecond(column), 0)).as_py()
+    seconds = column.cast(pa.timestamp("s" if whole else "ms", tz=column.type.tz))
+    text = pc.strftime(seconds, format="%Y-%m-%dT%H:%M:%S%Ez")
+    return pc.replace_substring(text, "+00:00", "Z") if column.type.tz == "UTC" else text
 
 
 def _guarded(values: pa.Array) -> pa.Array:
