@@ -99,6 +99,8 @@ READS = [
     ("GET", "/tasks/hits/grouping"),
     ("GET", "/tasks/hits/hotkeys"),
     ("GET", "/tasks/hits/results"),
+    ("GET", "/tasks/hits/events"),
+    ("GET", "/events"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),

@@ -12,10 +12,12 @@ from fastapi import Depends
 from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.settings import Settings, get_settings
 from sluice.speed.progress import progress_path
+from sluice.storage import news
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
+from sluice_airflow.api.hub import Hub
 from sluice_airflow.api.reads import Reads
 
 
@@ -61,10 +63,17 @@ def reads() -> Reads:
     return Reads()
 
 
+@functools.cache
+def hub() -> Hub:
+    """Those who listen to news."""
+    return Hub(news.News(engine(get_settings())).look)
+
+
 Instance = Annotated[Settings, Depends(instance)]
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
 ProgressFile = Annotated[Path, Depends(progress)]
 ResultLayers = Annotated[Layers, Depends(layers)]
+News = Annotated[Hub, Depends(hub)]
 ReadPlaces = Annotated[Reads, Depends(reads)]
