@@ -4,7 +4,7 @@ from kafka.errors import InvalidTopicError
 from pydantic import BaseModel, ValidationError
 
 from sluice.cli.errors import FAILED, USAGE, explain
-from sluice.cli.results import BadMoment
+from sluice.results.asked import BadMoment
 from sluice.runtime.detached import ProcessError
 from sluice.runtime.settings import UnknownInstance
 

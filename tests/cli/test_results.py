@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from sluice.cli.results import BadMoment, moment
 from sluice.engine.rowkey import RowKey
+from sluice.results.asked import BadMoment, moment
 from sluice.results.counted import counted
 from sluice.results.layers import UnknownVersion
 from sluice.runtime.settings import Settings

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
+from sluice.results.spreadsheet import FORMULA
+
 #: Above this an integral double may have lost its last digits, so it is printed as a double.
 EXACT = 2**53
-#: Spreadsheets take a text that begins with one of these for a formula (OWASP, CSV Injection).
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Format(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.asked import BadOption, Given, query
 from sluice.cli.format import Format, write
+from sluice.results.asked import BadText, Given, moment, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
@@ -30,26 +29,8 @@ class ResultFormat(StrEnum):
     PARQUET = "parquet"
 
 
-class BadMoment(ValueError):
-    """A point in time that could not be read."""
-
-
-def moment(text: str | None) -> int | None:
-    """Milliseconds since the epoch for a day or a time in ISO 8601.
-
-    A time without an offset is in UTC. Raises BadMoment.
-    """
-    if text is None:
-        return None
-    try:
-        when = dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise BadMoment(
-            f"{text!r} is no time: write a day (2015-05-17) or a time (2015-05-17T10:05:00, or with "
-            "an offset, +02:00; UTC without one)"
-        ) from None
-    when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
-    return int(when.timestamp() * 1000)
+class BadOption(ValueError):
+    """An option's value that could not be read, or an option that does not go with another."""
 
 
 Since = Annotated[
@@ -142,7 +123,11 @@ def results(
     when = moment(since), moment(until)
     if layer is Layer.MERGED:
         given = Given(where or (), top, rollup or (), sort or (), limit)
-        _merged(query(task, when, version, given), style)
+        try:
+            asked = query(task, when, version, given)
+        except BadText as error:
+            raise BadOption(f"--{error}") from None
+        _merged(asked, style)
     else:
         _refuse(layer, style, {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit})
         _of_layer(task, layer, when, version, Format(style.value))
@@ -158,24 +143,24 @@ def _refuse(layer: Layer, style: ResultFormat, given: Mapping[str, object]) -> N
 
 def _merged(asked: Query, style: ResultFormat) -> None:
     """Print an answer; except for a table, in bounded memory."""
-    from sluice.cli import rows
+    from sluice.cli.rows import for_people
+    from sluice.results import formats
     from sluice.results.layers import StoredLayers
     from sluice.results.reader import read
     from sluice.runtime.settings import get_settings
 
     (answer,) = read(StoredLayers(get_settings()), asked)
     if style is ResultFormat.TABLE:
-        write(*rows.for_people(answer.schema, answer.batches(), answer.metrics), Format.TABLE)
+        write(*for_people(answer.schema, answer.batches(), answer.metrics), Format.TABLE)
         return
     out = sys.stdout.buffer
     if style is ResultFormat.PARQUET and out.isatty():
         raise BadOption("--format parquet is no text: write it to a file with > FILE")
-    writers = {
-        ResultFormat.CSV: rows.write_csv,
-        ResultFormat.JSON: rows.write_json,
-        ResultFormat.PARQUET: rows.write_parquet,
-    }
-    writers[style](answer.schema, answer.batches(), out)
+    if style is ResultFormat.PARQUET:
+        formats.write_parquet(answer.schema, answer.batches(), out)
+    else:
+        as_text = formats.csv if style is ResultFormat.CSV else formats.json_rows
+        out.writelines(as_text(answer.schema, answer.batches()))
     out.flush()
 
 

@@ -37,6 +37,8 @@ class Layers(Protocol):
 
     def sides(self, task: ActiveTask, since: int, until: int) -> Sides: ...
 
+    def newest(self, task: ActiveTask) -> int: ...
+
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]: ...
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened: ...
@@ -77,6 +79,10 @@ class StoredLayers:
     def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
         finals = Finals(self._engine, task.spec.topic, PATIENCE_SECONDS)
         return finals.sides((task.task_id, task.version), since, until)
+
+    def newest(self, task: ActiveTask) -> int:
+        """The newest commit of the task's topic; 0 before the first."""
+        return CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS).newest()
 
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for _, rows in self._blocks.read(blocks, series_schema(task)):

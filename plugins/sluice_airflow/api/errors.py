@@ -10,14 +10,25 @@ from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 
+from sluice.results.layers import UnknownVersion
+from sluice.results.query import BadQuery
+from sluice.results.shape import TooManyRows
 from sluice.speed.routed.report import NothingCounted
+from sluice.state.backfilled import BackfillMissing
+from sluice.state.finals import FinalMissing
+from sluice.storage.hbase import HBaseUnavailable
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import UnknownTask
 from sluice.tasks.topics import TopicInUse
 from sluice.transmission.topics import TopicMissing
+from sluice_airflow.api.accepted import NotAcceptable
+from sluice_airflow.api.reads import Busy
+from sluice_airflow.api.results_in import parameter
 
-NOT_FOUND, CONFLICT, UNPROCESSABLE, UNAVAILABLE = 404, 409, 422, 503
+NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, UNPROCESSABLE, FAILED, UNAVAILABLE = 404, 406, 409, 422, 500, 503
+#: When to ask again a store that is away.
+AWAY_SECONDS = 10
 _STATUS: dict[type[Exception], int] = {
     UnknownTask: NOT_FOUND,
     UnknownList: NOT_FOUND,
@@ -25,10 +36,15 @@ _STATUS: dict[type[Exception], int] = {
     NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
     TopicInUse: CONFLICT,
+    UnknownVersion: NOT_FOUND,
+    NotAcceptable: NOT_ACCEPTABLE,
+    FinalMissing: FAILED,
+    BackfillMissing: FAILED,
 }
 _AWAY: dict[type[Exception], str] = {
     OperationalError: "PostgreSQL does not answer",
     KafkaError: "Kafka does not answer",
+    HBaseUnavailable: "HBase does not answer",
 }
 
 
@@ -36,6 +52,9 @@ def install(app: FastAPI) -> None:
     """Let the app answer errors in this way."""
     app.add_exception_handler(TasksRefused, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(BadQuery, _unanswerable)
+    app.add_exception_handler(TooManyRows, _unanswerable)
+    app.add_exception_handler(Busy, _busy)
     for kind in _STATUS:
         app.add_exception_handler(kind, _told)
     for kind in _AWAY:
@@ -79,4 +98,16 @@ async def _told(request: Request, error: Exception) -> JSONResponse:
 
 async def _away(request: Request, error: Exception) -> JSONResponse:
     said = next(said for kind, said in _AWAY.items() if isinstance(error, kind))
-    return JSONResponse({"detail": f"{said}: see `sluice status`"}, UNAVAILABLE)
+    again = {"Retry-After": str(AWAY_SECONDS)}
+    return JSONResponse({"detail": f"{said}: see `sluice status`"}, UNAVAILABLE, again)
+
+
+async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
+    """Answer with what a query asks in vain, at the parameter that asks it."""
+    field = str(error).partition(":")[0] if isinstance(error, BadQuery) else ""
+    return problems([Problem(f"/{parameter(field)}" if field else "", str(error))])
+
+
+async def _busy(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Busy)  # noqa: S101 - what it is installed for
+    return JSONResponse({"detail": str(error)}, UNAVAILABLE, {"Retry-After": str(error.seconds)})

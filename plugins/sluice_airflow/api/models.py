@@ -145,3 +145,45 @@ class Problems(BaseModel):
     """Why a body is refused."""
 
     problems: list[ProblemOut]
+
+
+class ResultTaskOut(BaseModel):
+    """The task whose results these are."""
+
+    name: str
+    id: int
+    version: int
+    period: str
+    timezone: str
+
+
+class ColumnOut(BaseModel):
+    """A column of the rows; an error's is named after its metric: p95_error."""
+
+    name: str
+    kind: Literal["period", "dimension", "metric", "error", "state"]
+
+
+class SpanOut(BaseModel):
+    """Periods that follow each other and come from the same place."""
+
+    first: datetime = Field(description="The start of the first of them.")
+    last: datetime = Field(description="The start of the last of them.")
+    periods: int = Field(description="How many they are, of those with rows.")
+    state: Literal["final", "open", "superseded"] = Field(
+        description="final: published. superseded: published, and to be computed again. open: counted so far."
+    )
+    commit: int | None = Field(None, description="The speed layer's commit that open periods are as of.")
+    run_id: str | None = Field(None, description="The nightly run that computed the others.")
+
+
+class ResultsOut(BaseModel):
+    """A task's results."""
+
+    task: ResultTaskOut
+    columns: list[ColumnOut]
+    rows: list[dict[str, str | int | float | list[Any] | None]] = Field(
+        description="A dimension is null in the row of the rest of a top list."
+    )
+    periods: list[SpanOut] = Field(description="Where the task's own periods that were read come from.")
+    next: str | None = Field(description="The address of the next page, or null if these are all rows.")

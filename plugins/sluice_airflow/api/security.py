@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.core_api.security import GetUserDep
-from fastapi import Depends, HTTPException, status
+from fastapi import Depends, HTTPException, Request, status
+from jwt import InvalidTokenError
 
 from sluice.runtime.throttle import Rate
 
@@ -41,6 +43,18 @@ def writer(user: GetUserDep) -> BaseUser:
             "you may not edit DAGs, so you may not do this: ask for a role that may, e.g. user",
         )
     return user
+
+
+async def session_lasts(request: Request) -> bool:
+    """Whether the token that came with the request still is one of a user who may read."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer":
+        token = request.cookies.get(COOKIE_NAME_JWT_TOKEN, "")
+    try:
+        user = await get_auth_manager().get_user_from_token(token)
+    except InvalidTokenError:  # it is too old, or its user was removed
+        return False
+    return may("GET", user)
 
 
 def unhurried(user: Annotated[BaseUser, Depends(reader)]) -> BaseUser:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
 import sqlalchemy as sa
 from fastapi import Depends
 
+from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.settings import Settings, get_settings
 from sluice.speed.progress import progress_path
+from sluice.storage import news
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
+from sluice_airflow.api.hub import Hub
+from sluice_airflow.api.reads import Reads
 
 
 def database() -> sa.Engine:
@@ -46,8 +51,29 @@ def instance() -> Settings:
     return get_settings()
 
 
+@functools.cache
+def layers() -> Layers:
+    """Both layers' results, with the final blocks that were read last; one for all requests."""
+    return StoredLayers(get_settings())
+
+
+@functools.cache
+def reads() -> Reads:
+    """The places of the server's reads of results."""
+    return Reads()
+
+
+@functools.cache
+def hub() -> Hub:
+    """Those who listen to news."""
+    return Hub(news.News(engine(get_settings())).look)
+
+
 Instance = Annotated[Settings, Depends(instance)]
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
 ProgressFile = Annotated[Path, Depends(progress)]
+ResultLayers = Annotated[Layers, Depends(layers)]
+News = Annotated[Hub, Depends(hub)]
+ReadPlaces = Annotated[Reads, Depends(reads)]

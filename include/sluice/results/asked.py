@@ -1,7 +1,8 @@
-"""What is typed after `sluice results`, as a `results.query.Query`."""
+"""What people write to ask for results, as a `results.query.Query`: the command line and REST share it."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,24 +13,54 @@ if TYPE_CHECKING:
 
 _WHERE = re.compile(r"([a-z][a-z0-9_-]*)(\^=|~=|=)(.*)", re.DOTALL)
 _PERIOD = re.compile(r"[0-9]+[smhd]|all")
-_TOP = re.compile(r"([0-9]+)(?::(\S+))?")
+_TOP = re.compile(r"([0-9]{1,9})(?::(\S+))?")
+#: A time in ISO 8601 with microseconds and an offset.
+_LONGEST = 40
 #: Rolls up all dimensions.
 TOTAL = "total"
 
 
-class BadOption(ValueError):
-    """An option's value that could not be read."""
+class BadText(ValueError):
+    """A text that could not be read; the message begins with the name of what was asked for."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field} {message}")
+        self.field = field
+
+
+class BadMoment(ValueError):
+    """A point in time that could not be read."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """The options as they were typed."""
+    """What was written."""
 
     where: Sequence[str] = ()
     top: str | None = None
     rollup: Sequence[str] = ()
     sort: Sequence[str] = ()
     limit: int | None = None
+    metrics: Sequence[str] = ()
+    offset: int = 0
+
+
+def moment(text: str | None) -> int | None:
+    """Milliseconds since the epoch for a day or a time in ISO 8601.
+
+    A time without an offset is in UTC. Raises BadMoment.
+    """
+    if text is None:
+        return None
+    try:
+        when = dt.datetime.fromisoformat(text if len(text) <= _LONGEST else "")
+        when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
+        return int(when.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise BadMoment(
+            f"{text[:100]!r} is no time: write a day (2015-05-17) or a time (2015-05-17T10:05:00, or with "
+            "an offset, +02:00; UTC without one)"
+        ) from None
 
 
 def query(
@@ -38,9 +69,9 @@ def query(
     version: int | None = None,
     given: Given | None = None,
 ) -> Query:
-    """The query for these options, for periods that start in `when` (ms, [since, until)).
+    """The query for what was written, for periods that start in `when` (ms, [since, until)).
 
-    Raises BadOption, and pydantic's ValidationError.
+    Raises BadText, and pydantic's ValidationError.
     """
     from sluice.results.query import Query
 
@@ -52,11 +83,13 @@ def query(
         since=when[0],
         until=when[1],
         where=_where(given.where),
+        metrics=_words(given.metrics) or None,
         top=None if given.top is None else _top(given.top),
         period=period,
         dimensions=dimensions,
         order=tuple(map(_order, given.sort)),
         limit=given.limit,
+        offset=given.offset,
     )
 
 
@@ -69,8 +102,8 @@ def _where(texts: Sequence[str]) -> tuple[Where, ...]:
     for text in texts:
         match = _WHERE.fullmatch(text)
         if match is None:
-            raise BadOption(
-                f"--where {text!r}: write DIMENSION=VALUE, DIMENSION^=PREFIX or DIMENSION~=PATTERN"
+            raise BadText(
+                "where", f"{text!r}: write DIMENSION=VALUE, DIMENSION^=PREFIX or DIMENSION~=PATTERN"
             )
         name, how, what = match.groups()
         if how == "=":
@@ -87,21 +120,25 @@ def _top(text: str) -> Top:
 
     match = _TOP.fullmatch(text)
     if match is None:
-        raise BadOption(f"--top {text!r}: write how many series, and by which metric: 10:count")
+        raise BadText("top", f"{text!r}: write how many series, and by which metric: 10:count")
     return Top(n=int(match[1]), metric=match[2] or "count")
 
 
 def _rollup(texts: Sequence[str]) -> tuple[str | None, tuple[str, ...] | None]:
     """A coarser period, and the dimensions to keep; None where nothing was asked for."""
-    words = [word for text in texts for word in text.split(",")]
+    words = _words(texts)
     periods = [word for word in words if _PERIOD.fullmatch(word)]
     names = [word for word in words if word not in periods]
     if len(periods) > 1:
-        raise BadOption(f"--rollup {','.join(periods)}: name one period")
+        raise BadText("rollup", f"{','.join(periods)}: name one period")
     if TOTAL in names and len(names) > 1:
-        raise BadOption(f"--rollup {','.join(names)}: {TOTAL} keeps no dimension, so name it alone")
+        raise BadText("rollup", f"{','.join(names)}: {TOTAL} keeps no dimension, so name it alone")
     kept = tuple(name for name in names if name != TOTAL)
     return (periods[0] if periods else None), (kept if names else None)
+
+
+def _words(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word for text in texts for word in text.split(","))
 
 
 def _order(text: str) -> Order:
@@ -109,5 +146,5 @@ def _order(text: str) -> Order:
 
     name, colon, direction = text.partition(":")
     if (colon and direction not in ("asc", "desc")) or not name:
-        raise BadOption(f"--sort {text!r}: write a column, and :desc for the largest first")
+        raise BadText("sort", f"{text!r}: write a column, and :desc for the largest first")
     return Order(column=name, descending=direction == "desc")

@@ -1,0 +1,63 @@
+"""What the client answers with, beside tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task as it stands."""
+
+    name: str
+    version: int
+    topic: str
+    state: Literal["active", "paused", "failed"]
+    period: str
+    timezone: str
+    dimensions: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Task:
+        spec = answer["task"]
+        return cls(
+            name=answer["name"],
+            version=answer["version"],
+            topic=answer["topic"],
+            state=answer["state"],
+            period=spec["period"],
+            timezone=spec.get("timezone", "UTC"),
+            dimensions=tuple(each["name"] for each in spec.get("dimensions", ())),
+            metrics=tuple(spec["metrics"]),
+        )
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of a topic, a `commit` or a `publication`. `tasks`: those that it concerns, with their versions.
+
+    A commit has a number. A publication has the day that was published last, and when it was.
+    """
+
+    kind: str
+    topic: str
+    tasks: Mapping[str, int]
+    commit: int | None = None
+    day: date | None = None
+    at: datetime | None = None
+
+    @classmethod
+    def of(cls, kind: str, data: Mapping[str, Any]) -> Event:
+        day, at = data.get("day"), data.get("at")
+        return cls(
+            kind,
+            data["topic"],
+            dict(data["tasks"]),
+            data.get("commit"),
+            None if day is None else date.fromisoformat(day),
+            None if at is None else datetime.fromisoformat(at),
+        )

@@ -1,0 +1,105 @@
+"""Reads in places and threads of their own, behind a real server: slow, leaving and failing readers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from tests.plugins.served import eventually, served
+
+PIECE = b"x" * 100_000
+
+
+@dataclass
+class Source:
+    """Pieces without end, or that fail; it notes how far it was read and whether it was closed."""
+
+    fails_after: int = 1 << 30
+    pause: float = 0.0
+    given: int = 0
+    closed: bool = False
+    threads: set[str] = field(default_factory=set)
+
+    def pieces(self) -> Generator[bytes]:
+        try:
+            while self.given < self.fails_after:
+                time.sleep(self.pause)
+                self.threads.add(threading.current_thread().name)
+                self.given += 1
+                yield PIECE
+            raise RuntimeError("the store went away")
+        finally:
+            self.closed = True
+
+
+@contextmanager
+def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[str]:
+    """A server whose answers are pieces of the source."""
+    from sluice_airflow.api.reads import Busy, Reads, Streamed
+
+    reads = Reads(threads=2, places=places, waiting=1, patience=0.3)
+
+    async def stream(request: Request) -> Response:
+        try:
+            place = await reads.place()
+        except Busy:
+            return PlainTextResponse("busy", 503)
+        return Streamed([b"held"], source.pieces(), place, {"Content-Type": "text/csv"}, stall)
+
+    async def quick(request: Request) -> Response:
+        return PlainTextResponse("quick")
+
+    with served(Starlette(routes=[Route("/stream", stream), Route("/quick", quick)])) as address:
+        yield address
+
+
+def test_a_reader_that_leaves_gives_its_place_back() -> None:
+    source = Source()
+    with reading(source) as address:
+        for _ in range(3):
+            source.closed = False
+            with httpx.stream("GET", f"{address}/stream") as answer:
+                assert next(answer.iter_bytes(4)) == b"held"
+            assert eventually(lambda: source.closed)
+        assert all(name.startswith("results") for name in source.threads)
+
+
+def test_a_slow_step_holds_up_nobody_else() -> None:
+    with reading(Source(pause=1.0)) as address, httpx.stream("GET", f"{address}/stream") as answer:
+        assert next(answer.iter_bytes(4)) == b"held"
+        began = time.monotonic()
+        assert httpx.get(f"{address}/quick").text == "quick"
+        assert time.monotonic() - began < 0.7
+        assert httpx.get(f"{address}/stream").status_code == 503
+
+
+def test_a_reader_that_takes_nothing_is_left() -> None:
+    source = Source()
+    with reading(source, stall=0.5) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as idle:
+            idle.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert eventually(lambda: source.closed)
+            assert source.given < 1_000  # what the sockets hold, and no more
+        with httpx.stream("GET", f"{address}/stream") as answer:
+            assert answer.status_code == 200
+
+
+def test_an_answer_that_fails_half_way_does_not_look_whole() -> None:
+    source = Source(fails_after=3)
+    with reading(source) as address:
+        with pytest.raises(httpx.RemoteProtocolError):
+            httpx.get(f"{address}/stream")
+        assert eventually(lambda: source.closed)
+        assert httpx.get(f"{address}/quick").text == "quick"

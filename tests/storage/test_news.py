@@ -1,0 +1,106 @@
+"""What is new, on SQLite: which commit changed which task last, and what was published."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.storage import schema
+from sluice.storage.news import News
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import spec
+from tests.storage.test_backfills import commit
+from tests.tasks.database import sqlite
+
+DAY = date(2015, 5, 17)
+AT = datetime(2015, 5, 18, 1, tzinfo=UTC)
+HITS, SIZES = (1, 1), (2, 1)
+
+
+@pytest.fixture
+def database() -> sa.Engine:
+    engine = sqlite()
+    TaskStore(engine).apply([spec(name="hits"), spec(name="sizes"), spec(name="other", topic="shop")], "test")
+    return engine
+
+
+def change(database: sa.Engine, version: tuple[int, int], start: int, seq: int) -> None:
+    """Let commit `seq` change a period of the version."""
+    t = schema.state_periods
+    key = {"topic": "logs", "task_id": version[0], "version": version[1], "period_start": start}
+    with database.begin() as connection:
+        connection.execute(sa.delete(t).where(*(t.c[name] == value for name, value in key.items())))
+        connection.execute(sa.insert(t).values(**key, layout=1, since=1, seq=seq, bytes=1))
+
+
+def publish(database: sa.Engine, day: date, at: datetime) -> None:
+    t = schema.days
+    with database.begin() as connection:
+        connection.execute(sa.delete(t).where(t.c.day == day))
+        values = {"cut": {}, "run_id": "r", "tasks_seq": 1, "raw_lines": 0, "lines": 0, "published_at": at}
+        connection.execute(sa.insert(t).values(topic="logs", day=day, **values))
+
+
+def test_tasks_are_those_that_live_at_their_current_versions(database: sa.Engine) -> None:
+    store, news, other = TaskStore(database), News(database), {"other": ("shop", (3, 1))}
+    assert dict(news.look().tasks) == {
+        "hits": ("logs", HITS),
+        "sizes": ("logs", SIZES),
+        **other,
+    }
+    store.apply([spec(name="hits", period="5m")], "test")
+    store.delete("sizes", "test")
+    assert dict(news.look().tasks) == {"hits": ("logs", (1, 2)), **other}
+
+
+def test_a_commit_is_news_for_the_tasks_that_it_changed(database: sa.Engine) -> None:
+    news = News(database)
+    assert news.look().topics["logs"].commit == 0
+    for seq, version in ((1, HITS), (2, SIZES), (3, HITS)):
+        commit(database, seq, seq, seq + 1)
+        change(database, version, 60_000 * seq, seq)
+        assert news.look().topics["logs"].changed[version] == seq
+    found = news.look().topics["logs"]
+    assert (found.commit, dict(found.changed), found.since) == (3, {HITS: 3, SIZES: 2}, 0)
+    assert news.look() == news.look()
+    late = News(database).look().topics["logs"]
+    assert (late.commit, dict(late.changed), late.since) == (3, {}, 3)
+
+
+def test_what_changed_between_two_looks_is_found_by_the_second(database: sa.Engine) -> None:
+    news = News(database)
+    news.look()
+    for seq in range(1, 6):
+        commit(database, seq, seq, seq + 1)
+        change(database, HITS if seq < 4 else SIZES, 0 if seq < 3 else 60_000, seq)
+    assert dict(news.look().topics["logs"].changed) == {HITS: 3, SIZES: 5}
+
+
+def test_each_publication_is_news_also_one_whose_transaction_was_slow(database: sa.Engine) -> None:
+    news = News(database)
+    assert news.look().topics["logs"].published.digest == ""
+    seen = set()
+    for day, at in (
+        (DAY, AT),
+        (DAY + timedelta(days=1), AT + timedelta(hours=1)),
+        (DAY, AT + timedelta(minutes=1)),  # it began before the one that is already there
+    ):
+        publish(database, day, at)
+        seen.add(news.look().topics["logs"].published.digest)
+    assert len(seen) == 3
+    assert news.look().topics["logs"].published.day == DAY + timedelta(days=1)
+
+
+def test_a_database_that_was_made_again_is_looked_at_as_new(database: sa.Engine) -> None:
+    news = News(database)
+    news.look()
+    commit(database, 9, 0, 1)
+    change(database, HITS, 0, 9)
+    assert news.look().topics["logs"].commit == 9
+    with database.begin() as connection:
+        connection.execute(sa.delete(schema.commits))
+    commit(database, 2, 0, 1)
+    found = news.look().topics["logs"]
+    assert (found.commit, found.since, dict(found.changed)) == (2, 2, {})
