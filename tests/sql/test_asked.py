@@ -79,7 +79,7 @@ def in_where(where: Where, row: Row) -> bool:
 @given(
     filters=st.lists(TIMES | VALUES, max_size=6),
     ms=st.integers(-3, 3),
-    names=st.fixed_dictionaries({name: NAMES for name in ("task", "version", "metric", "path")}),
+    names=st.fixed_dictionaries(dict.fromkeys(("task", "version", "metric", "path"), NAMES)),
 )
 @examples(300)
 def test_a_row_that_passes_all_filters_is_read(filters: list[Filter], ms: int, names: Row) -> None:

@@ -67,7 +67,7 @@ def test_a_task_s_table_has_typed_columns_and_says_what_it_counts() -> None:
         "(Europe/Berlin), by path"
     )
     assert found.options == (("task", "7"), ("version", "2"))
-    assert f"OPTIONS (task '7', version '2') COMMENT 'Task per-path, version 2:" in found.create("sluice")
+    assert "OPTIONS (task '7', version '2') COMMENT 'Task per-path, version 2:" in found.create("sluice")
 
 
 def test_a_task_s_select_is_its_comment() -> None:

@@ -121,6 +121,7 @@ def sql(settings: Settings) -> Command:
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
             *("--conf", "spark.sql.python.filterPushdown.enabled=true"),
+            *("--conf", "spark.sql.execution.pyspark.udf.hideTraceback.enabled=true"),
             *("--conf", "spark.python.daemon.module=sluice.sql.worker_daemon"),
             *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
