@@ -1,6 +1,6 @@
 """Watch an instance until its supervisor ends: supervisord runs this beside the daemons.
 
-    python jobs/watch.py
+    python jobs/watch.py [--tables]
 
 It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`) and keeps the SQL
 tables to the tasks (`sql.keeper`).
@@ -8,6 +8,7 @@ tables to the tasks (`sql.keeper`).
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping
 
 from sluice.monitoring.observer import Observer
@@ -19,13 +20,21 @@ from sluice.stack.log import Log
 
 
 def main() -> None:
-    end_with_parent()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tables", action="store_true", help="only keep the SQL tables, once")
     settings, say = Settings(), Log("watch")
-    each_look = Observer(settings, say), Keeper(settings, say)
+    keeper = Keeper(settings, say)
+    if parser.parse_args().tables:
+        keeper.look({})
+        return
+    end_with_parent()
+    observer = Observer(settings, say)
 
     def looked(problems: Mapping[str, str]) -> None:
-        for look in each_look:
-            look(problems)
+        observer(problems)
+        keeper(problems)
 
     watch.run(settings, say, looked)
 
