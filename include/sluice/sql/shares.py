@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import pyarrow as pa
@@ -82,7 +82,8 @@ def _units(sides: Sides, since: int, until: int) -> Iterator[tuple[int, int]]:
 
 def _within(sides: Sides, begin: int, end: int) -> Sides:
     final = tuple(each for each in sides.final if each.first < end and each.until > begin)
-    return Sides(
+    return replace(
+        sides,
         final=final,
         superseded=sides.superseded & {each.first for each in final},
         open=tuple(start for start in sides.open if begin <= start < end),
