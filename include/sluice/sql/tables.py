@@ -25,6 +25,8 @@ PREFIX = "v_"
 PROVIDER = "sluice.sql.Results"
 #: Marks the platform's tables, and says what they were created from.
 MARK = "sluice.table"
+#: The comment once more, for DESCRIBE: Spark does not hand it to the provider.
+COMMENT = "sluice.comment"
 _MARKED = re.compile(rf"\b{re.escape(MARK)}=([0-9a-f]+)")
 MOST_COMMENT = 1_000
 
@@ -65,7 +67,8 @@ class Table:
         return (
             f"CREATE TABLE {database}.{self.name} ({columns}) USING {PROVIDER} "
             + (f"OPTIONS ({options}) " if options else "")
-            + f"COMMENT {literal(self.comment)} TBLPROPERTIES ('{MARK}' = '{self.digest}')"
+            + f"COMMENT {literal(self.comment)} "
+            + f"TBLPROPERTIES ('{MARK}' = '{self.digest}', '{COMMENT}' = {literal(self.comment)})"
         )
 
 

@@ -7,6 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
@@ -33,6 +34,7 @@ import scala.Option;
 public final class Results implements TableProvider {
   private static final String SOURCE = "sluice";
   private static final Set<String> OPTIONS = Set.of("task", "version");
+  private static final String COMMENT = "sluice.comment";
 
   /** What Python made for these options: it is the same for every statement. */
   private static final Map<Map<String, String>, PythonDataSourceCreationResult> MADE = new ConcurrentHashMap<>();
@@ -51,11 +53,14 @@ public final class Results implements TableProvider {
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
     Map<String, String> options = new HashMap<>();
     OPTIONS.stream().filter(properties::containsKey).forEach(name -> options.put(name, properties.get(name)));
-    return new Stored(schema, Map.copyOf(options));
+    // Spark does not hand a table its own comment.
+    String comment = properties.getOrDefault(COMMENT, "");
+    return new Stored(schema, Map.copyOf(options), Map.of(TableCatalog.PROP_COMMENT, comment));
   }
 
   /** One of the tables. */
-  record Stored(StructType schema, Map<String, String> options) implements Table, SupportsRead {
+  record Stored(StructType schema, Map<String, String> options, Map<String, String> properties)
+      implements Table, SupportsRead {
     @Override
     public String name() {
       return SOURCE;
