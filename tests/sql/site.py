@@ -49,7 +49,7 @@ def log(lines_a_day: int = 240) -> list[bytes]:
             at = begin + timedelta(seconds=(n * 347) % 86_400)
             client = f"10.0.{day_number if n % 5 == 0 else 9}.{n % 11}"
             size = "-" if n % 17 == 0 else str(100 + n * 37 % 4_001)
-            found.append(line(client, at, PATHS[n * n % len(PATHS)], STATUSES[n % len(STATUSES)], size))
+            found.append(line(client, at, PATHS[n // 3 % len(PATHS)], STATUSES[n % len(STATUSES)], size))
     return found
 
 

@@ -30,7 +30,7 @@ class Metastore:
         self.asked.append(sql)
         if sql.startswith("SHOW"):
             return Rows([], [("sluice", name, False, said) for name, said in self.tables.items()])
-        name = re.match(r"(?:CREATE TABLE|DROP TABLE IF EXISTS) sluice\.(\w+)", sql)
+        name = re.match(r"(?:CREATE OR REPLACE TABLE|DROP TABLE IF EXISTS) sluice\.(\w+)", sql)
         assert name is not None
         if sql.startswith("DROP"):
             self.tables.pop(name[1], None)

@@ -61,11 +61,11 @@ class Table:
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
     def create(self, database: str) -> str:
-        """The statement that creates it."""
+        """The statement that creates it, or puts it in place of an older one."""
         columns = ", ".join(f"`{c.name}` {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
         options = ", ".join(f"{name} {literal(value)}" for name, value in self.options)
         return (
-            f"CREATE TABLE {database}.{self.name} ({columns}) USING {PROVIDER} "
+            f"CREATE OR REPLACE TABLE {database}.{self.name} ({columns}) USING {PROVIDER} "
             + (f"OPTIONS ({options}) " if options else "")
             + f"COMMENT {literal(self.comment)} "
             + f"TBLPROPERTIES ('{MARK}' = '{self.digest}', '{COMMENT}' = {literal(self.comment)})"
@@ -147,7 +147,6 @@ def keep(hive: Hive, wanted: Iterable[Table]) -> list[str]:
         if known == "":
             done.append(f"table {table.name} is not the platform's own, and stays: drop it")
             continue
-        hive.query(f"DROP TABLE IF EXISTS {database}.{table.name}")
         hive.query(table.create(database))
         done.append(f"table {table.name} was {'created' if known is None else 'replaced'}")
     for name in sorted(name for name, digest in there.items() if digest and name not in names):
