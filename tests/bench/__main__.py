@@ -33,7 +33,7 @@ PLATFORM = (*ALONE, "flume", "hbase", "archive", "serving", "lines_behind", "end
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 #: Benches that only their names run.
-APART = ("before",)
+APART = ("before", "endpoint")
 BENCHES = (*PLATFORM, *GROUPING, *APART)
 
 

@@ -11,8 +11,10 @@ from sluice.engine.rowkey import RowKey
 from sluice.stack.airflow_api import Airflow, Run
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
+from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
+from tests.speed.speed_driver import until
 
 pytestmark = pytest.mark.e2e
 
@@ -73,6 +75,24 @@ def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
         entry = book.get(day)
         assert entry is not None
         assert entry.published_cut == entry.cut
+
+
+@pytest.mark.usefixtures("reconciled")
+def test_one_sql_statement_shows_final_days_beside_the_live_one(platform: Platform) -> None:
+    """By the numbers of the lines themselves: three days are published, and the fourth is not."""
+    with Hive(platform.settings) as sql:
+        until(lambda: sql.query("SHOW TABLES LIKE 'v_hits_by_status'").rows, 60)
+        rows = sql.query(
+            "SELECT unix_millis(period), status, count, state FROM v_hits_by_status "
+            f"WHERE period >= DATE '{FIRST}' AND period < DATE '{DIFFERENT}' + INTERVAL 1 DAY"
+        ).rows
+    wanted = {}
+    for day in (*DAYS, DIFFERENT):
+        state = "open" if day == DIFFERENT else "final"
+        for (start, (status,)), found in expected(platform.written[day])["hits_by_status"].items():
+            wanted[start, status] = found["count"], state
+    assert {(start, status): (count, state) for start, status, count, state in rows} == wanted
+    assert len(rows) == len(wanted)
 
 
 def test_a_planted_difference_is_found_and_named(

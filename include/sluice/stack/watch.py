@@ -1,4 +1,4 @@
-"""Restarts running but sick daemons; ``python -m sluice.monitoring`` runs it.
+"""Restarts running but sick daemons; ``jobs/watch.py`` runs it.
 
 It runs under supervisord, which itself restarts a daemon that died. But a daemon can also run without
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from pathlib import Path
 
+from sluice.runtime.files import write_whole
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import databases, health, templating, users
@@ -15,6 +18,16 @@ from sluice.stack.jars import AGENT, AGENT_USES, ENDPOINT, require
 OPENS = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in ("java.lang", "java.net", "java.util")
 )
+#: Spark looks in Python's path for modules `pyspark_*`, each with a data source. Every Python process loads
+#: the other module: the one from which planners are forked then loads what they need (`sluice.sql.planner`).
+PYTHON_MODULES = {
+    "pyspark_sluice.py": "from sluice.sql.source import Results as DefaultSource\n",
+    "sitecustomize.py": (
+        "import sys\n\n"
+        'if "pyspark.sql.worker.data_source_pushdown_filters" in sys.orig_argv:\n'
+        "    import sluice.sql.planner\n"
+    ),
+}
 SCHEMA = "**/scripts/metastore/upgrade/postgres/hive-schema-3.1.0.postgres.sql"
 
 
@@ -69,6 +82,19 @@ def configure_spark(settings: Settings) -> None:
         (settings.home / "tmp" / scratch).mkdir(parents=True, exist_ok=True)
 
 
+def configure_python(settings: Settings) -> None:
+    """Write the modules through which the SQL endpoint finds the results' data source."""
+    folder = python_modules(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in PYTHON_MODULES.items():
+        write_whole(folder / name, text)
+
+
+def python_modules(settings: Settings) -> Path:
+    """A directory in the Python path of the endpoint's Python processes alone."""
+    return settings.home / "conf" / "sql-python"
+
+
 def _driver_options(settings: Settings) -> list[str]:
     # In /tmp anybody could read a session's copies of jars and other files.
     scratch = settings.home / "tmp" / "spark"
@@ -94,14 +120,25 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
+            *("--conf", "spark.sql.python.filterPushdown.enabled=true"),
+            *("--conf", "spark.sql.execution.pyspark.udf.hideTraceback.enabled=true"),
+            *("--conf", "spark.python.daemon.module=sluice.sql.worker_daemon"),
             *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
         ],
         # Spark puts this at the end of the class path. At the beginning, no class archive would fit.
-        env={"SPARK_DIST_CLASSPATH": str(require("spark") / ENDPOINT)},
+        env={
+            "SPARK_DIST_CLASSPATH": str(require("spark") / ENDPOINT),
+            "PYTHONPATH": os.pathsep.join([str(python_modules(settings)), *_given("PYTHONPATH")]),
+        },
         # Hive would impersonate the user in this variable, which HDFS refuses. Both accept the property.
         unset=("HADOOP_USER_NAME",),
     )
+
+
+def _given(variable: str) -> list[str]:
+    """The variable's value, if it has one."""
+    return [os.environ[variable]] if os.environ.get(variable) else []
 
 
 METASTORE = Daemon(
@@ -118,7 +155,7 @@ SQL = Daemon(
     service="sql",
     ports=("sql",),
     depends_on=("metastore", "namenode"),
-    prepare=(users.prepare_users, configure_spark),
+    prepare=(users.prepare_users, configure_spark, configure_python),
     command=sql,
     health=health.sql,
 )

@@ -19,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.SetCommand;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Function1;
 import scala.Product;
 import scala.jdk.javaapi.CollectionConverters;
@@ -127,7 +128,7 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
     if (plan instanceof HiveTableRelation relation) {
       checkPlace(session, relation.tableMeta().location());
     }
-    if (name.startsWith("DataSourceV2") || name.startsWith("Streaming")) {
+    if ((name.startsWith("DataSourceV2") && !isResults(plan)) || name.startsWith("Streaming")) {
       throw new SecurityException(ONLY_TABLES);
     }
     if (plan instanceof Command command) {
@@ -166,6 +167,13 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
     for (Path root : list(files.location().rootPaths())) {
       checkPlace(session, root.toUri());
     }
+  }
+
+  /** One of the platform's own tables over the results, by its name in the catalog. */
+  private static boolean isResults(LogicalPlan plan) {
+    return plan instanceof DataSourceV2Relation relation
+        && relation.table() instanceof Results.Stored
+        && relation.identifier().isDefined();
   }
 
   /** Every place that a command names, wherever in its arguments: of a table, a partition, an output. */

@@ -1,0 +1,167 @@
+"""The SQL tables over the results, and how Hive's metastore is kept to them.
+
+`results` is over all tasks. `v_<task>` has the current version of one task with typed columns; its options
+name that version, so it answers by the same version until it is replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sluice.results.query import is_list
+from sluice.results.rows import STATE, schema_of
+from sluice.sql.columns import LONG, PERIOD
+from sluice.storage.hive import Hive, literal
+from sluice.tasks.spec import ActiveTask, TaskSpec
+
+RESULTS = "results"
+PREFIX = "v_"
+#: The class in the endpoint's jar (include/sluice/stack/java/spark/Results.java).
+PROVIDER = "sluice.sql.Results"
+#: Marks the platform's tables, and says what they were created from.
+MARK = "sluice.table"
+#: The comment once more, for DESCRIBE: Spark does not hand it to the provider.
+COMMENT = "sluice.comment"
+_MARKED = re.compile(rf"\b{re.escape(MARK)}=([0-9a-f]+)")
+MOST_COMMENT = 1_000
+
+_STATE = next(comment for name, _, comment in LONG if name == STATE)
+
+_TYPES: Mapping[pa.DataType, str] = {
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+    comment: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it must be."""
+
+    name: str
+    columns: tuple[Column, ...]
+    comment: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal tables."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
+
+    def create(self, database: str) -> str:
+        """The statement that creates it, or puts it in place of an older one."""
+        columns = ", ".join(f"`{c.name}` {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
+        options = ", ".join(f"{name} {literal(value)}" for name, value in self.options)
+        return (
+            f"CREATE OR REPLACE TABLE {database}.{self.name} ({columns}) USING {PROVIDER} "
+            + (f"OPTIONS ({options}) " if options else "")
+            + f"COMMENT {literal(self.comment)} "
+            + f"TBLPROPERTIES ('{MARK}' = '{self.digest}', '{COMMENT}' = {literal(self.comment)})"
+        )
+
+
+def tables(tasks: Iterable[ActiveTask]) -> list[Table]:
+    """`results`, and a table for each of the tasks."""
+    columns = tuple(Column(*each) for each in LONG)
+    found = [Table(RESULTS, columns, "Every result of every task: final where a day is published, else live")]
+    taken: set[str] = set()
+    for task in sorted(tasks, key=lambda each: each.task_id):
+        name = PREFIX + task.spec.name.replace("-", "_")  # Hive allows no - in a table's name
+        if name in taken:
+            name = f"{name}_{task.task_id}"
+        taken.add(name)
+        found.append(of_task(task, name))
+    return found
+
+
+def of_task(task: ActiveTask, name: str) -> Table:
+    """The table of one task version."""
+    names = [each.name for each in task.spec.dimensions]
+    comments = {PERIOD: f"when the period begins; it lasts {task.spec.period}", STATE: _STATE}
+    comments |= dict.fromkeys(names, "dimension")
+    schema = schema_of(task, names, task.spec.metrics)
+    columns = tuple(
+        Column(field.name, sql_type(field.type), comments.get(field.name) or _metric_comment(field.name))
+        for field in schema
+    )
+    options = (("task", str(task.task_id)), ("version", str(task.version)))
+    return Table(name, columns, described(task), options)
+
+
+def described(task: ActiveTask) -> str:
+    """What the task counts, in a sentence or as its SELECT."""
+    spec = task.spec
+    head = f"Task {spec.name}, version {task.version}: "
+    return head + (_sentence(spec) if spec.sql is None else " ".join(spec.sql.split()))[:MOST_COMMENT]
+
+
+def _sentence(spec: TaskSpec) -> str:
+    by = ", ".join(each.name for each in spec.dimensions)
+    zone = "" if spec.timezone == "UTC" else f" ({spec.timezone})"
+    filtered = " that pass its filters" if spec.where or any(d.filter for d in spec.dimensions) else ""
+    return (
+        f"{', '.join(spec.metrics)} of the lines of topic {spec.topic}{filtered}, every {spec.period}{zone}"
+        + (f", by {by}" if by else "")
+    )
+
+
+def _metric_comment(name: str) -> str:
+    if name.endswith("_error"):
+        return f"the stated error of {name.removesuffix('_error')}"
+    return "metric, a list as JSON" if is_list(name) else "metric"
+
+
+def sql_type(kind: pa.DataType) -> str:
+    """Spark's type for a column of an answer."""
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP"
+    return "STRING" if pa.types.is_dictionary(kind) else _TYPES[kind]
+
+
+def keep(hive: Hive, wanted: Iterable[Table]) -> list[str]:
+    """Create, replace and drop tables until the database has these; returns what was done, a line each.
+
+    A table that somebody else created under one of the names stays. Raises SqlFailed, SqlUnavailable.
+    """
+    database = hive.settings.hive.database
+    there = _there(hive)
+    done = []
+    names = set()
+    for table in wanted:
+        names.add(table.name)
+        known = there.get(table.name)
+        if known == table.digest:
+            continue
+        if known == "":
+            done.append(f"table {table.name} is not the platform's own, and stays: drop it")
+            continue
+        hive.query(table.create(database))
+        done.append(f"table {table.name} was {'created' if known is None else 'replaced'}")
+    for name in sorted(name for name, digest in there.items() if digest and name not in names):
+        hive.query(f"DROP TABLE IF EXISTS {database}.{name}")
+        done.append(f"table {name} was dropped")
+    return done
+
+
+def _there(hive: Hive) -> dict[str, str]:
+    """The digest of each table that has one of our names; empty if the platform did not create it."""
+    rows = hive.query(f"SHOW TABLE EXTENDED IN {hive.settings.hive.database} LIKE '{RESULTS}|{PREFIX}*'").rows
+    return dict(_digests(rows))
+
+
+def _digests(rows: Iterable[tuple[str, str, bool, str]]) -> Iterator[tuple[str, str]]:
+    for _, name, _, said in rows:
+        found = _MARKED.search(said)
+        yield name, found[1] if found else ""
