@@ -218,7 +218,7 @@ def test_a_tag_saves_the_read_until_the_answer_changes(client: TestClient, layer
     ):
         own = client.get(ADDRESS, **other)
         assert own.headers["etag"] != tag
-    layers.commit += 1
+    layers.head += 1
     changed = client.get(ADDRESS, headers={"if-none-match": tag})
     assert (changed.status_code, changed.headers["etag"] != tag) == (200, True)
     layers.final_days = layers.final_days | {DAY_NUMBER + 1}
@@ -234,7 +234,7 @@ def test_an_answer_that_a_commit_overtook_has_no_tag(client: TestClient, layers:
     reading = layers.open
 
     def overtaken(*args: Any) -> Any:
-        layers.commit += 1
+        layers.head += 1
         return reading(*args)
 
     layers.open = overtaken  # type: ignore[method-assign]

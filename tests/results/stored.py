@@ -68,9 +68,6 @@ class Stored:
         state = {s: StatePeriod(1, 1, s, 1, 1, 1, 100) for s in is_open}
         return Sides(tuple(ranges), superseded, tuple(is_open), state, {}, self.head)
 
-    def newest(self, task: ActiveTask) -> int:
-        return self.head
-
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for block in blocks:
             self.read_blocks += 1

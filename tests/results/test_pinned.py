@@ -54,7 +54,7 @@ def test_queries_and_formats_have_tags_of_their_own() -> None:
 
 def changes() -> list[Callable[[Stored], None]]:
     def commit(own: Stored) -> None:
-        own.commit += 1
+        own.head += 1
 
     def publication(own: Stored) -> None:
         own.final_days = own.final_days | {DAY_NUMBER + 1}
@@ -82,7 +82,7 @@ def test_the_tag_of_what_is_open_changes(change: Callable[[Stored], None]) -> No
 def test_a_commit_changes_nothing_of_a_published_day() -> None:
     own = layers()
     before = Pinned(own, query(**FINAL_DAY))
-    own.commit += 1
+    own.head += 1
     assert before.is_final
     assert before.holds()
     assert tag(own, **FINAL_DAY) == before.tag("json")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.results.reader import ALWAYS, read
-from sluice.sql.shares import Decided, shares
+from sluice.sql.shares import shares
 from tests.examples import examples
 from tests.results.stored import DAY, Stored
 from tests.results.test_reader import DAYS, FIRST, LINES, Given, ask, query, stored, task
@@ -26,7 +26,7 @@ def in_shares(layers: Stored, since: int, until: int, most: int) -> tuple[int, l
     rows: list[dict[str, Any]] = []
     for share in own:
         given = query(since=share.since, until=share.until)
-        rows += read(Decided(layers, share), given)[0].table().to_pylist()
+        rows += read(share.of(layers), given)[0].table().to_pylist()
     return len(own), rows
 
 
@@ -65,6 +65,6 @@ def test_a_share_keeps_its_sides_when_a_day_is_published() -> None:
         layers.of, layers.sides(layers.of, ALWAYS.start, ALWAYS.stop), ALWAYS.start, ALWAYS.stop
     )
     layers.final_days = frozenset([FIRST // DAY])
-    rows = read(Decided(layers, share), query())[0].table().to_pylist()
+    rows = read(share.of(layers), query())[0].table().to_pylist()
     assert [row["state"] for row in rows] == ["open", "open"]
     assert [row["state"] for row in ask(layers)] == ["final", "open"]

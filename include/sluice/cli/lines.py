@@ -13,7 +13,7 @@ import typer
 
 from sluice.cli.errors import FAILED
 from sluice.cli.format import Format, printable, write
-from sluice.cli.results import Version, WhereTexts, moment
+from sluice.cli.results import Version, WhereTexts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,9 +71,9 @@ def lines(
       sluice lines bytes_by_path --period 2015-05-17 --where path^=/blog --metric missing --limit 20
       sluice lines hits_by_status --period 2015-05-17T10:05:00Z --format csv > lines.csv
     """
-    from sluice.cli.asked import Given, query
     from sluice.lines.answer import find
     from sluice.lines.query import LinesQuery
+    from sluice.results.asked import Given, moment, query
     from sluice.runtime.settings import get_settings
 
     conditions = query(task, version=version, given=Given(where or ())).where
@@ -90,8 +90,8 @@ def lines(
 
 
 def _write(answer: Answer, limit: int, style: LinesFormat) -> None:
-    from sluice.cli import rows
     from sluice.lines.texts import TEXT_LINES, as_text
+    from sluice.results import formats
 
     out = sys.stdout.buffer
     batches = map(as_text, answer.batches(limit))
@@ -99,8 +99,8 @@ def _write(answer: Answer, limit: int, style: LinesFormat) -> None:
         for batch in batches:
             out.write("".join(f"{line}\n" for line in for_people(batch)).encode())
     else:
-        writer = rows.write_csv if style is LinesFormat.CSV else rows.write_json
-        writer(TEXT_LINES, batches, out)
+        written = formats.csv if style is LinesFormat.CSV else formats.json_rows
+        out.writelines(written(TEXT_LINES, batches))
     out.flush()
 
 

@@ -15,7 +15,7 @@ from sluice.archive import index
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import Range, inside
 from sluice.lines.query import LinesQuery
-from sluice.results.filters import select
+from sluice.results.filters import Filter
 from sluice.results.layers import Layers
 from sluice.results.pieces import Pieces
 from sluice.results.rows import OPEN, STATES
@@ -143,9 +143,11 @@ def read_result(layers: Layers, query: LinesQuery, task: ActiveTask) -> Result:
     """How many lines the metric's results say that there are, and what they are as of."""
     counted: int | None = 0
     found = Result(0)
-    for piece in Pieces(layers, task, query.period, query.period + 1):
+    begin, end = query.period, query.period + 1
+    wanted = Filter(task, begin, end, query.where)
+    for piece in Pieces(layers, task, layers.sides(task, begin, end), begin, end):
         rows = piece.rows.append_column("state", pa.array(piece.states.astype(np.int64)))
-        rows = select(rows, task, query.period, query.period + 1, query.where)
+        rows = wanted.choose(rows).of(rows)
         if rows.num_rows:
             state = STATES[rows.column("state")[0].as_py()]
             counted = _plus(counted, _lines(rows, query.measured))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sluice.batch.day_lines import DAY_LINES, within
 from sluice.engine.count import Chosen, chosen
@@ -17,7 +18,7 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.lines.basis import Basis
 from sluice.lines.query import LinesQuery
-from sluice.results.filters import select
+from sluice.results.filters import Filter
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.series import START, dimension
 
@@ -67,7 +68,8 @@ class Candidates:
         at = pa.array(np.arange(len(found.rows)))
         rows = pa.table({START: found.period_start, **values, "at": at})
         start = self.basis.start
-        kept = select(rows, self.basis.task, start, start + 1, self.query.where)
+        rows = rows.filter(pc.equal(rows.column(START), start)).combine_chunks()
+        kept = Filter(self.basis.task, start, start + 1, self.query.where).choose(rows).of(rows)
         numbers: Ints = kept.column("at").to_numpy()
         return numbers
 

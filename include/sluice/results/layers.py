@@ -37,8 +37,6 @@ class Layers(Protocol):
 
     def sides(self, task: ActiveTask, since: int, until: int) -> Sides: ...
 
-    def newest(self, task: ActiveTask) -> int: ...
-
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]: ...
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened: ...
@@ -80,16 +78,33 @@ class StoredLayers:
         finals = Finals(self._engine, task.spec.topic, PATIENCE_SECONDS)
         return finals.sides((task.task_id, task.version), since, until)
 
-    def newest(self, task: ActiveTask) -> int:
-        """The newest commit of the task's topic; 0 before the first."""
-        return CommitLog(self._engine, task.spec.topic, PATIENCE_SECONDS).newest()
-
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for _, rows in self._blocks.read(blocks, series_schema(task)):
             yield rows
 
     def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
         return self._open.read(task, sides, starts)
+
+
+class Settled:
+    """Other layers for one task whose sides stay what they were when somebody decided them."""
+
+    def __init__(self, layers: Layers, task: ActiveTask, sides: Sides) -> None:
+        self._layers, self._task, self._sides = layers, task, sides
+        if isinstance(layers, Remembers):
+            self.values, self.answers = layers.values, layers.answers
+
+    def task(self, name: str, version: int | None) -> ActiveTask:
+        return self._task
+
+    def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
+        return self._sides
+
+    def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
+        return self._layers.final(task, blocks)
+
+    def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
+        return self._layers.open(task, sides, starts)
 
 
 def find(settings: Settings, name: str, version: int | None = None) -> ActiveTask:

@@ -10,28 +10,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from importlib.metadata import version
 
-import pyarrow as pa
-
 from sluice.metrics import load_team
-from sluice.results.layers import Layers, Opened
+from sluice.results.layers import Layers, Settled
 from sluice.results.query import Query
 from sluice.results.reader import ALWAYS
-from sluice.storage.finals import FinalBlock, Sides
+from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 
-class Pinned:
+class Pinned(Settled):
     """Layers for one query of one task. Raises UnknownTask, UnknownVersion and BadQuery at once."""
 
     def __init__(self, layers: Layers, query: Query) -> None:
         self.of = layers.task(query.tasks[0], query.version)
         query.check(self.of)
-        self._layers, self._query = layers, query
-        self._commit, self._sides = self._now()
+        self._query = query
+        super().__init__(layers, self.of, _sides(layers, self.of, query))
 
     @property
     def is_final(self) -> bool:
@@ -40,35 +38,20 @@ class Pinned:
 
     def tag(self, *more: str) -> str:
         """A name of the answer that no other answer has; `more` says how it is written."""
-        return _tag(self._query, self.of, self._commit, self._sides, more)
+        return _tag(self._query, self.of, self._sides, more)
 
     def holds(self) -> bool:
         """Whether nothing changed since the sides were decided, so what was read is of the tag."""
-        return self.is_final or self._now() == (self._commit, self._sides)
-
-    def task(self, name: str, version: int | None) -> ActiveTask:
-        return self.of
-
-    def newest(self, task: ActiveTask) -> int:
-        return self._commit
-
-    def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
-        return self._sides
-
-    def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
-        return self._layers.final(task, blocks)
-
-    def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
-        return self._layers.open(task, sides, starts)
-
-    def _now(self) -> tuple[int, Sides]:
-        since = ALWAYS.start if self._query.since is None else self._query.since
-        until = ALWAYS.stop if self._query.until is None else self._query.until
-        # The commit comes first: if it is still the newest after the read, the sides are as of it, too.
-        return self._layers.newest(self.of), self._layers.sides(self.of, since, until)
+        return self.is_final or _sides(self._layers, self.of, self._query) == self._sides
 
 
-def _tag(query: Query, task: ActiveTask, commit: int, sides: Sides, more: Sequence[str]) -> str:
+def _sides(layers: Layers, task: ActiveTask, query: Query) -> Sides:
+    since = ALWAYS.start if query.since is None else query.since
+    until = ALWAYS.stop if query.until is None else query.until
+    return layers.sides(task, since, until)
+
+
+def _tag(query: Query, task: ActiveTask, sides: Sides, more: Sequence[str]) -> str:
     named = [
         version("sluice"),
         load_team().digest,  # a team's metric may compute otherwise after a change
@@ -81,6 +64,6 @@ def _tag(query: Query, task: ActiveTask, commit: int, sides: Sides, more: Sequen
         sides.open,
         [astuple(sides.state[start]) for start in sorted(sides.state)],
         [[pointer.row, pointer.column] for start in sorted(sides.filled) for pointer in sides.filled[start]],
-        commit if sides.open else None,
+        sides.head if sides.open else None,
     ]
     return hashlib.blake2b(json.dumps(named).encode(), digest_size=16).hexdigest()

@@ -7,15 +7,13 @@ once, from one layer, however long the statement runs and whatever is published 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-import pyarrow as pa
-
-from sluice.results.layers import Layers, Opened
+from sluice.results.layers import Layers, Settled
 from sluice.state.portions import portions
-from sluice.storage.finals import FinalBlock, Sides
+from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
 #: Packed bytes of a share. A day of 100 series a minute has about 3 MiB.
@@ -31,25 +29,9 @@ class Share:
     until: int
     sides: Sides
 
-
-@dataclass(frozen=True)
-class Decided:
-    """The layers of an instance, for one share: its task and sides stay what they were when it was made."""
-
-    layers: Layers
-    share: Share
-
-    def task(self, name: str, version: int | None) -> ActiveTask:
-        return self.share.task
-
-    def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
-        return self.share.sides
-
-    def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
-        return self.layers.final(task, blocks)
-
-    def open(self, task: ActiveTask, sides: Sides, starts: Sequence[int]) -> Opened:
-        return self.layers.open(task, sides, starts)
+    def of(self, layers: Layers) -> Settled:
+        """The layers for this share."""
+        return Settled(layers, self.task, self.sides)
 
 
 def shares(task: ActiveTask, sides: Sides, since: int, until: int, most: int = SHARE_BYTES) -> list[Share]:

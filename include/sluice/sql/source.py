@@ -80,7 +80,6 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         from sluice.results.query import Query
         from sluice.results.reader import read
         from sluice.sql import columns
-        from sluice.sql.shares import Decided
 
         spec = share.task.spec
         metrics = (
@@ -99,7 +98,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
             metrics=metrics,
             where=self.asked.where(names),
         )
-        (answer,) = read(Decided(_layers(), share), query)
+        (answer,) = read(share.of(_layers()), query)
         for batch in answer.batches():
             if self.of is None:
                 yield from columns.values(batch, share.task, metrics, self.columns)

@@ -15,12 +15,11 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, status
 from pydantic import BaseModel, Field, ValidationError
 
-from sluice.cli.asked import BadOption, Given, query
-from sluice.cli.results import BadMoment, moment
 from sluice.lines.answer import Answer, Place, TookTooLong, find
 from sluice.lines.basis import ResultsDropped
 from sluice.lines.query import LinesQuery, shown
 from sluice.lines.texts import as_text
+from sluice.results.asked import BadMoment, BadText, Given, moment, query
 from sluice.results.layers import StoredLayers, UnknownVersion
 from sluice.results.query import BadQuery
 from sluice.runtime.settings import Settings
@@ -138,7 +137,7 @@ async def task_lines(
         asked = LinesQuery(task=name, period=start or 0, version=version, where=conditions, metric=metric)
         commit, place = (None, None) if after is None else read_token(after)
         return await SEARCHES.page(instance, Wanted(asked, limit, count, commit, place))
-    except (BadOption, BadMoment, BadQuery) as refused:
+    except (BadText, BadMoment, BadQuery) as refused:
         raise TasksRefused([Problem("", str(refused))]) from None
     except ValidationError as refused:
         raise TasksRefused(Problem("", each["msg"]) for each in refused.errors()) from None
@@ -192,10 +191,10 @@ def token(commit: int, place: Place) -> str:
 
 
 def read_token(text: str) -> tuple[int | None, Place]:
-    """The commit and the place of a token. Raises BadOption."""
+    """The commit and the place of a token. Raises BadText."""
     try:
         commit, *place = json.loads(base64.urlsafe_b64decode(text.encode()))
         numbers = [int(each) for each in (commit, *place)]
         return numbers[0] or None, Place(*numbers[1:])
     except (binascii.Error, UnicodeError, ValueError, TypeError):
-        raise BadOption(f"after {text!r}: give what `next` of the page before says") from None
+        raise BadText("after", f"{text!r}: give what `next` of the page before says") from None
