@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sluice.results.answers import Answers
 from sluice.results.opened import PATIENCE_SECONDS, Opened, OpenPeriods
+from sluice.results.sides import KnownSides
 from sluice.results.values import Values
 from sluice.runtime.settings import Settings
 from sluice.state.finals import FinalBlocks
@@ -65,6 +66,7 @@ class StoredLayers:
         self._hbase = HBase.of(settings, patience=PATIENCE_SECONDS)
         self._blocks = FinalBlocks(self._hbase)
         self._open = OpenPeriods(self._engine, self._hbase)
+        self._sides = KnownSides()
         self.values, self.answers = Values(), Answers()
 
     def task(self, name: str, version: int | None) -> ActiveTask:
@@ -76,7 +78,7 @@ class StoredLayers:
 
     def sides(self, task: ActiveTask, since: int, until: int) -> Sides:
         finals = Finals(self._engine, task.spec.topic, PATIENCE_SECONDS)
-        return finals.sides((task.task_id, task.version), since, until)
+        return self._sides.of(finals, (task.task_id, task.version), since, until)
 
     def final(self, task: ActiveTask, blocks: Iterable[FinalBlock]) -> Iterator[pa.Table]:
         for _, rows in self._blocks.read(blocks, series_schema(task)):

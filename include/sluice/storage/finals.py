@@ -13,7 +13,7 @@ the range's blocks have it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
@@ -28,6 +28,10 @@ from sluice.storage.epochs import StatePeriod
 from sluice.storage.postgres import patiently
 
 _r, _u = schema.final_ranges, schema.unused_finals
+
+_MOMENT = sa.func.concat(
+    sa.cast(sa.func.pg_current_snapshot(), sa.Text), " ", sa.cast(sa.func.pg_postmaster_start_time(), sa.Text)
+)
 
 
 class BlocksSwept(RuntimeError):
@@ -74,7 +78,9 @@ class Sides:
     open: tuple[int, ...]
     state: Mapping[int, StatePeriod]  # of open periods
     filled: Mapping[int, tuple[BackfillPointer, ...]]  # of open periods
-    head: int = 0  # the newest commit then; `state` is as of it
+    #: The newest commit then; `state` is as of it.
+    head: int = field(default=0, compare=False)
+    moment: str = field(default="", compare=False)  # see `Finals.moment`
 
 
 class Finals:
@@ -115,6 +121,19 @@ class Finals:
             with self.engine.connect() as connection:
                 snapshot = connection.execution_options(isolation_level="REPEATABLE READ")
                 return _sides(snapshot, self.topic, version, since, until)
+
+        return patiently(read, self.patience)
+
+    def moment(self) -> str:
+        """Which transactions can be seen now.
+
+        While this is the same, the whole database is. (A transaction that was lost in a crash may have been
+        seen as running, and its number may be given again, so the start of the server is part of it.)
+        """
+
+        def read() -> str:
+            with self.engine.connect() as connection:
+                return str(connection.scalar(sa.select(_MOMENT)))
 
         return patiently(read, self.patience)
 
@@ -172,6 +191,9 @@ def _unused(connection: sa.Connection, topic: str, rows: Sequence[str]) -> None:
 
 
 def _sides(connection: sa.Connection, topic: str, version: Version, since: int, until: int) -> Sides:
+    c = schema.commits.c
+    newest = sa.select(sa.func.max(c.seq)).where(c.topic == topic)
+    moment, head = connection.execute(sa.select(_MOMENT, newest.scalar_subquery())).one()
     of_version = (_r.c.task_id == version[0], _r.c.version == version[1])
     ranges, at = _ranges(connection, sa.and_(*of_version, _r.c.first < until, _r.c.until > since))
     late = _superseded(connection, topic, ranges, at)
@@ -183,15 +205,14 @@ def _sides(connection: sa.Connection, topic: str, version: Version, since: int, 
     filled: dict[int, list[BackfillPointer]] = {}
     for row in _in(connection, schema.backfill_blocks, BackfillPointer, (topic, *version), gaps):
         filled.setdefault(row.period_start, []).append(BackfillPointer(*tuple(row)))
-    c = schema.commits.c
-    newest = sa.select(sa.func.max(c.seq)).where(c.topic == topic)
     return Sides(
         final=tuple(ranges),
         superseded=frozenset(late),
         open=tuple(sorted(state.keys() | filled.keys())),
         state=state,
         filled={start: tuple(own) for start, own in filled.items()},
-        head=connection.scalar(newest) or 0,
+        head=head or 0,
+        moment=moment,
     )
 
 

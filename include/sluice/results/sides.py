@@ -1,0 +1,68 @@
+"""Where periods come from, read once for all questions between two changes of the database.
+
+PostgreSQL says which transactions a reader sees (`Finals.moment`). Two readers that see the same transactions
+see the same database, whatever it holds. So what one of them read holds for the other as well.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+from typing import Protocol
+
+from sluice.runtime.kept import Kept
+from sluice.storage.commits import Version
+from sluice.storage.finals import Sides
+
+#: Windows of time that are kept, of all versions.
+WINDOWS = 64
+#: Longer times than this (35 years) are asked for as they are.
+_LONGEST = 1 << 40
+
+
+class Book(Protocol):
+    """What is asked of `storage.finals.Finals`."""
+
+    def moment(self) -> str: ...
+
+    def sides(self, version: Version, since: int, until: int) -> Sides: ...
+
+
+class KnownSides:
+    """The sides that were read last. May be shared between threads."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[tuple[str, Version, int, int], Sides] = Kept(lambda _: 1, WINDOWS)
+
+    def of(self, book: Book, version: Version, since: int, until: int) -> Sides:
+        """The same as `book.sides`, as of a moment not before this call."""
+        first, last = window(since, until)
+        moment = book.moment()
+        known = self._kept.get((moment, version, first, last))
+        if known is None:
+            known = book.sides(version, first, last)
+            self._kept.put((known.moment, version, first, last), known)
+        return cut(known, since, until)
+
+
+def window(since: int, until: int) -> tuple[int, int]:
+    """A time around [since, until), at most four times as long, which times like it have in common."""
+    length = until - since
+    if not 0 < length <= _LONGEST:
+        return since, until
+    size = 1 << (length - 1).bit_length()
+    return since // size * size, -(-until // size) * size
+
+
+def cut(sides: Sides, since: int, until: int) -> Sides:
+    """The sides of a part of their time."""
+    final = tuple(each for each in sides.final if each.first < until and each.until > since)
+    starts = sides.open[bisect_left(sides.open, since) : bisect_left(sides.open, until)]
+    return replace(
+        sides,
+        final=final,
+        superseded=sides.superseded & {each.first for each in final},
+        open=starts,
+        state={start: sides.state[start] for start in starts if start in sides.state},
+        filled={start: sides.filled[start] for start in starts if start in sides.filled},
+    )
