@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -31,6 +33,7 @@ from sluice.client import (
 )
 from sluice.client.sql import _table
 from sluice.results.reader import read
+from sluice.runtime.settings import ROOT
 from sluice.tasks.store import TaskStore
 from tests.plugins.served import served
 from tests.plugins.test_api import Login, app, client, database, login
@@ -265,6 +268,27 @@ def test_events_go_on_after_breaks_and_log_ins(
     watched.now = look(2, {"hits": 2, "sizes": 1})
     assert next(events) == Event("commit", "logs", {"hits": 1}, commit=2)
     events.close()
+
+
+@pytest.mark.parametrize("page", ["client.md"])
+def test_the_page_does_what_it_says(
+    page: str, address: str, client: Any, database: sa.Engine, layers: Stored
+) -> None:
+    """Its Python runs from top to bottom, against this server in place of the one it names."""
+    from sluice_airflow.api import hub, stores
+
+    TaskStore(database).apply([task(SKETCHED, name="bytes_by_path").spec], "test")
+    looks = replace(look(1, {}), tasks={"bytes_by_path": ("logs", (1, 1))})
+    own = hub.Hub(lambda: looks, seconds=0.02)
+    client.app.dependency_overrides[stores.hub] = lambda: own
+    space: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL):
+        ours = block.replace("http://127.0.0.1:21080", address).replace('"PASSWORD"', repr(PASSWORD))
+        exec(compile(ours, page, "exec"), space)  # noqa: S102
+    assert space["table"].num_rows == len(space["frame"]) > 0
+    assert {row["path"] for row in space["images"].to_pylist()} == {"/img/x.png"}
+    assert space["rows"] == 60
+    assert space["event"].commit == 1
 
 
 class Cursor:

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
+import psutil
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
@@ -22,9 +23,10 @@ from hypothesis import strategies as st
 from sluice.results.reader import read
 from sluice.results.shape import TooManyRows
 from sluice.storage.hbase import HBaseUnavailable
+from tests.plugins.served import served
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.results.stored import DAY, Stored
-from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, query, stored, task
+from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
 
 __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
@@ -387,3 +389,26 @@ def test_every_example_of_the_document_is_answered(client: TestClient, layers: S
     assert ResultsOut.model_validate(own).task.name == "sample"
     assert own.keys() == example.keys()
     assert own["periods"][0].keys() == example["periods"][0].keys() | {"commit"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", ["json", "csv", "arrow"])
+def test_a_million_rows_stream_in_bounded_memory(app: FastAPI, layers: Stored, style: str) -> None:
+    from sluice_airflow.api import stores
+
+    million = a_million()
+    app.dependency_overrides[stores.layers] = lambda: million
+    process, size, most = psutil.Process(), 0, 0
+    with served(app) as address:
+        httpx.get(f"{address}{ADDRESS}", params={"format": style})
+        before, began = process.memory_info().rss, process.cpu_times()
+        with httpx.stream(
+            "GET", f"{address}{ADDRESS}", params={"format": style, "limit": 2_000_000}
+        ) as answer:
+            for piece in answer.iter_raw():
+                size += len(piece)
+                most = max(most, process.memory_info().rss - before)
+    spent = sum(process.cpu_times()[:2]) - sum(began[:2])
+    print(f"{style}: {size / 1e6:.0f} MB, {1e6 / spent:,.0f} rows/s of CPU, {most / 1e6:.0f} MB more memory")
+    assert size > 10_000_000
+    assert most < 256 << 20

@@ -87,6 +87,21 @@ def test_a_tag_lasts_until_a_commit_and_a_publication(
     assert (status, again != published) == (200, True)
 
 
+def test_pages_follow_each_other(
+    counting: Counting, ask: Callable[..., httpx.Response], http: httpx.Client, token: str
+) -> None:
+    counting.commit(counting.partials)
+    counting.publish()
+    answer, number = ask(limit=50, where="client^=c"), 0
+    while True:
+        found = answer.json()
+        number += len(found["rows"])
+        if found["next"] is None:
+            break
+        answer = http.get(found["next"], headers={"Authorization": f"Bearer {token}"})
+    assert number == len(direct())
+
+
 def test_answers_are_packed_for_who_asks(counting: Counting, ask: Callable[..., httpx.Response]) -> None:
     counting.commit(counting.partials)
     packed, plain = ask({"Accept-Encoding": "gzip"}), ask({"Accept-Encoding": "identity"})
