@@ -68,14 +68,14 @@ def test_a_file_from_before_blocks_and_proofs_is_read_too(sources: Sources, tmp_
 
 def test_a_file_that_is_gone_has_no_rows_and_is_named(sources: Sources, tmp_path: Path) -> None:
     assert list(sources.in_file(file(tmp_path / "gone.parquet"))) == []
-    assert sources.gone == ["the archive's file /raw/gone.parquet, with 7 lines"]
+    assert sources.gone == ["the archive's file /raw/gone.parquet with 7 lines is gone"]
 
 
 def test_what_left_kafka_before_it_was_archived_is_named() -> None:
     rest = {"0": (10, 20), "1": (5, 9), "2": (0, 3)}
     kept, gone = _kept("logs", rest, {"0": 15, "1": 0, "2": 100})
     assert kept == {"0": (15, 20), "1": (5, 9)}
-    assert [each.partition(",")[0] for each in gone] == [
+    assert [each.partition(" left")[0] for each in gone] == [
         "offsets 10 to 14 of logs/0",
         "offsets 0 to 2 of logs/2",
     ]

@@ -31,7 +31,7 @@ class Sources:
     topic: str
     files: list[IndexedFile]  # in the order in which their first lines arrived
     rest: dict[str, tuple[int, int]]  # offsets of Kafka, [first, next) by partition
-    gone: list[str] = field(default_factory=list)  # what could have lines and is not there any more
+    gone: list[str] = field(default_factory=list)  # what could have had lines, and why it has none
 
     @classmethod
     def of(cls, settings: Settings, basis: Basis) -> Sources:
@@ -64,7 +64,7 @@ class Sources:
         try:
             data = store.read(path, 0, file.bytes)
         except HdfsFileNotFound:
-            self.gone.append(f"the archive's file {file.path}, with {file.lines} lines")
+            self.gone.append(f"the archive's file {file.path} with {file.lines} lines is gone")
             return
         with pq.ParquetFile(pa.BufferReader(data)) as parquet:
             for batch in parquet.iter_batches(FILE_LINES, use_threads=False):
@@ -93,8 +93,8 @@ def _kept(
         has = end if first is None else max(begin, first[partition])
         if has > begin:
             gone.append(
-                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition}, which left Kafka before "
-                "they were archived"
+                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition} left Kafka before they were "
+                "archived"
             )
         if has < end:
             kept[partition] = (has, end)
