@@ -38,14 +38,14 @@ class Sources:
         """The sources of a result. Raises what PostgreSQL and Kafka raise while they are away."""
         ends = basis.ends()
         # Read before the files: what is archived in between is then in both, and counts once.
-        archived = index.positions(settings, basis.topic, basis.topic_id)
+        archived = index.positions_of(settings, basis.topic, basis.topic_id, ends)
         found: dict[str, IndexedFile] = {}
         for day in basis.days:
             between = (basis.start, basis.end)
             for file in index.files_for(settings, basis.topic, day, ends, basis.topic_id, between=between):
                 found[file.path] = file
         files = sorted(found.values(), key=lambda file: (file.arrival_min, file.partition, file.first))
-        rest = {str(p): (archived.get(p, 0), end) for p, end in ends.items() if end > archived.get(p, 0)}
+        rest = {str(p): (archived[p], end) for p, end in ends.items() if end > archived[p]}
         made = cls(settings, basis.topic, files, rest)
         made._keep_what_kafka_has(basis.topic_id)
         return made
