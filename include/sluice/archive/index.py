@@ -145,7 +145,7 @@ def positions(settings: Settings, topic: str, topic_id: str | None = None) -> di
 
 
 def positions_of(settings: Settings, topic: str, topic_id: str, partitions: Iterable[int]) -> dict[int, int]:
-    """The same positions for these partitions alone, from the newest row of each, however many rows it has."""
+    """The same positions for these partitions alone: one row of each is read, however many it has."""
     found = {}
     with engine(settings).connect() as connection:
         for partition in partitions:
