@@ -34,7 +34,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def find(settings: Any, query: LinesQuery, **options: Any) -> Answer:
         query.check(active(TASK)[0])
-        sources = MadeSources([[one(n, text) for n, text in enumerate(LINES)]], gone=["a file"])
+        sources = MadeSources([[one(n, text) for n, text in enumerate(LINES)]], gone=["a file is gone"])
         return answer(TASK, query, sources, below=EVERYTHING, counted=says[0])
 
     monkeypatch.setattr(module, "find", find)

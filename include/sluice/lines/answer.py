@@ -164,7 +164,7 @@ class Answer:
         counted = self.basis.result.counted
         if not self.complete or counted is None or counted == self.found:
             return []
-        gone = [] if self._sources is None else [f"{each} is gone" for each in self._sources.gone]
+        gone = [] if self._sources is None else self._sources.gone
         why = "; ".join(gone) or "a commit or a backfill may have changed it meanwhile: ask again"
         return [f"the result counts {counted} lines, and {self.found} were found: {why}"]
 

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from sluice.archive import index
-from sluice.archive.file import COLUMNS
 from sluice.archive.index import IndexedFile
-from sluice.engine.batches import PASS_BYTES, PASS_LINES
 from sluice.lines.basis import Basis
 from sluice.runtime.settings import Settings
 from sluice.speed.source import TopicRange
 from sluice.storage.hdfs import HdfsFileNotFound
-from sluice.storage.parquet import Piece, read
 from sluice.storage.stores import Stores
 from sluice.transmission.records import RECORDS
 from sluice.transmission.topics import TopicMissing, Topics
+
+#: A file is read as a whole, because it has at most 64 MiB of lines (`archive.max_bytes`). Its rows are made
+#: so many at a time: the names of host and file, which are written once for many lines, may have 1,000 bytes.
+FILE_LINES = 32_768
 
 
 @dataclass
@@ -29,21 +31,21 @@ class Sources:
     topic: str
     files: list[IndexedFile]  # in the order in which their first lines arrived
     rest: dict[str, tuple[int, int]]  # offsets of Kafka, [first, next) by partition
-    gone: list[str] = field(default_factory=list)  # what could have lines and is not there any more
+    gone: list[str] = field(default_factory=list)  # what could have had lines, and why it has none
 
     @classmethod
     def of(cls, settings: Settings, basis: Basis) -> Sources:
         """The sources of a result. Raises what PostgreSQL and Kafka raise while they are away."""
         ends = basis.ends()
         # Read before the files: what is archived in between is then in both, and counts once.
-        archived = index.positions(settings, basis.topic, basis.topic_id)
+        archived = index.positions_of(settings, basis.topic, basis.topic_id, ends)
         found: dict[str, IndexedFile] = {}
         for day in basis.days:
             between = (basis.start, basis.end)
             for file in index.files_for(settings, basis.topic, day, ends, basis.topic_id, between=between):
                 found[file.path] = file
         files = sorted(found.values(), key=lambda file: (file.arrival_min, file.partition, file.first))
-        rest = {str(p): (archived.get(p, 0), end) for p, end in ends.items() if end > archived.get(p, 0)}
+        rest = {str(p): (archived[p], end) for p, end in ends.items() if end > archived[p]}
         made = cls(settings, basis.topic, files, rest)
         made._keep_what_kafka_has(basis.topic_id)
         return made
@@ -58,14 +60,15 @@ class Sources:
 
     def in_file(self, file: IndexedFile) -> Iterator[pa.RecordBatch]:
         """RECORDS of an archive's file; none if it is gone."""
-        url = self.settings.hdfs.namenode + file.path
-        pieces = [Piece(url, file.bytes, 0, file.bytes)]
-        columns = dict(zip(COLUMNS.names, COLUMNS.types, strict=True))
+        store, path = Stores.of(self.settings).at(self.settings.hdfs.namenode + file.path)
         try:
-            for batch in read(Stores.of(self.settings), pieces, columns, PASS_LINES, PASS_BYTES):
-                yield _with_partition(batch, file.partition)
+            data = store.read(path, 0, file.bytes)
         except HdfsFileNotFound:
-            self.gone.append(f"the archive's file {file.path}, with {file.lines} lines")
+            self.gone.append(f"the archive's file {file.path} with {file.lines} lines is gone")
+            return
+        with pq.ParquetFile(pa.BufferReader(data)) as parquet:
+            for batch in parquet.iter_batches(FILE_LINES, use_threads=False):
+                yield as_records(batch, file.partition)
 
     def _keep_what_kafka_has(self, topic_id: str) -> None:
         """Leave out of the rest what Kafka does not have any more."""
@@ -90,17 +93,19 @@ def _kept(
         has = end if first is None else max(begin, first[partition])
         if has > begin:
             gone.append(
-                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition}, which left Kafka before "
-                "they were archived"
+                f"offsets {begin} to {min(has, end) - 1} of {topic}/{partition} left Kafka before they were "
+                "archived"
             )
         if has < end:
             kept[partition] = (has, end)
     return kept, gone
 
 
-def _with_partition(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+def as_records(batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    """An archive file's rows as RECORDS; what older files lack is null."""
     columns = {name: batch.column(name) for name in batch.schema.names}
-    columns["partition"] = pa.array([partition], pa.int32()).take(
-        pa.nulls(len(batch), pa.int64()).fill_null(0)
+    columns["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), len(batch))
+    return pa.RecordBatch.from_arrays(
+        [columns[f.name] if f.name in columns else pa.nulls(len(batch), f.type) for f in RECORDS],
+        schema=RECORDS,
     )
-    return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)

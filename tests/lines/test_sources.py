@@ -1,0 +1,82 @@
+"""Where lines are: a file's rows, old and new, and what Kafka still has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sluice.archive.file import COLUMNS, Place, of_records
+from sluice.lines import sources as module
+from sluice.lines.sources import Sources, _kept
+from sluice.runtime.settings import Settings
+from sluice.storage.hdfs import HdfsFileNotFound
+from sluice.storage.stores import LocalStore
+from sluice.transmission.records import RECORDS
+from tests.engine.samples import line, records
+
+
+class Local:
+    """Files on this machine in place of HDFS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def at(self, url: str) -> tuple[Any, str]:
+        path = self.folder / Path(url).name
+        if not path.exists():
+            return SimpleNamespace(read=self.missing), str(path)
+        return LocalStore(), str(path)
+
+    def missing(self, *_: object) -> bytes:
+        raise HdfsFileNotFound("no such file in HDFS")
+
+
+@pytest.fixture
+def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sources:
+    monkeypatch.setattr(module, "Stores", SimpleNamespace(of=lambda _: Local(tmp_path)))
+    return Sources(Settings(), "logs", [], {})
+
+
+def file(path: Path) -> Any:
+    size = path.stat().st_size if path.exists() else 10
+    return SimpleNamespace(path=f"/raw/{path.name}", bytes=size, partition=3, lines=7)
+
+
+def test_a_file_s_rows_are_the_records_that_were_archived(sources: Sources, tmp_path: Path) -> None:
+    batch = records([line(path=f"/{n}") for n in range(50)], partition=3)
+    path = tmp_path / "a.parquet"
+    path.write_bytes(of_records(Place("logs", "id", 3), 0, [batch], 1).data)
+    (found,) = sources.in_file(file(path))
+    assert found.equals(batch)
+
+
+def test_a_file_from_before_blocks_and_proofs_is_read_too(sources: Sources, tmp_path: Path) -> None:
+    batch = records([line()], partition=3)
+    names = [name for name in COLUMNS.names if name not in {"forged", "line_in_record"}]
+    path = tmp_path / "old.parquet"
+    pq.write_table(pa.Table.from_batches([batch]).select(names), path)
+    (found,) = sources.in_file(file(path))
+    assert found.schema == RECORDS
+    assert found.column("line").to_pylist() == [line()]
+    assert found.column("line_in_record").null_count == found.column("forged").null_count == 1
+
+
+def test_a_file_that_is_gone_has_no_rows_and_is_named(sources: Sources, tmp_path: Path) -> None:
+    assert list(sources.in_file(file(tmp_path / "gone.parquet"))) == []
+    assert sources.gone == ["the archive's file /raw/gone.parquet with 7 lines is gone"]
+
+
+def test_what_left_kafka_before_it_was_archived_is_named() -> None:
+    rest = {"0": (10, 20), "1": (5, 9), "2": (0, 3)}
+    kept, gone = _kept("logs", rest, {"0": 15, "1": 0, "2": 100})
+    assert kept == {"0": (15, 20), "1": (5, 9)}
+    assert [each.partition(" left")[0] for each in gone] == [
+        "offsets 10 to 14 of logs/0",
+        "offsets 0 to 2 of logs/2",
+    ]
+    assert _kept("logs", {"0": (10, 20)}, None)[0] == {}  # the topic was deleted
