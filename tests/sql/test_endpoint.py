@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
 import pytest
 
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
+from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
@@ -190,6 +192,23 @@ def test_tables_are_read_only_for_everyone(site: Site, sql: Hive) -> None:
         with pytest.raises(SqlFailed):
             sql.query(statement)
     assert sql.query(f"SELECT count(*) FROM {table}").scalar() > 0
+
+
+def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
+    """A process that is forked from has the endpoint's Java as its parent; the forks end when they idle."""
+    for _ in range(3):
+        with Hive(site.settings) as another:
+            another.query(site.own("SELECT count(*) FROM v_hits_by_status"))
+    family = [psutil.Process(pid) for pid in Family(site.settings).pids()]
+    modules = [each.cmdline()[-1] for each in family if each.cmdline()[1:2] == ["-m"] and is_of_java(each)]
+    found = [module for module in modules if module.startswith("pyspark.")]
+    assert sorted(found) == sorted(set(found))
+    assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= set(found)
+
+
+def is_of_java(process: psutil.Process) -> bool:
+    parent = process.parent()
+    return parent is not None and "sluice.sql.Endpoint" in parent.cmdline()
 
 
 def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:
