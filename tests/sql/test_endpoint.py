@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -199,16 +199,19 @@ def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
     for _ in range(3):
         with Hive(site.settings) as another:
             another.query(site.own("SELECT count(*) FROM v_hits_by_status"))
-    family = [psutil.Process(pid) for pid in Family(site.settings).pids()]
-    modules = [each.cmdline()[-1] for each in family if each.cmdline()[1:2] == ["-m"] and is_of_java(each)]
-    found = [module for module in modules if module.startswith("pyspark.")]
+    found = [*python_daemons(site)]
     assert sorted(found) == sorted(set(found))
     assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= set(found)
 
 
-def is_of_java(process: psutil.Process) -> bool:
-    parent = process.parent()
-    return parent is not None and "sluice.sql.Endpoint" in parent.cmdline()
+def python_daemons(site: Site) -> Iterator[str]:
+    """The module of each process from which the endpoint's Python processes are forked."""
+    for pid in Family(site.settings).pids():
+        with suppress(psutil.Error):  # it ended
+            process = psutil.Process(pid)
+            parent, words = process.parent(), process.cmdline()
+            if parent is not None and "sluice.sql.Endpoint" in parent.cmdline() and "-m" in words:
+                yield words[-1]
 
 
 def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:
