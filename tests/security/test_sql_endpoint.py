@@ -64,7 +64,6 @@ AN_ANALYST_MAY_NOT = (
     "CREATE TEMPORARY VIEW evil USING jdbc OPTIONS (url 'jdbc:postgresql://127.0.0.1/x', dbtable 'y')",
     "CREATE TABLE evil (period TIMESTAMP) USING sluice.sql.Results",
     "CREATE TEMPORARY VIEW evil (period TIMESTAMP) USING sluice OPTIONS (task '1', version '1')",
-    "INSERT INTO results (task) VALUES ('evil')",
     "DROP TABLE results",
     "ALTER TABLE logs SET TBLPROPERTIES ('a' = 'b')",
     "ALTER TABLE logs DROP PARTITION (topic = 'logs')",

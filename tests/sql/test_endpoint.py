@@ -5,15 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
 import pytest
 
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
+from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
@@ -190,6 +192,26 @@ def test_tables_are_read_only_for_everyone(site: Site, sql: Hive) -> None:
         with pytest.raises(SqlFailed):
             sql.query(statement)
     assert sql.query(f"SELECT count(*) FROM {table}").scalar() > 0
+
+
+def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
+    """A process that is forked from has the endpoint's Java as its parent; the forks end when they idle."""
+    for _ in range(3):
+        with Hive(site.settings) as another:
+            another.query(site.own("SELECT count(*) FROM v_hits_by_status"))
+    found = [*python_daemons(site)]
+    assert sorted(found) == sorted(set(found))
+    assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= set(found)
+
+
+def python_daemons(site: Site) -> Iterator[str]:
+    """The module of each process from which the endpoint's Python processes are forked."""
+    for pid in Family(site.settings).pids():
+        with suppress(psutil.Error):  # it ended
+            process = psutil.Process(pid)
+            parent, words = process.parent(), process.cmdline()
+            if parent is not None and "sluice.sql.Endpoint" in parent.cmdline() and "-m" in words:
+                yield words[-1]
 
 
 def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:

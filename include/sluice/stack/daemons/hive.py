@@ -123,6 +123,8 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.sql.python.filterPushdown.enabled=true"),
             *("--conf", "spark.sql.execution.pyspark.udf.hideTraceback.enabled=true"),
             *("--conf", "spark.python.daemon.module=sluice.sql.worker_daemon"),
+            # Otherwise each session would have Python processes of its own, which stay when it is closed.
+            *("--conf", "spark.sql.artifact.isolation.enabled=false"),
             *("--class", "sluice.sql.Endpoint"),
             "spark-internal",
         ],
