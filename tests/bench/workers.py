@@ -90,7 +90,7 @@ class Batch:
 
 
 def run(quick: bool = False) -> Outcome:
-    tasks, series = (20, 2_000) if quick else (TASKS, SERIES)
+    tasks, series = (40, 2_000) if quick else (TASKS, SERIES)
     with tempfile.TemporaryDirectory() as scratch:
         workers = QUICK_WORKERS if quick else WORKERS
         batches = measure(Path(scratch), [partials(tasks, series, seed) for seed in (1, 2)], workers)

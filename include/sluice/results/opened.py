@@ -7,9 +7,10 @@ changed its periods last. So after a commit only the groups that it touched are 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import date
-from itertools import count, groupby
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -188,10 +189,14 @@ def by_day(blocks: Mapping[BackfillPointer, bytes]) -> list[pa.Table]:
     return [unpack(own) for own in days.values()]
 
 
-def _groups(task: ActiveTask, starts: Sequence[int]) -> list[list[int]]:
+def _groups(task: ActiveTask, starts: Sequence[int]) -> list[Sequence[int]]:
     """The periods in groups whose bounds do not depend on which of them are asked for."""
-    span = GROUP_PERIODS * parse_period(task.spec.period) * 1000
-    return [list(own) for _, own in groupby(starts, lambda start: start // span)]
+    span, groups, begin = GROUP_PERIODS * parse_period(task.spec.period) * 1000, [], 0
+    while begin < len(starts):
+        end = bisect_left(starts, (starts[begin] // span + 1) * span, begin)
+        groups.append(starts[begin:end])
+        begin = end
+    return groups
 
 
 def _key(task: ActiveTask, moment: Moment, group: Sequence[int]) -> Key:

@@ -58,10 +58,13 @@ def cut(sides: Sides, since: int, until: int) -> Sides:
     """The sides of a part of their time."""
     final = tuple(each for each in sides.final if each.first < until and each.until > since)
     starts = sides.open[bisect_left(sides.open, since) : bisect_left(sides.open, until)]
+    superseded = sides.superseded & {each.first for each in final}
+    if len(starts) == len(sides.open):
+        return replace(sides, final=final, superseded=superseded)
     return replace(
         sides,
         final=final,
-        superseded=sides.superseded & {each.first for each in final},
+        superseded=superseded,
         open=starts,
         state={start: sides.state[start] for start in starts if start in sides.state},
         filled={start: sides.filled[start] for start in starts if start in sides.filled},
