@@ -30,30 +30,38 @@ class LinesFormat(StrEnum):
     CSV = "csv"
 
 
+Task = Annotated[str, typer.Argument(metavar="TASK", help="A task's name; `sluice tasks list` shows them.")]
+Start = Annotated[
+    str,
+    typer.Option(
+        "--period",
+        metavar="TIME",
+        help="The period's start, as `sluice results` prints it (UTC without an offset).",
+    ),
+]
+MetricName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Only lines that this metric is computed of: missing has those without a measure, sum and "
+        "others those with one.",
+    ),
+]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N lines.")]
+Count = Annotated[bool, typer.Option("--count", help="Print only how many lines there are.")]
+Style = Annotated[LinesFormat, typer.Option("--format", help="How to print.")]
+
+
 def lines(
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="A task's name; `sluice tasks list` shows them.")
-    ],
+    task: Task,
     *,
-    period: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME", help="The period's start, as `sluice results` prints it (UTC without an offset)."
-        ),
-    ],
+    period: Start,
     where: WhereTexts = None,
     version: Version = None,
-    metric: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Only lines that this metric is computed of: missing has those without a measure, sum and "
-            "others those with one.",
-        ),
-    ] = "count",
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Show at most N lines.")] = 100,
-    count: Annotated[bool, typer.Option("--count", help="Print only how many lines there are.")] = False,
-    style: Annotated[LinesFormat, typer.Option("--format", help="How to print.")] = LinesFormat.TEXT,
+    metric: MetricName = "count",
+    limit: Limit = 100,
+    count: Count = False,
+    style: Style = LinesFormat.TEXT,
 ) -> None:
     """Print the lines behind a result, from the archive and from what Kafka has beyond it.
 
