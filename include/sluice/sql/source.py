@@ -2,7 +2,8 @@
 
 Spark calls it for each statement: first in a planner's process (`pushFilters`, `partitions`), then in workers
 (`read`). The class `sluice.sql.Results` of the endpoint gives it the table's options and the columns that a
-statement needs (docs/decisions/0028-sql-over-both-layers.md).
+statement needs (docs/decisions/0028-sql-over-both-layers.md). The reader is imported where it is used: Spark
+also has processes that only find or create the source, and they stay small.
 """
 
 from __future__ import annotations
