@@ -196,6 +196,16 @@ def test_a_listener_hears_of_a_commit_and_of_a_publication(
         assert event(answer.iter_lines(), "commit")["commit"] == 2
 
 
+def test_listeners_that_leave_make_room(counting: Counting, http: httpx.Client, token: str) -> None:
+    counting.commit(counting.partials.slice(0, 3))
+    for _ in range(40):  # more than may listen at a time
+        with http.stream(
+            "GET", f"{API}/tasks/{counting.topic}/events", headers={"Authorization": f"Bearer {token}"}
+        ) as answer:
+            assert answer.status_code == 200
+            event(answer.iter_lines(), "commit")
+
+
 def test_a_removed_user_hears_no_more(counting: Counting, http: httpx.Client, stack: Settings) -> None:
     counting.commit(counting.partials.slice(0, 3))
     with logged_in(stack, http, "viewer") as headers:
