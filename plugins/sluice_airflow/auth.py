@@ -21,6 +21,7 @@ from fastapi import HTTPException, status
 from sluice.runtime.settings import get_settings
 from sluice.runtime.throttle import Throttle
 from sluice.stack.users import SERVICE, User, Users
+from sluice_airflow.cut_off import CutOff
 from sluice_airflow.headers import SecurityHeaders
 
 throttle = Throttle()
@@ -40,8 +41,8 @@ class AuthManager(SimpleAuthManager):
         return [_known(user) for user in Users(get_settings()).people()]
 
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
-        """The middleware that every answer of the API server passes through."""
-        return [(SecurityHeaders, {})]
+        """The middlewares that every answer of the API server passes through."""
+        return [(SecurityHeaders, {}), (CutOff, {})]
 
     def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
         """The token's user with the present role. Raises ValueError if the user was removed."""

@@ -6,12 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import httpx
 import pytest
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
@@ -46,7 +47,10 @@ class Source:
 @contextmanager
 def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[str]:
     """A server whose answers are pieces of the source."""
+    from airflow.api_fastapi.core_api.app import init_middlewares
+
     from sluice_airflow.api.reads import Busy, Reads, Streamed
+    from sluice_airflow.auth import AuthManager
 
     reads = Reads(threads=2, places=places, waiting=1, patience=0.3)
 
@@ -60,8 +64,15 @@ def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[st
     async def quick(request: Request) -> Response:
         return PlainTextResponse("quick")
 
-    with served(Starlette(routes=[Route("/stream", stream), Route("/quick", quick)])) as address:
+    app = FastAPI(routes=[Route("/stream", stream), Route("/quick", quick)])
+    with patch("airflow.api_fastapi.app.get_auth_manager", AuthManager):
+        init_middlewares(app)  # as they are around the API in Airflow
+    with served(app) as address:
         yield address
+
+
+def opened(address: str) -> AbstractContextManager[httpx.Response]:
+    return httpx.stream("GET", f"{address}/stream", headers={"accept-encoding": "identity"})
 
 
 def test_a_reader_that_leaves_gives_its_place_back() -> None:
@@ -69,14 +80,14 @@ def test_a_reader_that_leaves_gives_its_place_back() -> None:
     with reading(source) as address:
         for _ in range(3):
             source.closed = False
-            with httpx.stream("GET", f"{address}/stream") as answer:
-                assert next(answer.iter_bytes(4)) == b"held"
+            with opened(address) as answer:
+                assert next(answer.iter_bytes(len(PIECE))).startswith(b"heldxxx")
             assert eventually(lambda: source.closed)
         assert all(name.startswith("results") for name in source.threads)
 
 
 def test_a_slow_step_holds_up_nobody_else() -> None:
-    with reading(Source(pause=1.0)) as address, httpx.stream("GET", f"{address}/stream") as answer:
+    with reading(Source(pause=1.0)) as address, opened(address) as answer:
         assert next(answer.iter_bytes(4)) == b"held"
         began = time.monotonic()
         assert httpx.get(f"{address}/quick").text == "quick"
@@ -92,14 +103,16 @@ def test_a_reader_that_takes_nothing_is_left() -> None:
             idle.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
             assert eventually(lambda: source.closed)
             assert source.given < 1_000  # what the sockets hold, and no more
-        with httpx.stream("GET", f"{address}/stream") as answer:
+        with opened(address) as answer:
             assert answer.status_code == 200
 
 
 def test_an_answer_that_fails_half_way_does_not_look_whole() -> None:
     source = Source(fails_after=3)
     with reading(source) as address:
-        with pytest.raises(httpx.RemoteProtocolError):
-            httpx.get(f"{address}/stream")
+        for encoding in ("identity", "gzip"):
+            source.given = 0
+            with pytest.raises(httpx.RemoteProtocolError):
+                httpx.get(f"{address}/stream", headers={"accept-encoding": encoding})
         assert eventually(lambda: source.closed)
         assert httpx.get(f"{address}/quick").text == "quick"

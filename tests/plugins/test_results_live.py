@@ -7,6 +7,7 @@ import io
 import json
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -85,6 +86,42 @@ def test_a_tag_lasts_until_a_commit_and_a_publication(
     counting.publish()
     status, again = tag(published, **first_day)
     assert (status, again != published) == (200, True)
+
+
+def test_a_tag_has_one_answer_whatever_happens_meanwhile(
+    counting: Counting, stack: Settings, token: str
+) -> None:
+    """Readers run while commits and publications go on; an answer with a known tag must be the known one."""
+    counting.commit(counting.partials)
+    bodies: dict[str, set[bytes]] = {}
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def reader() -> None:
+        headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
+        with httpx.Client(base_url=stack.airflow.url, timeout=60, trust_env=False, headers=headers) as own:
+            while not stop.is_set():
+                answer = own.get(f"{API}/tasks/{counting.topic}/results")
+                rows = [(row["period"], row["client"]) for row in answer.json()["rows"]]
+                if len(rows) != len(set(rows)) or len(rows) != len(direct()):
+                    wrong.append(len(rows))
+                if "etag" in answer.headers:
+                    bodies.setdefault(answer.headers["etag"], set()).add(answer.content)
+
+    readers = [threading.Thread(target=reader) for _ in range(3)]
+    for thread in readers:
+        thread.start()
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        counting.commit(counting.partials.slice(72, 3))
+        counting.publish()
+        time.sleep(0.1)
+    stop.set()
+    for thread in readers:
+        thread.join(60)
+    assert not wrong
+    assert len(bodies) > 3
+    assert all(len(each) == 1 for each in bodies.values())
 
 
 def test_pages_follow_each_other(
@@ -194,6 +231,16 @@ def test_a_listener_hears_of_a_commit_and_of_a_publication(
         headers={**headers, "Last-Event-ID": f"{counting.topic}=1."},
     ) as answer:
         assert event(answer.iter_lines(), "commit")["commit"] == 2
+
+
+def test_listeners_that_leave_make_room(counting: Counting, http: httpx.Client, token: str) -> None:
+    counting.commit(counting.partials.slice(0, 3))
+    for _ in range(40):  # more than may listen at a time
+        with http.stream(
+            "GET", f"{API}/tasks/{counting.topic}/events", headers={"Authorization": f"Bearer {token}"}
+        ) as answer:
+            assert answer.status_code == 200
+            event(answer.iter_lines(), "commit")
 
 
 def test_a_removed_user_hears_no_more(counting: Counting, http: httpx.Client, stack: Settings) -> None:

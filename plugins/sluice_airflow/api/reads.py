@@ -16,6 +16,8 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 from starlette.responses import StreamingResponse
 
+from sluice_airflow.cut_off import failed
+
 THREADS = 4
 #: Reads that have begun and whose clients have not got everything yet.
 PLACES = 8
@@ -122,6 +124,9 @@ class Streamed(StreamingResponse):
 
         try:
             await super().__call__(scope, receive, timely)
+        except Exception as error:
+            failed(scope, error)
+            raise
         finally:
             self._place.leave(self._rest.close)
 
