@@ -16,7 +16,7 @@ import httpx
 import numpy as np
 import pyarrow as pa
 
-from sluice.cli.rows import write_csv
+from sluice.results import formats
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query, Where
 from sluice.results.reader import Answer, read
@@ -311,7 +311,7 @@ def as_csv(curves: Served, rounds: int) -> Csv:
         before, seen = pa.total_allocated_bytes(), Growth(answer)
         began = time.perf_counter()
         with Path("/dev/null").open("wb") as out:
-            write_csv(answer.schema, seen.batches(), out)
+            out.writelines(formats.csv(answer.schema, seen.batches()))
         if turn >= 0:
             took.append(time.perf_counter() - began)
             rows, grew = seen.rows, max(grew, seen.largest - before)

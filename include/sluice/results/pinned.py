@@ -42,7 +42,10 @@ class Pinned(Settled):
 
     def holds(self) -> bool:
         """Whether nothing changed since the sides were decided, so what was read is of the tag."""
-        return self.is_final or _sides(self._layers, self.of, self._query) == self._sides
+        if self.is_final:
+            return True
+        now = _sides(self._layers, self.of, self._query)
+        return (now, now.head) == (self._sides, self._sides.head)
 
 
 def _sides(layers: Layers, task: ActiveTask, query: Query) -> Sides:
