@@ -68,21 +68,28 @@ class Filter:
         names = [each.name for each in task.spec.dimensions]
         self._since, self._until = since, until
         self._conditions = [_Tried(dimension(names.index(each.dimension)), each) for each in where]
+        #: What names the conditions, whatever the time.
+        self.key = "".join(each.model_dump_json() for each in where)
 
-    def choose(self, rows: pa.Table) -> Chosen:
-        """The SERIES, in order and in one piece, that start in the time and pass every condition."""
+    def choose(self, rows: pa.Table, mask: Bools | None) -> Chosen:
+        """The SERIES, in order and in one piece, that start in the time and pass the mask of all rows."""
         begins = one(rows.column(START)).to_numpy()
         begin, end = (int(at) for at in np.searchsorted(begins, (self._since, self._until)))
+        if mask is None:
+            return Chosen(begin, end, None)
+        passing = mask[begin:end]
+        return Chosen(begin, end, passing) if passing.any() else Chosen(begin, begin, None)
+
+    def mask(self, rows: pa.Table) -> Bools | None:
+        """Which SERIES pass every condition; None: all."""
         mask: Bools | None = None
         for condition in self._conditions:
             column = one(rows.column(condition.name))
             good = condition.passing(column)
-            if not good.any():
-                return Chosen(begin, begin, None)
             if not good.all():
-                own: Bools = good.take(column.indices.to_numpy()[begin:end])
+                own: Bools = good.take(column.indices.to_numpy())
                 mask = own if mask is None else mask & own
-        return Chosen(begin, end, mask)
+        return mask
 
 
 class _Tried:

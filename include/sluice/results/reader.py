@@ -32,7 +32,7 @@ ALWAYS = range(-(1 << 50), 1 << 50)
 BATCH_ROWS = 65_536
 #: Threads make rows in turns, a few pieces at a time. The interpreter runs only one of them anyway, but would
 #: change between them at each call to Arrow, which doubled the CPU time of an answer.
-TURN, TURN_PIECES = threading.Lock(), 8
+TURN, TURN_PIECES = threading.Lock(), 4
 
 #: What an answer says of each period of the task: `commit` if it is open, `run_id` if it was published.
 PERIODS = pa.schema(
@@ -191,7 +191,11 @@ class Answer:
     def _chosen(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Chosen]]:
         """The pieces that have rows which pass, and which rows these are."""
         for piece in pieces:
-            chosen = self._only.choose(piece.rows)
+            if self._kept is None or not piece.name:
+                mask = self._only.mask(piece.rows)
+            else:
+                mask = self._kept.mask(piece.name, piece.rows, self._only)
+            chosen = self._only.choose(piece.rows, mask)
             if chosen.begin < chosen.end:
                 self._note(piece, chosen)
                 yield piece, chosen

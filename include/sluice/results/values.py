@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import accumulator_columns, metric
+from sluice.results.filters import Filter
 from sluice.results.query import is_list
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.kept import Kept
@@ -39,6 +40,18 @@ class Values:
         (found,) = self._kept.made((name, _FIRSTS), lambda: (pa.array(firsts(rows)),))
         numbers: Ints = found.to_numpy()
         return numbers
+
+    def mask(self, name: str, rows: pa.Table, only: Filter) -> Bools | None:
+        """Which of these SERIES pass the conditions, whatever the time; None: all."""
+
+        def make() -> Columns:
+            mask = only.mask(rows)
+            return () if mask is None else (pa.array(mask.view(np.uint8)),)
+
+        if not only.key:
+            return None
+        found = self._kept.made((name, only.key), make)
+        return found[0].to_numpy().view(np.bool_) if found else None
 
 
 def firsts(rows: pa.Table) -> Ints:
