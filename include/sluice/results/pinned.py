@@ -44,7 +44,7 @@ class Pinned:
 
     def holds(self) -> bool:
         """Whether nothing changed since the sides were decided, so what was read is of the tag."""
-        return self.is_final or self._now() == (self._commit, self._sides)
+        return self.is_final or _tag(self._query, self.of, *self._now(), ()) == self.tag()
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         return self.of
