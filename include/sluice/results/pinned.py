@@ -42,10 +42,8 @@ class Pinned(Settled):
 
     def holds(self) -> bool:
         """Whether nothing changed since the sides were decided, so what was read is of the tag."""
-        if self.is_final:
-            return True
-        now = _sides(self._layers, self.of, self._query)
-        return (now, now.head) == (self._sides, self._sides.head)
+        now = self._sides if self.is_final else _sides(self._layers, self.of, self._query)
+        return _tag(self._query, self.of, now, ()) == self.tag()
 
 
 def _sides(layers: Layers, task: ActiveTask, query: Query) -> Sides:
