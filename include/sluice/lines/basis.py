@@ -147,7 +147,7 @@ def read_result(layers: Layers, query: LinesQuery, task: ActiveTask) -> Result:
     wanted = Filter(task, begin, end, query.where)
     for piece in Pieces(layers, task, layers.sides(task, begin, end), begin, end):
         rows = piece.rows.append_column("state", pa.array(piece.states.astype(np.int64)))
-        rows = wanted.choose(rows).of(rows)
+        rows = wanted.keep(rows)
         if rows.num_rows:
             state = STATES[rows.column("state")[0].as_py()]
             counted = _plus(counted, _lines(rows, query.measured))

@@ -69,7 +69,7 @@ class Candidates:
         rows = pa.table({START: found.period_start, **values, "at": at})
         start = self.basis.start
         rows = rows.filter(pc.equal(rows.column(START), start)).combine_chunks()
-        kept = Filter(self.basis.task, start, start + 1, self.query.where).choose(rows).of(rows)
+        kept = Filter(self.basis.task, start, start + 1, self.query.where).keep(rows)
         numbers: Ints = kept.column("at").to_numpy()
         return numbers
 

@@ -80,6 +80,10 @@ class Filter:
         passing = mask[begin:end]
         return Chosen(begin, end, passing) if passing.any() else Chosen(begin, begin, None)
 
+    def keep(self, rows: pa.Table) -> pa.Table:
+        """The SERIES, in order and in one piece, that start in the time and pass every condition."""
+        return self.choose(rows, self.mask(rows)).of(rows)
+
     def mask(self, rows: pa.Table) -> Bools | None:
         """Which SERIES pass every condition; None: all."""
         mask: Bools | None = None

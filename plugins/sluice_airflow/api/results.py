@@ -92,9 +92,7 @@ async def task_results(
     wanted = Wanted(
         asked.query(name, request.query_params),
         style_of(request.headers.get("accept"), asked.format),
-        str(
-            request.url.include_query_params(offset=asked.offset + asked.limit).replace(scheme="", netloc="")
-        ),
+        following(request.url, asked),
         request.headers.get("if-none-match", ""),
         "gzip" in request.headers.get("accept-encoding", ""),
     )
