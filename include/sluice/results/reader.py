@@ -32,7 +32,7 @@ ALWAYS = range(-(1 << 50), 1 << 50)
 BATCH_ROWS = 65_536
 #: Threads make rows in turns, a few pieces at a time. The interpreter runs only one of them anyway, but would
 #: change between them at each call to Arrow, which doubled the CPU time of an answer.
-TURN, TURN_PIECES = threading.Lock(), 4
+TURN, TURN_PIECES = threading.Lock(), 8
 
 #: What an answer says of each period of the task: `commit` if it is open, `run_id` if it was published.
 PERIODS = pa.schema(
