@@ -21,7 +21,7 @@ from tests.bench.archived_day import PARTITIONS, Size, archived_day
 from tests.bench.outcome import Bar, Cell, Outcome, Table
 
 NAME, DAYS = "lines_behind", "days"
-FULL = Size(lines=2_000_000, files=1_440, old_files=500_000)
+FULL = Size(lines=1_000_000, files=480, old_files=500_000)
 QUICK = Size(lines=100_000, files=60, old_files=10_000)
 #: Random results of each task. All lines of a day's result are in thousands of files.
 RESULTS, QUICK_RESULTS = {"minutes": 40, "hours": 40, DAYS: 3}, {"minutes": 8, "hours": 8, DAYS: 3}
@@ -30,10 +30,9 @@ SHOWN = 100
 
 WHAT = """\
 One day of {lines:,} lines in {files:,} files of the archive of instance `{instance}` ({partitions}
-partitions, a file a minute and partition), whose index has {old:,} files of other days. Half a percent of
-the lines come up to two hours late, and 2 % twice. {results} random results, in this process with
-warm connections: *first* finds the first {shown} lines, *count* all of them; the count is compared with
-the result."""
+partitions), whose index has {old:,} files of other days. Half a percent of the lines come up to two hours
+late, and 2 % twice. {results} random results, in this process with warm connections: *first* finds the
+first {shown} lines, *count* all of them; the count is compared with the result."""
 
 
 @dataclass
