@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from typing import NamedTuple
 
+import pyarrow as pa
 import pytest
 
+from sluice.client import Client
 from sluice.engine.rowkey import RowKey
 from sluice.stack.airflow_api import Airflow, Run
+from sluice.stack.users import Users
 from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
@@ -86,13 +89,37 @@ def test_one_sql_statement_shows_final_days_beside_the_live_one(platform: Platfo
             "SELECT unix_millis(period), status, count, state FROM v_hits_by_status "
             f"WHERE period >= DATE '{FIRST}' AND period < DATE '{DIFFERENT}' + INTERVAL 1 DAY"
         ).rows
-    wanted = {}
-    for day in (*DAYS, DIFFERENT):
-        state = "open" if day == DIFFERENT else "final"
-        for (start, (status,)), found in expected(platform.written[day])["hits_by_status"].items():
-            wanted[start, status] = found["count"], state
+    wanted = shown(platform)
     assert {(start, status): (count, state) for start, status, count, state in rows} == wanted
     assert len(rows) == len(wanted)
+
+
+@pytest.mark.usefixtures("reconciled")
+def test_a_client_of_the_api_reads_the_same(platform: Platform) -> None:
+    settings, name = platform.settings, "client-of-both-layers"
+    password = Users(settings).add(name, "viewer")
+    try:
+        with Client(settings.airflow.url, name, password) as client:
+            end = DIFFERENT + dt.timedelta(days=1)
+            found = client.results("hits_by_status", since=FIRST, until=end)
+    finally:
+        Users(settings).remove(name)
+    starts = found.column("period").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_pylist()
+    rows = zip(
+        starts, *(found.column(each).to_pylist() for each in ("status", "count", "state")), strict=True
+    )
+    assert [((start, status), (count, state)) for start, status, count, state in rows] == sorted(
+        shown(platform).items()
+    )
+
+
+def shown(platform: Platform) -> dict[tuple[int, str], tuple[int, str]]:
+    """The count and the state of each period (ms) and status, by the lines that were written."""
+    return {
+        (start, status): (found["count"], "open" if day == DIFFERENT else "final")
+        for day in (*DAYS, DIFFERENT)
+        for (start, (status,)), found in expected(platform.written[day])["hits_by_status"].items()
+    }
 
 
 def test_a_planted_difference_is_found_and_named(
