@@ -66,7 +66,7 @@ def test_a_value_too_long_to_show_is_cut() -> None:
     assert len(str(error.value)) < 300
 
 
-@pytest.mark.parametrize("name", ["period", "count", "unique", "unique_error"])
+@pytest.mark.parametrize("name", ["period", "state", "count", "unique", "unique_error"])
 def test_a_dimension_must_not_be_called_like_another_column_of_the_results(name: str) -> None:
     path = "{delimiter: ' ', index: 6}"
     text = TASK.replace(

@@ -107,7 +107,7 @@ def parse_documents(documents: list[Any]) -> list[TaskSpec]:
 
 def _ambiguous(spec: TaskSpec) -> Iterator[Problem]:
     """Dimensions whose column in the results would have the name of another column."""
-    taken = {"period", *spec.metrics, *(f"{name}_error" for name in spec.metrics)}
+    taken = {"period", "state", *spec.metrics, *(f"{name}_error" for name in spec.metrics)}
     for number, dimension in enumerate(spec.dimensions):
         if dimension.name in taken:
             pointer, remedy = f"/dimensions/{number}/name", "give it another name"
