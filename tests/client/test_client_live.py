@@ -13,7 +13,7 @@ import pytest
 from sluice.client import Client, SqlFailed, Unreachable, about
 from sluice.runtime.settings import ROOT, Settings
 from sluice.stack.users import Users
-from tests.results.test_layers import Counting, counting, direct
+from tests.results.test_layers import Hours, counting, direct
 
 __all__ = ["counting"]  # a fixture
 
@@ -36,14 +36,14 @@ def ann(stack: Settings, login: tuple[str, str]) -> Iterator[Client]:
         yield client
 
 
-def test_both_layers_come_as_one_table(ann: Client, counting: Counting) -> None:
+def test_both_layers_come_as_one_table(ann: Client, counting: Hours) -> None:
     counting.commit(counting.partials)
     counting.publish()
-    found = ann.results(counting.topic)
+    found = ann.results(counting.name)
     assert found.column("count").to_pylist() == [row[2] for row in direct()]
     assert [span["state"] for span in about(found)["periods"]] == ["final", "open"]
-    assert counting.topic in {task.name for task in ann.tasks()}
-    assert next(ann.events(counting.topic)).commit == 1
+    assert counting.name in {task.name for task in ann.tasks()}
+    assert next(ann.events(counting.name)).commit == 1
 
 
 def test_sql_answers_as_a_table(ann: Client) -> None:
@@ -72,7 +72,7 @@ def test_a_wrong_password_opens_no_sql(stack: Settings, login: tuple[str, str]) 
 
 
 def test_the_notebook_runs_cell_by_cell(
-    stack: Settings, login: tuple[str, str], counting: Counting, monkeypatch: pytest.MonkeyPatch
+    stack: Settings, login: tuple[str, str], counting: Hours, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counting.commit(counting.partials)
     counting.publish()
@@ -82,7 +82,7 @@ def test_the_notebook_runs_cell_by_cell(
         "SLUICE_USER": login[0],
         "SLUICE_PASSWORD": login[1],
         "SLUICE_SQL_PORT": str(stack.hive.port),
-        "SLUICE_TASK": counting.topic,
+        "SLUICE_TASK": counting.name,
     }
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)

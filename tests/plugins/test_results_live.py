@@ -18,7 +18,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack.users import Role
 from tests.plugins.test_api_live import API, http, logged_in, name, token
-from tests.results.test_layers import DAY_MS, FIRST, Counting, counting, direct
+from tests.results.test_layers import DAY_MS, FIRST, Hours, counting, direct
 
 __all__ = ["counting", "http", "name", "token"]  # fixtures
 
@@ -29,11 +29,11 @@ ROLES: tuple[Role, ...] = ("viewer", "user", "op", "admin")
 
 
 @pytest.fixture
-def ask(http: httpx.Client, counting: Counting, token: str) -> Callable[..., httpx.Response]:
+def ask(http: httpx.Client, counting: Hours, token: str) -> Callable[..., httpx.Response]:
     """Ask for the topic's results; keywords are parameters, `headers` are added."""
 
     def get(headers: dict[str, str] | None = None, **params: Any) -> httpx.Response:
-        address = f"{API}/tasks/{counting.topic}/results"
+        address = f"{API}/tasks/{counting.name}/results"
         return http.get(
             address, params=params, headers={"Authorization": f"Bearer {token}", **(headers or {})}
         )
@@ -42,7 +42,7 @@ def ask(http: httpx.Client, counting: Counting, token: str) -> Callable[..., htt
 
 
 def test_published_and_open_days_come_in_one_answer(
-    counting: Counting, ask: Callable[..., httpx.Response]
+    counting: Hours, ask: Callable[..., httpx.Response]
 ) -> None:
     counting.commit(counting.partials)
     counting.publish()
@@ -63,7 +63,7 @@ def test_published_and_open_days_come_in_one_answer(
 
 
 def test_a_tag_lasts_until_a_commit_and_a_publication(
-    counting: Counting, ask: Callable[..., httpx.Response]
+    counting: Hours, ask: Callable[..., httpx.Response]
 ) -> None:
     first_day = {"since": "2015-05-17", "until": "2015-05-18"}
     second_day = {"since": "2015-05-18"}
@@ -89,7 +89,7 @@ def test_a_tag_lasts_until_a_commit_and_a_publication(
 
 
 def test_a_tag_has_one_answer_whatever_happens_meanwhile(
-    counting: Counting, stack: Settings, token: str
+    counting: Hours, stack: Settings, token: str
 ) -> None:
     """Readers run while commits and publications go on; an answer with a known tag must be the known one."""
     counting.commit(counting.partials)
@@ -101,7 +101,7 @@ def test_a_tag_has_one_answer_whatever_happens_meanwhile(
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
         with httpx.Client(base_url=stack.airflow.url, timeout=60, trust_env=False, headers=headers) as own:
             while not stop.is_set():
-                answer = own.get(f"{API}/tasks/{counting.topic}/results")
+                answer = own.get(f"{API}/tasks/{counting.name}/results")
                 rows = [(row["period"], row["client"]) for row in answer.json()["rows"]]
                 if len(rows) != len(set(rows)) or len(rows) != len(direct()):
                     wrong.append(len(rows))
@@ -125,7 +125,7 @@ def test_a_tag_has_one_answer_whatever_happens_meanwhile(
 
 
 def test_pages_follow_each_other(
-    counting: Counting, ask: Callable[..., httpx.Response], http: httpx.Client, token: str
+    counting: Hours, ask: Callable[..., httpx.Response], http: httpx.Client, token: str
 ) -> None:
     counting.commit(counting.partials)
     counting.publish()
@@ -139,7 +139,7 @@ def test_pages_follow_each_other(
     assert number == len(direct())
 
 
-def test_answers_are_packed_for_who_asks(counting: Counting, ask: Callable[..., httpx.Response]) -> None:
+def test_answers_are_packed_for_who_asks(counting: Hours, ask: Callable[..., httpx.Response]) -> None:
     counting.commit(counting.partials)
     packed, plain = ask({"Accept-Encoding": "gzip"}), ask({"Accept-Encoding": "identity"})
     assert (packed.headers["content-encoding"], "content-encoding" in plain.headers) == ("gzip", False)
@@ -149,17 +149,17 @@ def test_answers_are_packed_for_who_asks(counting: Counting, ask: Callable[..., 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_reads_results_and_events(
-    counting: Counting, http: httpx.Client, stack: Settings, role: Role
+    counting: Hours, http: httpx.Client, stack: Settings, role: Role
 ) -> None:
     counting.commit(counting.partials.slice(0, 3))
     with logged_in(stack, http, role) as headers:
-        assert http.get(f"{API}/tasks/{counting.topic}/results", headers=headers).status_code == 200
-        with http.stream("GET", f"{API}/tasks/{counting.topic}/events", headers=headers) as answer:
+        assert http.get(f"{API}/tasks/{counting.name}/results", headers=headers).status_code == 200
+        with http.stream("GET", f"{API}/tasks/{counting.name}/events", headers=headers) as answer:
             assert event(answer.iter_lines(), "commit")["commit"] == 1
 
 
-def test_nobody_reads_without_a_login(counting: Counting, http: httpx.Client, stack: Settings) -> None:
-    addresses = [f"{API}/tasks/{counting.topic}/{part}" for part in ("results", "events")] + [f"{API}/events"]
+def test_nobody_reads_without_a_login(counting: Hours, http: httpx.Client, stack: Settings) -> None:
+    addresses = [f"{API}/tasks/{counting.name}/{part}" for part in ("results", "events")] + [f"{API}/events"]
     for address in addresses:
         assert http.get(address).status_code == 401
     with logged_in(stack, http, "viewer") as headers:
@@ -185,7 +185,7 @@ def test_nobody_reads_without_a_login(counting: Counting, http: httpx.Client, st
     ],
 )
 def test_hostile_values_are_answered_or_refused(
-    counting: Counting, ask: Callable[..., httpx.Response], params: dict[str, str], status: int
+    counting: Hours, ask: Callable[..., httpx.Response], params: dict[str, str], status: int
 ) -> None:
     counting.commit(counting.partials.slice(0, 3))
     answer = ask(**params)
@@ -209,44 +209,44 @@ def event(lines: Iterator[str], kind: str) -> dict[str, Any]:
 
 
 def test_a_listener_hears_of_a_commit_and_of_a_publication(
-    counting: Counting, http: httpx.Client, token: str
+    counting: Hours, http: httpx.Client, token: str
 ) -> None:
     counting.commit(counting.partials)
     headers = {"Authorization": f"Bearer {token}"}
-    with http.stream("GET", f"{API}/tasks/{counting.topic}/events", headers=headers) as answer:
+    with http.stream("GET", f"{API}/tasks/{counting.name}/events", headers=headers) as answer:
         lines = answer.iter_lines()
         assert event(lines, "commit")["commit"] == 1
         later = threading.Timer(0.5, lambda: counting.commit(counting.partials.slice(72, 3)))
         later.start()
-        own = {"topic": counting.topic, "tasks": {counting.topic: 1}}
+        own = {"topic": counting.topic, "tasks": {counting.name: 1}}
         assert event(lines, "commit") == {**own, "commit": 2}
         later.join()
         counting.publish()
         said = event(lines, "publication")
-        assert (said["day"], said["tasks"]) == ("2015-05-17", {counting.topic: 1})
+        assert (said["day"], said["tasks"]) == ("2015-05-17", {counting.name: 1})
     with http.stream(
         "GET",
         f"{API}/events",
-        params={"task": counting.topic},
+        params={"task": counting.name},
         headers={**headers, "Last-Event-ID": f"{counting.topic}=1."},
     ) as answer:
         assert event(answer.iter_lines(), "commit")["commit"] == 2
 
 
-def test_listeners_that_leave_make_room(counting: Counting, http: httpx.Client, token: str) -> None:
+def test_listeners_that_leave_make_room(counting: Hours, http: httpx.Client, token: str) -> None:
     counting.commit(counting.partials.slice(0, 3))
     for _ in range(40):  # more than may listen at a time
         with http.stream(
-            "GET", f"{API}/tasks/{counting.topic}/events", headers={"Authorization": f"Bearer {token}"}
+            "GET", f"{API}/tasks/{counting.name}/events", headers={"Authorization": f"Bearer {token}"}
         ) as answer:
             assert answer.status_code == 200
             event(answer.iter_lines(), "commit")
 
 
-def test_a_removed_user_hears_no_more(counting: Counting, http: httpx.Client, stack: Settings) -> None:
+def test_a_removed_user_hears_no_more(counting: Hours, http: httpx.Client, stack: Settings) -> None:
     counting.commit(counting.partials.slice(0, 3))
     with logged_in(stack, http, "viewer") as headers:
-        stream = http.stream("GET", f"{API}/tasks/{counting.topic}/events", headers=headers)
+        stream = http.stream("GET", f"{API}/tasks/{counting.name}/events", headers=headers)
         answer = stream.__enter__()
         lines = answer.iter_lines()
         event(lines, "commit")
@@ -255,7 +255,7 @@ def test_a_removed_user_hears_no_more(counting: Counting, http: httpx.Client, st
 
 
 def test_an_open_day_and_its_publication_have_the_same_numbers(
-    counting: Counting, ask: Callable[..., httpx.Response]
+    counting: Hours, ask: Callable[..., httpx.Response]
 ) -> None:
     counting.commit(counting.partials)
     before = ask(until=str(FIRST + DAY_MS)).json()["rows"]

@@ -53,6 +53,7 @@ class Counting:
         found = [self.tasks.get(each.name) for each in own]
         self.active = [ActiveTask(*task.key, task.spec) for task in found]
         self.task = self.active[0]
+        self.name = self.task.spec.name
         self.periods: dict[PeriodKey, StatePeriod] = {}
         self.partials = partials_schema().empty_table()
 

@@ -40,6 +40,9 @@ class Hours(Counting):
             [line(client=f"c{n}", at=BEGIN + timedelta(hours=h)) for h in range(HOURS) for n in range(3)]
         )
 
+    def publish(self, day: date = DAY) -> tuple[FinalRange, ...]:
+        return super().publish(day)
+
     def read(self, layers: StoredLayers | None = None) -> tuple[list[tuple[int, str, int]], dict[int, str]]:
         """Every row, and the state of each period."""
         (answer,) = read(layers or StoredLayers(self.settings), Query(tasks=(self.task.spec.name,)))
@@ -65,7 +68,7 @@ def test_a_period_comes_from_the_state_until_its_day_is_published(counting: Hour
     counting.commit(counting.partials)
     rows, states = counting.read()
     assert (rows, set(states.values())) == (direct(), {"open"})
-    counting.publish(DAY)
+    counting.publish()
     rows, states = counting.read()
     assert rows == direct()
     assert [state for _, state in sorted(states.items())] == ["final"] * 24 + ["open"] * 24
@@ -76,7 +79,7 @@ def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(cou
     assert set(before.column("period_start").to_pylist()) != set(whole.column("period_start").to_pylist())
     counting.partials = before
     counting.commit(before)
-    counting.publish(DAY)
+    counting.publish()
     late = [DayLines(DAY, 0, 3, counting.seq)]
     counting.commit(whole.slice(0, 3), late)
     rows, states = counting.read()
@@ -86,10 +89,10 @@ def test_a_late_line_shows_as_superseded_and_a_period_that_is_new_shows_open(cou
 
 def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting: Hours) -> None:
     counting.commit(counting.partials)
-    (old,) = counting.publish(DAY)
+    (old,) = counting.publish()
     layers = StoredLayers(counting.settings)
     began = layers.sides(counting.task, FIRST, FIRST + DAY_MS)
-    (new,) = counting.publish(DAY)
+    (new,) = counting.publish()
     assert {block.row for block in old.blocks}.isdisjoint(block.row for block in new.blocks)
     # A reader that began before still finds what it was promised.
     assert sum(rows.num_rows for rows in layers.final(counting.task, began.final[0].blocks)) == 72
@@ -107,7 +110,7 @@ def test_publishing_again_replaces_the_blocks_and_the_old_ones_go_later(counting
 
 def test_a_publication_whose_blocks_were_swept_changes_nothing(counting: Hours) -> None:
     counting.commit(counting.partials)
-    (range_,) = counting.publish(DAY)
+    (range_,) = counting.publish()
     with HBase.of(counting.settings) as hbase:
         rows = [of_partials(counting.partials.slice(0, 3), counting.task)]
         blocks = finals.write(hbase, counting.book.reserve, "slow", rows)
@@ -145,7 +148,7 @@ def test_each_series_is_read_once_while_a_day_is_published_again_and_again(count
         thread.start()
     end, published = time.monotonic() + 8, 0
     while time.monotonic() < end:
-        counting.publish(DAY)
+        counting.publish()
         counting.commit(more)
         published += 1
         if published % 3 == 0:
