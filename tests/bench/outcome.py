@@ -32,6 +32,7 @@ def machine() -> str:
         ),
         platform.processor() or platform.machine(),
     )
+    model = model.replace("(R)", "").removesuffix(" Processor")
     return f"{os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()}"
 
 
