@@ -94,6 +94,14 @@ def test_json_has_the_rows_and_where_each_period_is_from(client: TestClient, lay
     assert "link" not in answer.headers
 
 
+def test_a_page_says_where_its_own_rows_are_from(client: TestClient, layers: Stored) -> None:
+    found = client.get(ADDRESS, params={"offset": 22, "limit": 4}).json()
+    assert [(each["first"], each["last"]) for each in found["periods"]] == [
+        (found["rows"][0]["period"], found["rows"][1]["period"]),
+        (found["rows"][2]["period"], found["rows"][3]["period"]),
+    ]
+
+
 def test_csv_and_arrow_have_the_same_rows(client: TestClient, layers: Stored) -> None:
     wanted = rows(client.get(ADDRESS))
     text = client.get(ADDRESS, headers={"accept": "text/csv"})

@@ -16,7 +16,6 @@ from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.results.answers import Answers
 from sluice.results.opened import Opened, OpenPart
-from sluice.results.reader import ALWAYS
 from sluice.results.values import Values
 from sluice.state.finals import compact, cut, pack, unpack
 from sluice.state.series import START, of_partials, series_schema
@@ -120,4 +119,4 @@ def _name(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=8).hexdigest()
 
 
-__all__ = ["ALWAYS", "COMMIT", "DAY", "Forgetful", "Stored", "series_of"]
+__all__ = ["COMMIT", "DAY", "Forgetful", "Stored", "series_of"]
