@@ -22,6 +22,7 @@ from sluice.results.query import Where
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from tests.engine.samples import BYTES, line, spec
+from tests.examples import examples
 from tests.lines.made import DAY, Copy, MadeSources, answer, batch
 
 MINUTE = 60_000
@@ -208,6 +209,7 @@ def by_batch_rule(copies: Sequence[Copy], task: TaskSpec, ranges: Sequence[Range
 
 
 @given(histories(), st.data())
+@examples(50)
 def test_every_result_has_as_many_lines_as_it_counts(copies: list[Copy], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, 2 * len(copies)))
     ranges = [Range.of({0: cut, 1: cut // 2})]

@@ -75,9 +75,23 @@ def ask(layers: Stored, **fields: Any) -> list[dict[str, Any]]:
     """The rows, which are the same where values are kept, and where nothing is."""
     rows: list[dict[str, Any]] = read(layers, query(**fields))[0].table().to_pylist()
     again, forgetful = (read(each, query(**fields))[0] for each in (layers, Forgetful(layers)))
-    assert again.table().to_pylist() == rows == forgetful.table().to_pylist()
+    for other in (again, forgetful):
+        found = other.table().to_pylist()
+        assert found == rows or ([*map(exact, found)], inexact(found)) == (
+            [*map(exact, rows)],
+            pytest.approx(inexact(rows), rel=1e-12),
+        )
     assert again.periods == forgetful.periods
     return rows
+
+
+def exact(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not isinstance(value, float)}
+
+
+def inexact(rows: Sequence[dict[str, Any]]) -> list[float]:
+    """The numbers whose last digit depends on the order in which pieces are merged."""
+    return [value for row in rows for value in row.values() if isinstance(value, float)]
 
 
 def ms(row: dict[str, Any]) -> int:
@@ -164,6 +178,9 @@ def test_each_period_says_which_side_it_is_from(
     final=DAYS,
     keep=st.sets(st.sampled_from(["client", "path"])),
     period=st.sampled_from(["1h", "2h", "1d"]),
+)
+@example(
+    given=[(0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 1, 1), (2, 0, 0, 0)], final=frozenset(), keep=set(), period="1d"
 )
 @examples(60)
 def test_a_roll_up_equals_counting_the_lines_that_way(
