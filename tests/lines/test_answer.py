@@ -147,12 +147,12 @@ def test_another_tasks_long_dimension_makes_a_line_a_dead_letter_here_too(
 
 
 def test_pages_follow_each_other_and_the_rest_of_the_files_is_not_read() -> None:
-    files = [[one(10 * n + m, at(m)) for m in range(5)] for n in range(40)]
+    files = [[one(10 * n + m, at(m)) for m in range(5)] for n in range(20)]
     whole = shown(answer(TASK, hits(), MadeSources(files), below=EVERYTHING))
-    assert len(whole) == 200
+    assert len(whole) == 100
     pages: list[tuple[int, int]] = []
     after: Place | None = None
-    for _ in range(29):
+    for _ in range(15):
         found = answer(TASK, hits(), MadeSources(files), below=EVERYTHING)
         for rows, places in found.pages(7, after):
             pages += [(row["kafka_partition"], row["kafka_offset"]) for row in rows.to_pylist()]
