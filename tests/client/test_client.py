@@ -77,7 +77,7 @@ class Server:
 def layers(client: Any) -> Stored:
     from sluice_airflow.api import stores
 
-    own = stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER}))
+    own = replace(stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER})), block_bytes=3_000)
     client.app.dependency_overrides[stores.layers] = lambda: own
     return own
 

@@ -40,7 +40,7 @@ def layers(app: FastAPI, client: TestClient, login: Login) -> Stored:
     """Three days, the first of which is published; a viewer is logged in."""
     from sluice_airflow.api import stores
 
-    own = stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER}))
+    own = replace(stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER})), block_bytes=3_000)
     app.dependency_overrides[stores.layers] = lambda: own
     login.as_("viewer")
     return own
