@@ -219,7 +219,7 @@ def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:
     comments = {row[0]: row[2] for row in said}
     assert comments["path"] == "dimension"
     name = site.name("bytes_by_path")
-    wanted = f"Task {name}, version 1: count, sum, avg, min, max, missing of the lines of topic {site.topic}"
+    wanted = f"Task {name}, version 1: {site.tasks[name].spec.description}"
     assert wanted in str(said)
 
 

@@ -76,6 +76,15 @@ def test_a_task_s_select_is_its_comment() -> None:
     assert of_task(written, "v_x").comment == "Task sample, version 1: SELECT count(*) FROM logs"
 
 
+def test_a_task_s_description_is_its_comment() -> None:
+    of = active(spec(description="it's ${x}"))[0]
+    for sql in (None, "SELECT count(*) FROM logs"):
+        written = of_task(ActiveTask(1, 1, of.spec.model_copy(update={"sql": sql})), "v_x")
+        assert written.comment == "Task sample, version 1: it's ${x}"
+        assert written.create("sluice").count("version 1: it\\u0027s \\u0024\\u007bx\\u007d'") == 2
+    assert of_task(of, "v_x").digest != of_task(active(spec(description="another"))[0], "v_x").digest
+
+
 def test_quotes_in_a_comment_end_nothing() -> None:
     made = Table("v_x", (), "it's ${x}").create("sluice")
     assert "it\\u0027s \\u0024\\u007bx\\u007d" in made

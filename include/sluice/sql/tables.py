@@ -101,10 +101,11 @@ def of_task(task: ActiveTask, name: str) -> Table:
 
 
 def described(task: ActiveTask) -> str:
-    """What the task counts, in a sentence or as its SELECT."""
+    """What the task counts: its description, else its SELECT, else a sentence made of the spec."""
     spec = task.spec
     head = f"Task {spec.name}, version {task.version}: "
-    return head + (_sentence(spec) if spec.sql is None else " ".join(spec.sql.split()))[:MOST_COMMENT]
+    written = _sentence(spec) if spec.sql is None else " ".join(spec.sql.split())
+    return head + (spec.description or written)[:MOST_COMMENT]
 
 
 def _sentence(spec: TaskSpec) -> str:
