@@ -15,6 +15,7 @@ class Task:
     name: str
     version: int
     topic: str
+    description: str | None
     state: Literal["active", "paused", "failed"]
     period: str
     timezone: str
@@ -23,16 +24,16 @@ class Task:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Task:
-        spec = answer["task"]
         return cls(
             name=answer["name"],
             version=answer["version"],
             topic=answer["topic"],
+            description=answer["description"],
             state=answer["state"],
-            period=spec["period"],
-            timezone=spec.get("timezone", "UTC"),
-            dimensions=tuple(each["name"] for each in spec.get("dimensions", ())),
-            metrics=tuple(spec["metrics"]),
+            period=answer["period"],
+            timezone=answer["timezone"],
+            dimensions=tuple(answer["dimensions"]),
+            metrics=tuple(answer["metrics"]),
         )
 
 
