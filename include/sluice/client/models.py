@@ -39,9 +39,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Event:
-    """News of a topic, a `commit` or a `publication`. `tasks`: those that it concerns, with their versions.
+    """News of a topic. `tasks`: those that it concerns, with their versions.
 
-    A commit has a number. A publication has the day that was published last, and when it was.
+    A `commit` has a number. A `publication` has the day that was published last, and when it was. A
+    `backfill` has the days that were filled backwards, and `superseded` all published days that are to be
+    computed again.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Event:
     commit: int | None = None
     day: date | None = None
     at: datetime | None = None
+    days: tuple[date, ...] = ()
 
     @classmethod
     def of(cls, kind: str, data: Mapping[str, Any]) -> Event:
@@ -61,4 +64,5 @@ class Event:
             data.get("commit"),
             None if day is None else date.fromisoformat(day),
             None if at is None else datetime.fromisoformat(at),
+            tuple(date.fromisoformat(each) for each in data.get("days", ())),
         )
