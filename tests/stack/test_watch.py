@@ -94,6 +94,7 @@ def test_without_supervisord_it_says_how_the_daemons_are_and_restarts_none(
 ) -> None:
     monkeypatch.setattr(supervisord, "programs", pytest.fail)
     monkeypatch.setattr(supervisord, "stop_program", pytest.fail)
+    monkeypatch.setattr(watch.notify, "forget", lambda settings: None)  # PostgreSQL is not there
     monkeypatch.setattr(watch, "SECONDS", 0)
     stack_of_four.sick = {"hbase"}
     found: list[dict[str, str]] = []
