@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Mapping
 
 from sluice.monitoring.observer import Observer
+from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.sql.keeper import Keeper
@@ -34,6 +35,7 @@ def main() -> None:
     settings, say = Settings(), Log("watch")
     end_with_parent()
     keeper, observer = Keeper(settings, say), Observer(settings, say)
+    garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)

@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import pyarrow as pa
 
 from sluice.results.answers import ANSWERS_BYTES, Answers
-from sluice.results.opened import GROUPS_BYTES, PATIENCE_SECONDS, Opened, OpenPeriods
+from sluice.results.opened import GROUPS_BYTES, Opened, OpenPeriods
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.sides import KnownSides
 from sluice.results.values import VALUES_BYTES, Values
 from sluice.runtime.settings import Settings
@@ -23,8 +24,6 @@ from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
-
-__all__ = ["PATIENCE_SECONDS", "Layers", "Opened", "Remembers", "StoredLayers", "UnknownVersion", "find"]
 
 
 class UnknownVersion(LookupError):
