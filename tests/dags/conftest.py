@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,14 +11,9 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-# Must come before any import of airflow, which reads its configuration.
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
-os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
-os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
-os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-if str(ROOT / "plugins") not in sys.path:
-    sys.path.append(str(ROOT / "plugins"))
+from tests.airflow_home import ROOT, prepare
+
+prepare()  # before any import of airflow
 
 
 @pytest.fixture(scope="session")

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-# Must come before any import of airflow, which reads its configuration.
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
-os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = str(ROOT / "plugins")
-os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(ROOT / "dags")
-os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
-sys.path.append(str(ROOT / "plugins"))
+from tests.airflow_home import prepare
+
+prepare()  # before any import of airflow
 
 
 @pytest.fixture

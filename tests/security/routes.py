@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 from typing import Any
 
-from sluice.runtime.settings import ROOT
+from tests.airflow_home import prepare
 
 SLUICE, EXECUTION, LOG_IN = "/sluice", "/execution", "/auth"
 
 
 def sluice_routes() -> list[tuple[str, str]]:
     """Method and path of each route of Sluice's API, without its prefix /sluice."""
-    _prepare()
+    prepare()
     from sluice_airflow.api.app import make_app
 
     return _of(make_app().router)
@@ -22,7 +19,7 @@ def sluice_routes() -> list[tuple[str, str]]:
 
 def airflow_routes() -> list[tuple[str, str]]:
     """Method and path of each route that Airflow brings: its API, its pages', the jobs' and the log-in's."""
-    _prepare()
+    prepare()
     from airflow.api_fastapi.auth.managers.simple.routes.login import login_router
     from airflow.api_fastapi.core_api.routes.public import public_router
     from airflow.api_fastapi.core_api.routes.ui import ui_router
@@ -45,11 +42,3 @@ def _of(router: Any) -> list[tuple[str, str]]:
 
 def _below(prefix: str, routes: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(method, prefix + path) for method, path in routes]
-
-
-def _prepare() -> None:
-    """Let Airflow be imported: it reads its configuration then."""
-    os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-"))
-    plugins = str(ROOT / "plugins")
-    if plugins not in sys.path:
-        sys.path.append(plugins)
