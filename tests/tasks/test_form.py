@@ -101,6 +101,11 @@ def test_what_is_wrong_is_told_at_the_field_with_its_value_kept() -> None:
     }
 
 
+def test_an_empty_row_stays() -> None:
+    document = {"dimensions": [{"extract": {}}, {"extract": {}}], "where": [{"extract": {}, "filter": {}}]}
+    assert fits(document)
+
+
 def test_values_come_a_line_each_from_any_browser() -> None:
     given = [("dimensions/0/filter/values", "304\r\n 301 \r\n\r\n"), ("dimensions/0/filter/mode", "white")]
     assert from_form(given)["dimensions"][0]["filter"] == {"mode": "white", "values": ["304", " 301 "]}

@@ -65,7 +65,7 @@ def from_form(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def to_form(document: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a document, without those that are empty; see `fits`."""
+    """The fields of a document; those that are left out are empty. See `fits`."""
     made = {key: str(document[key]) for key in _TEXTS if document.get(key)}
     if isinstance(document.get("grouping"), Mapping):
         made["grouping"] = yaml.safe_dump(document["grouping"], default_flow_style=True, width=10_000).strip()
@@ -108,9 +108,10 @@ def _extract(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _fields_of(row: Any) -> dict[str, str]:
+    made = {"extract/field": ""}  # or an empty row would be gone
     if not isinstance(row, Mapping):
-        return {}
-    made = {"name": str(row["name"])} if row.get("name") else {}
+        return made
+    made |= {"name": str(row["name"])} if row.get("name") else {}
     made |= {f"extract/{key}": text for key, text in _cut_of(row.get("extract")).items()}
     filter_ = row.get("filter")
     if isinstance(filter_, Mapping):

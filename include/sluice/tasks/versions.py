@@ -180,6 +180,16 @@ def as_task(row: sa.Row[Any]) -> Task:
     )
 
 
+def written(engine: sa.Engine, task_id: int, version: int) -> TaskSpec:
+    """A version of a task as it was written, with the names of its value lists. Raises `UnknownTask`."""
+    query = sa.select(_versions.c.spec).where(_versions.c.task_id == task_id, _versions.c.version == version)
+    with engine.connect() as connection:
+        document = connection.execute(query).scalar_one_or_none()
+    if document is None:
+        raise UnknownTask(f"task {task_id} has no version {version}")
+    return stored_spec(document)
+
+
 def stored_spec(document: Mapping[str, Any]) -> TaskSpec:
     """A spec as it was stored, even one whose metrics no longer exist.
 

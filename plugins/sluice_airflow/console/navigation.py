@@ -15,5 +15,6 @@ class Entry(NamedTuple):
 
 NAVIGATION = (
     Entry("first", "First page", "/"),
+    Entry("statistics", "Statistics", "/statistics"),
     Entry("charts", "Charts", "/charts"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -39,6 +40,11 @@ def span(seconds: float) -> str:
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (left, "s")]
     first = next((index for index, (amount, _) in enumerate(units) if amount), len(units) - 1)
     return " ".join(f"{amount} {unit}" for amount, unit in units[first : first + 2] if amount) or "0 s"
+
+
+def as_json(value: object) -> str:
+    """A value as JSON, for the value of a button; templates escape it as any text."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _moment(at: datetime | int) -> datetime:
