@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 
+from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
 from sluice.results.query import BadQuery
 from sluice.results.shape import TooManyRows
@@ -56,6 +57,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(BadQuery, _unanswerable)
     app.add_exception_handler(TooManyRows, _unanswerable)
+    app.add_exception_handler(TooManyValues, _unanswerable)
     app.add_exception_handler(Busy, _busy)
     for kind in (*_STATUS, *_AWAY):
         app.add_exception_handler(kind, _told)

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response, status
 
 from sluice_airflow.api.security import Reader
-from sluice_airflow.console import editor, first, statistics, task_page
+from sluice_airflow.console import charts, editor, first, statistics, task_page
 from sluice_airflow.console.assets import TYPES, assets
 from sluice_airflow.console.page import PATH
 from sluice_airflow.console.route import PageRoute
@@ -40,6 +40,7 @@ def nothing(rest: str, user: Reader) -> Any:
 def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
-    for part in (statics, first.router, statistics.router, editor.router, task_page.router, lost):
+    pages = (first.router, statistics.router, editor.router, task_page.router, charts.pages, charts.data)
+    for part in (statics, *pages, lost):
         router.include_router(part)
     return router
