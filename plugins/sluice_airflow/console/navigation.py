@@ -17,4 +17,6 @@ NAVIGATION = (
     Entry("first", "First page", "/"),
     Entry("statistics", "Statistics", "/statistics"),
     Entry("charts", "Charts", "/charts"),
+    Entry("quality", "Quality", "/quality"),
+    Entry("dead", "Dead letters", "/dead"),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response, status
 
 from sluice_airflow.api.security import Reader
-from sluice_airflow.console import charts, editor, first, statistics, task_page
+from sluice_airflow.console import charts, dead, editor, first, quality, statistics, task_page
 from sluice_airflow.console.assets import TYPES, assets
 from sluice_airflow.console.page import PATH
 from sluice_airflow.console.route import PageRoute
@@ -40,7 +40,8 @@ def nothing(rest: str, user: Reader) -> Any:
 def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
-    pages = (first.router, statistics.router, editor.router, task_page.router, charts.pages, charts.data)
-    for part in (statics, *pages, lost):
+    written = (statistics.router, editor.router, task_page.router)
+    watched = (quality.router, dead.router)
+    for part in (statics, first.router, *written, charts.pages, charts.data, *watched, lost):
         router.include_router(part)
     return router

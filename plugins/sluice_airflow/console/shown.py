@@ -26,6 +26,11 @@ def iso(at: datetime | int) -> str:
     return _moment(at).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def exact(at: datetime) -> str:
+    """A time with all its digits, for an address."""
+    return _moment(at).isoformat()
+
+
 def utc(at: datetime | int) -> str:
     """A time in UTC, for people: 2015-05-17 10:05:00. Scripts turn it into the reader's own time zone."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
