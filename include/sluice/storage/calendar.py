@@ -16,7 +16,7 @@ from sluice.storage.reconciled import DayCompared
 STATES = {
     "differs": "the layers count differently; it is not published",
     "superseded": "published or compared, but to be computed again",
-    "computed": "computed at night, not compared yet",
+    "open": "computed at night, not compared yet",
     "not computed": "has lines, but no night computed it yet",
     "agrees": "compared and published",
     "dropped": "its results are beyond retention",
@@ -84,7 +84,7 @@ def _state(
         return "agrees"
     if outcome is not None and outcome[1] > computed.computed_at:
         return outcome[0]
-    return "computed"
+    return "open"
 
 
 def _lines(connection: sa.Connection, topic: str, first: date, last: date) -> dict[date, int]:

@@ -36,7 +36,7 @@ SIGNS = {
     "agrees": "✓",
     "differs": "≠",
     "superseded": "↻",
-    "computed": "…",
+    "open": "…",
     "not computed": "○",
     "dropped": "–",
     "none": "",
