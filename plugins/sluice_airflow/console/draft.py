@@ -242,15 +242,22 @@ def _try(draft: Draft, tasks: TaskStore, limits: Limits) -> None:
 
 
 def _without_wrong(draft: Draft) -> tuple[TaskSpec | None, dict[str, str]]:
-    """A task of what is right so far, and the places of its rows in the draft."""
-    bad = {match[0] for p in draft.problems if (match := _ROW.match(p.pointer))}
+    """A task of what is right so far, and the places of its rows in the draft.
+
+    Rows that only lack a right name get one.
+    """
+    named = {p.pointer.removesuffix("/name") for p in draft.problems if p.pointer.endswith("/name")}
+    others = [p.pointer for p in draft.problems if not p.pointer.endswith("/name")]
+    bad = {match[0] for pointer in others if (match := _ROW.match(pointer))}
     places: dict[str, str] = {}
     document: dict[str, Any] = {**draft.document}
     for part in PARTS:
-        rows = draft.document.get(part)
-        right = [n for n in range(len(rows)) if f"/{part}/{n}" not in bad] if isinstance(rows, list) else []
+        found = draft.document.get(part)
+        rows = found if isinstance(found, list) else []
+        right = [n for n in range(len(rows)) if f"/{part}/{n}" not in bad]
         places |= {f"/{part}/{now}": f"/{part}/{was}" for now, was in enumerate(right)}
-        document[part] = [rows[n] for n in right] if isinstance(rows, list) else []
+        names = {n: {"name": f"unnamed-{n}"} for n in right if f"/{part}/{n}" in named}
+        document[part] = [rows[n] | names[n] if n in names else rows[n] for n in right]
     for key in {p.pointer.split("/")[1] for p in draft.problems if p.pointer} - {*PARTS}:
         document.pop(key, None)
     if any(not p.pointer or p.pointer.startswith(("/metrics", "/measure")) for p in draft.problems):
