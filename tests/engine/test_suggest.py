@@ -135,6 +135,13 @@ def test_a_part_of_a_field_comes_with_the_whole_field_as_the_wider_choice() -> N
     assert (found[-1].extract, found[-1].value) == (Extract(field="path"), "/blog/a?x=1")
 
 
+def test_characters_are_counted_only_where_nothing_else_takes_the_stretch() -> None:
+    found = at([line(path="/blog/a?x=1"), line(path="/shop")], "blog")
+    assert not [each for each in found if (each.extract.regex or "").startswith("(?s)^.{")]
+    (middle,) = suggest([b"abcdef"], 0, 2, 4, LOGS)[:1]
+    assert (middle.extract.regex, middle.value) == ("(?s)^.{2}(.{2})", "cd")
+
+
 def test_a_key_beside_the_value_makes_the_pattern() -> None:
     found = at([line(path="/a?page=1&user=79"), line(path="/b?user=8")], "79")
     assert found[0].name == "user"

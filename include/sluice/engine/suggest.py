@@ -25,6 +25,8 @@ EXAMPLES = 5
 #: The most readable extraction comes first, unless another agrees with more than twice as many neighbours.
 _AS_GOOD = 0.5
 _DELIMITERS = (" ", "\t", ";", ",", "|")
+#: A pattern that counts characters begins so. It is offered only where nothing else takes the stretch.
+_PLACED = "(?s)^.{"
 _SPECIAL = frozenset("\\]^[-&~")
 _NAME = 64
 _RESERVED = frozenset({"period", "state"})  # columns of every result
@@ -60,6 +62,8 @@ def suggest(lines: Sequence[bytes], number: int, begin: int, end: int, topic: To
         raise NothingThere(f"characters {begin} to {end} of line {number}: the line does not have them")
     there = places(text, topic)
     exact = _tried(column, number, _exact(text, begin, end, there, topic))
+    lasting = [each for each in exact if not (each.extract.regex or "").startswith(_PLACED)]
+    exact = lasting or exact
     wide = _tried(column, number, _wider(text, begin, end, there))
     return [*_best_first(exact), *_best_first(wide)]
 
@@ -137,7 +141,7 @@ def _patterns(text: str, begin: int, end: int) -> Iterator[tuple[str, str]]:
         skipped = re.escape(sign) if before == sign else f"(?:[^{other}]*{re.escape(sign)}){{{count}}}"
         yield f"^{skipped}{taken}", ""
     if len(before) <= MAX_INDEX and len(token) <= MAX_INDEX:
-        yield f"(?s)^.{{{len(before)}}}(.{{{len(token)}}})", ""
+        yield f"{_PLACED}{len(before)}}}(.{{{len(token)}}})", ""
 
 
 def _inside(signs: str) -> str:

@@ -24,6 +24,8 @@ from sluice_airflow.console.forms import Form
 
 #: Lines that a draft is tried on, and those of them whose pieces can be pointed at.
 LINES, POINTED = 50, 12
+#: Suggestions that are shown: of just what was pointed at, and of what it is a part of.
+EXACT, WIDE = 4, 2
 #: A longer line is left out, and all lines together have at most so many characters.
 LONGEST_LINE, MOST_CHARACTERS = 16_384, 200_000
 PARTS = ("where", "dimensions")
@@ -200,7 +202,9 @@ def point(draft: Draft, wish: str) -> None:
         found = suggest(_bytes(draft.lines), line, begin, end, draft.topic)
     except NothingThere:
         return
-    draft.pointed = Pointed(line, begin, end, found)
+    exact = [each for each in found if (each.begin, each.end) == (begin, end)]
+    wide = [each for each in found if (each.begin, each.end) != (begin, end)]
+    draft.pointed = Pointed(line, begin, end, [*exact[:EXACT], *wide[:WIDE]])
 
 
 def readable(lines: Sequence[bytes]) -> list[str]:
