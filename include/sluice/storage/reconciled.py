@@ -37,6 +37,7 @@ def note(engine: sa.Engine, found: DayCompared) -> None:
         connection.execute(sa.delete(last).where(last.c.topic == found.topic, last.c.day == found.day))
         values = {name: getattr(found, name) for name in ("topic", "day", "outcome", "run_at")}
         connection.execute(sa.insert(last).values(**values))
+        connection.execute(sa.delete(every).where(own, every.c.run_at == found.run_at))
         kept = {**asdict(found), "details": _storable(found.details)}
         connection.execute(sa.insert(every).values(**kept))
         newest = sa.select(every.c.run_at).where(own).order_by(every.c.run_at.desc()).limit(KEPT)
