@@ -97,7 +97,7 @@ function replaceShown(form, page) {
     const value = at instanceof HTMLButtonElement && part.contains(at) ? at.value : "";
     part.replaceChildren(...fresh.childNodes);
     localise(part);
-    if (value) part.querySelector(`button[value="${CSS.escape(value)}"]`)?.focus?.();
+    if (value) focusOn(part.querySelector(`button[value="${CSS.escape(value)}"]`));
   }
   for (const box of form.querySelectorAll("[aria-describedby^='wrong-']")) {
     const problem = document.getElementById(box.getAttribute("aria-describedby") ?? "");
@@ -112,13 +112,19 @@ function replaceShown(form, page) {
   rove(form);
 }
 
+/** @param {Element | null} to */
+function focusOn(to) {
+  if (to instanceof HTMLElement) to.focus();
+}
+
 /**
  * Let one piece of all lines be reached by Tab, and the others by arrow keys.
  * @param {ParentNode} root
  */
 function rove(root) {
-  /** @type {HTMLButtonElement[]} */
-  const pieces = [...root.querySelectorAll("button[name='point']")];
+  /** @type {NodeListOf<HTMLButtonElement>} */
+  const found = root.querySelectorAll("button[name='point']");
+  const pieces = [...found];
   const chosen = pieces.find((each) => each.ariaPressed === "true") ?? pieces[0];
   for (const each of pieces) each.tabIndex = each === chosen ? 0 : -1;
 }
