@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Mapping
 
 from sluice.monitoring.observer import Observer
+from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.sql.keeper import Keeper
@@ -31,6 +32,7 @@ def main() -> None:
         return
     end_with_parent()
     observer = Observer(settings, say)
+    garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)

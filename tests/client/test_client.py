@@ -77,7 +77,7 @@ class Server:
 def layers(client: Any) -> Stored:
     from sluice_airflow.api import stores
 
-    own = stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER}))
+    own = replace(stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER})), block_bytes=3_000)
     client.app.dependency_overrides[stores.layers] = lambda: own
     return own
 
@@ -87,10 +87,26 @@ def server(client: Any, login: Login, layers: Stored) -> Server:
     return Server(client.app, login)
 
 
+class Door:
+    """Leads to the app of the test that runs: a server for each test would take longer than the tests."""
+
+    app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[tuple[Door, str]]:
+    made = Door()
+    with served(made) as at:
+        yield made, at
+
+
 @pytest.fixture
-def address(server: Server) -> Iterator[str]:
-    with served(server.app) as at:
-        yield at
+def address(door: tuple[Door, str], server: Server) -> str:
+    door[0].app = server.app
+    return door[1]
 
 
 @pytest.fixture

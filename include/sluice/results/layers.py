@@ -12,7 +12,8 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from sluice.results.answers import Answers
-from sluice.results.opened import PATIENCE_SECONDS, Opened, OpenPeriods
+from sluice.results.opened import Opened, OpenPeriods
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.sides import KnownSides
 from sluice.results.values import Values
 from sluice.runtime.settings import Settings
@@ -23,8 +24,6 @@ from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
-
-__all__ = ["PATIENCE_SECONDS", "Layers", "Opened", "Remembers", "StoredLayers", "UnknownVersion", "find"]
 
 
 class UnknownVersion(LookupError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice.results.layers import Layers, Settled
+from sluice.results.periods import ALWAYS
 from sluice.results.query import Query, is_list
-from sluice.results.reader import ALWAYS, read
+from sluice.results.reader import read
 from sluice.results.rows import STATE
 from sluice.storage.finals import Sides
 from sluice.tasks.period import parse_period

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sluice.results.query import is_list
+from sluice.results.query import PERIOD, is_list
 from sluice.results.rows import STATE, schema_of
-from sluice.sql.columns import LONG, PERIOD
+from sluice.sql.columns import LONG
 from sluice.storage.hive import Hive, literal
 from sluice.tasks.spec import ActiveTask, TaskSpec
 

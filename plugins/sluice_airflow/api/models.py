@@ -185,5 +185,8 @@ class ResultsOut(BaseModel):
     rows: list[dict[str, str | int | float | list[Any] | None]] = Field(
         description="A dimension is null in the row of the rest of a top list."
     )
-    periods: list[SpanOut] = Field(description="Where the task's own periods that were read come from.")
+    periods: list[SpanOut] = Field(
+        description="Where the rows come from: the task's own periods, from those of the first row to those "
+        "of the last; if the rows are sorted, all that passed the conditions."
+    )
     next: str | None = Field(description="The address of the next page, or null if these are all rows.")

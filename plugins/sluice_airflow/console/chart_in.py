@@ -11,8 +11,8 @@ from sluice.results.asked import BadMoment, BadText, Given, moment, query
 from sluice.results.chart import drawable
 from sluice.results.layers import Layers
 from sluice.results.newest import newest_start
+from sluice.results.periods import ALWAYS
 from sluice.results.query import MAX_CONDITIONS, BadQuery, Query, Top
-from sluice.results.reader import ALWAYS
 from sluice.tasks.period import BadPeriod, Period, parse_period
 from sluice.tasks.spec import ActiveTask
 

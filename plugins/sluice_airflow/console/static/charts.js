@@ -38,22 +38,27 @@ async function load() {
   area.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(`${document.body.dataset.base}/charts/data?${asked(form)}`, { signal: own.signal });
-    if (!answer.ok) throw new Error(await reason(answer));
-    draw(await answer.json());
-    trouble.replaceChildren();
+    const found = answer.ok ? await answer.json() : null;
+    const said = found ? [] : [make("p", await reason(answer), "problem wrong")];
+    if (own.signal.aborted) return;
+    trouble.replaceChildren(...said);
+    if (found) draw(found);
   } catch (error) {
     if (own.signal.aborted) return;
-    const said = error instanceof TypeError ? "The server does not answer; what is shown is older." : String(
-      error instanceof Error ? error.message : error);
-    trouble.replaceChildren(make("p", said, "problem wrong"));
+    trouble.replaceChildren(make("p", "The server does not answer; what is shown is older.", "problem wrong"));
+    if (!(error instanceof TypeError && /fetch/i.test(error.message))) throw error;
   }
   if (asking === own) asking = null;
   area.removeAttribute("aria-busy");
-  if (outdated) refresh();
+  if (outdated) refresh(0);
 }
 
-/** The numbers changed: ask again, but never for two answers at a time. */
-function refresh() {
+/**
+ * The numbers changed: ask again, but never for two answers at a time.
+ * @param {number} commit the newest one; 0 if it is not known
+ */
+function refresh(commit) {
+  if (commit && data?.commit === commit) return;
   outdated = asking !== null;
   if (!outdated) void load();
 }
@@ -164,7 +169,7 @@ function press(event) {
   const step = steps[/** @type {keyof steps} */ (event.key)];
   const middle = data.times[at < 0 ? last : at];
   const length = data.until - data.since;
-  if (step) pointAt(at < 0 && step < 0 ? last : Math.min(last, Math.max(0, at + step)));
+  if (step) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
   else if (event.key === "+") zoom(Math.round(middle - length / 4), Math.round(middle + length / 4));
   else if (event.key === "-") zoom(data.since - length / 2, data.until + length / 2);
   else if (event.key === "Enter") openPoint(true);
@@ -248,7 +253,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const each of panels) each.forget();
   redraw();
 });
-follow([task], refresh, (state) => {
+follow([task], (_, commit) => refresh(commit), (state) => {
   how = state;
   say();
 });

@@ -4,20 +4,20 @@
 const POLL_MS = 10_000;
 
 /**
- * Call `changed` with the names of the tasks whose numbers changed, until the page goes.
+ * Call `changed` with the names of the tasks whose numbers changed, until the page goes. The first call says how
+ * things stand: `commit` is the newest one. It is 0 where it is not known.
  * `state` hears how: "live", "polling" or "over" (the session ended).
  * @param {string[]} tasks
- * @param {(names: string[]) => void} changed
+ * @param {(names: string[], commit: number) => void} changed
  * @param {(how: "live" | "polling" | "over") => void} [state]
  */
 export function follow(tasks, changed, state = () => {}) {
   if (!tasks.length) return;
   let timer = 0;
-  let first = true;
   const poll = () => {
     if (timer) return;
     state("polling");
-    timer = window.setInterval(() => changed(tasks), POLL_MS);
+    timer = window.setInterval(() => changed(tasks, 0), POLL_MS);
   };
   const stop = () => {
     window.clearInterval(timer);
@@ -33,11 +33,9 @@ export function follow(tasks, changed, state = () => {}) {
   source.onerror = poll;
   /** @param {MessageEvent<string>} event */
   const told = (event) => {
-    /** @type {{tasks: Record<string, number>}} */
+    /** @type {{tasks: Record<string, number>, commit?: number}} */
     const news = JSON.parse(event.data);
-    // The first event says how things stand, which the page shows already.
-    if (!first) changed(Object.keys(news.tasks));
-    first = false;
+    changed(Object.keys(news.tasks), news.commit ?? 0);
   };
   source.addEventListener("commit", told);
   source.addEventListener("publication", told);

@@ -4,12 +4,28 @@ import { loadAll } from "./parts.js";
 import { localise } from "./times.js";
 
 localise(document);
-/** @type {HTMLElement[]} */
-const parts = [...document.querySelectorAll("[data-part]")];
-void loadAll(parts);
+/** @type {NodeListOf<HTMLElement>} */
+const found = document.querySelectorAll("[data-part]");
+const parts = [...found];
+/** @type {Promise<void>} one load after the other */
+let loading = loadAll(parts);
+/** @type {Set<string>} tasks whose numbers changed since they were asked for */
+const changed = new Set();
+
+/** @param {string[]} names of tasks */
+function refresh(names) {
+  const idle = !changed.size;
+  for (const name of names) changed.add(name);
+  if (!idle) return;
+  loading = loading.then(() => {
+    const stale = named.filter((part) => changed.has(part.dataset.task ?? ""));
+    changed.clear();
+    return loadAll(stale);
+  });
+}
 
 const named = parts.filter((part) => part.dataset.task);
 follow(
   named.map((part) => part.dataset.task ?? ""),
-  (names) => void loadAll(named.filter((part) => names.includes(part.dataset.task ?? ""))),
+  (names) => refresh(names),
 );

@@ -46,6 +46,10 @@ export class Panel {
     this.root.append(this.title, this.plotted, this.legend);
     /** @type {uPlot | null} */
     this.plot = null;
+    /** @type {string | undefined} what the plot was made for: other values need no new one */
+    this.like = undefined;
+    /** @type {import("./columns.js").ChartData | undefined} */
+    this.data = undefined;
     /** @type {{series: number, shown: HTMLElement}[]} */
     this.rows = [];
   }
