@@ -139,10 +139,10 @@ def test_a_new_point_comes_with_the_commit_and_the_picture_stays(page: Page, sit
     listening(page)
     mark(page)
     site.count(37)
-    page.locator(".legend", has_text="37").wait_for(timeout=5_000)
+    page.locator(".legend", has_text="37").wait_for()
     assert marked(page)
     site.count(38)
-    page.locator(".legend", has_text="38").wait_for(timeout=5_000)
+    page.locator(".legend", has_text="38").wait_for()
     assert page.locator("#live").inner_text() == f"live · as of commit {site.layers.head}"
 
 
@@ -153,7 +153,7 @@ def test_without_events_it_asks_now_and_then(page: Page, site: Site) -> None:
     page.locator("#live", has_text="asks every 10 s").wait_for()
     site.count(37)
     page.clock.run_for(11_000)
-    page.locator(".legend", has_text="37").wait_for(timeout=3_000)
+    page.locator(".legend", has_text="37").wait_for()
 
 
 def test_with_the_network_cut_the_picture_stays_and_says_so_until_it_is_back(page: Page, site: Site) -> None:

@@ -105,11 +105,11 @@ def test_times_are_in_the_readers_zone_which_the_page_names(page: Page) -> None:
 
 
 def test_newest_numbers_follow_the_commits(page: Page, site: Site) -> None:
-    visit(page, "/console/")
+    with page.expect_response("**/events?*"):  # it listens
+        visit(page, "/console/")
     page.evaluate("window.same = true")
-    page.wait_for_timeout(500)  # until it listens
     site.count(31)
-    page.locator("[data-task=sample] .figure", has_text="31").wait_for(timeout=3_000)
+    page.locator("[data-task=sample] .figure", has_text="31").wait_for()
     assert page.evaluate("window.same")
 
 

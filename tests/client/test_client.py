@@ -34,6 +34,7 @@ from sluice.client import (
 from sluice.client.sql import _table
 from sluice.results.reader import read
 from sluice.runtime.settings import ROOT
+from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
 from tests.plugins.served import served
 from tests.plugins.test_api import Login, app, client, database, login
@@ -172,6 +173,16 @@ def test_tasks_say_what_they_count(ann: Client, database: sa.Engine) -> None:
     assert (found.name, found.version, found.period, found.timezone) == ("sample", 1, "1h", "UTC")
     assert found.dimensions == ("client", "path")
     assert list(found.metrics) == SKETCHED
+    assert found.description is None
+
+
+def test_a_task_written_as_sql_says_what_it_counts(ann: Client, database: sa.Engine) -> None:
+    text = "SELECT status, count(*) FROM logs GROUP BY status, period('60s', 'Europe/Berlin')"
+    store = TaskStore(database)
+    store.apply(parse_documents([{"name": "by_status", "description": "Hits", "sql": text}]), "test")
+    (found,) = ann.tasks()
+    assert (found.name, found.period, found.timezone) == ("by_status", "60s", "Europe/Berlin")
+    assert (found.dimensions, found.metrics, found.description) == (("status",), ("count",), "Hits")
 
 
 def test_errors_have_a_class_and_a_remedy(address: str, ann: Client, layers: Stored) -> None:

@@ -316,6 +316,15 @@ def test_a_trial_on_given_lines(client: TestClient, login: Login) -> None:
     assert problems(client.post(f"{API}/tasks/hits/test", json={"lines": ["x"] * 1001})) == ["/lines"]
 
 
+def test_a_description_makes_no_version(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    for text in ("Who asks", "Who asks for what"):
+        made = client.put(f"{API}/tasks/hits", json={**HITS, "description": text}).json()
+        assert (made["version"], made["task"]["description"]) == (1, text)
+    wrong = client.put(f"{API}/tasks/hits", json={**HITS, "description": "a\nb"})
+    assert problems(wrong) == ["/description"]
+
+
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
     from sluice.speed.progress import SpeedProgress
     from sluice_airflow.api import stores

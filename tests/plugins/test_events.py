@@ -235,7 +235,8 @@ def test_the_documents_example_is_as_events_are(client: Any, login: Login) -> No
             for part in text.split("\n\n")
             if "id" in part
         ]
-        assert [each["event"] for each in events] == ["commit", "publication"]
+        kinds = [each["event"] for each in events]
+        assert kinds == ["commit", "publication", "backfill", "superseded"]
         for each in events:
             assert position(each["id"])
             assert {"topic", "tasks"} <= json.loads(each["data"]).keys()

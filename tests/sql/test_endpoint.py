@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
+from sluice.sql.kept import STORED, keep
+from sluice.sql.tables import of_task
 from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
@@ -219,7 +223,7 @@ def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:
     comments = {row[0]: row[2] for row in said}
     assert comments["path"] == "dimension"
     name = site.full_name("bytes_by_path")
-    wanted = f"Task {name}, version 1: count, sum, avg, min, max, missing of the lines of topic {site.topic}"
+    wanted = f"Task {name}, version 1: {site.of('bytes_by_path').spec.description}"
     assert wanted in str(said)
 
 
@@ -269,12 +273,47 @@ def test_a_statement_while_days_are_published_has_each_series_once(site: Site, s
     assert {"final", "open"} <= seen <= {"final", "open", "superseded"}
 
 
-def columns(hive: Hive, table: str) -> set[str]:
-    """Its columns; none in the moment in which it is replaced."""
-    try:
-        return hive.columns(table)
-    except SqlFailed:
-        return set()
+def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_one(site: Site) -> None:
+    """Two tables with different columns take turns, in a database of their own; statements run throughout."""
+    name = f"v_{site.topic}_turns"
+    task = site.of("bytes_by_path")
+    fewer = task.spec.model_copy(update={"metrics": ("count", "sum")})
+    turns = [of_task(each, name) for each in (task, replace(task, spec=fewer))]
+    where = site.settings.hive.model_copy(update={"database": f"{site.topic}_turns"})
+    settings = site.settings.model_copy(update={"hive": where})
+    seen: Counter[object] = Counter()
+    problems: list[object] = []
+    stop = threading.Event()
+
+    def run(statement: str) -> None:
+        with Hive(settings) as hive:
+            while not stop.is_set():
+                try:
+                    found = hive.query(statement)
+                    seen[len(found.columns), *(found.rows[0] if found.rows else ())] += 1
+                except Exception as error:  # in a thread of its own
+                    problems.append(error)
+                    return
+
+    with Hive(settings) as hive:
+        keep(hive, turns[:1])
+        asked = (f"SELECT * FROM {name} WHERE 1 = 0", f"SELECT sum(count), sum(sum) FROM {name}")
+        threads = [threading.Thread(target=run, args=(statement,)) for statement in asked]
+        for thread in threads:
+            thread.start()
+        end, rounds = time.monotonic() + 30, 0
+        while time.monotonic() < end and not problems:
+            rounds += 1
+            assert keep(hive, [turns[rounds % 2]]) == [f"table {name} was replaced"]
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+        for database in (where.database, where.database + STORED):
+            hive.query(f"DROP DATABASE {database} CASCADE")
+    assert not problems, problems[:3]
+    assert rounds >= 20
+    ((count, total),) = site.awk("{n++; b += $10} END {print n, b}")
+    assert seen.keys() == {(9,), (5,), (2, int(count), float(total))}
 
 
 def test_a_table_follows_its_task(site: Site, sql: Hive) -> None:
@@ -285,8 +324,8 @@ def test_a_table_follows_its_task(site: Site, sql: Hive) -> None:
     try:
         until(lambda: table in tables(sql), WATCH_SECONDS)
         site.tasks.apply([spec.model_copy(update={"name": name, "dimensions": ()})], "test")
-        until(lambda: columns(sql, table) == {"period", "count", "state"}, WATCH_SECONDS)
-        sql.query(f"DROP TABLE {table}")
+        until(lambda: sql.columns(table) == {"period", "count", "state"}, WATCH_SECONDS)
+        sql.query(f"DROP VIEW {table}")
     finally:
         site.tasks.delete(name, "test")
     until(lambda: table not in tables(sql), WATCH_SECONDS)
