@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     own = found()
+    expect.set_options(timeout=30_000)  # as long as everything else waits: other machines are slower
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
             executable_path=own.executable, args=["--no-sandbox", "--no-zygote"], env=dict(own.environment)

@@ -12,10 +12,9 @@ import pytest
 import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
-from sluice.storage import schema
 from sluice.storage.news import Look, Published, TopicNews
 from sluice.tasks.store import TaskStore
-from tests.engine.samples import spec
+from tests.browser.filled import HOSTILE, LINES, fill
 from tests.plugins.served import served
 from tests.plugins.test_api import Login
 from tests.results.stored import COMMIT, Stored
@@ -24,8 +23,6 @@ from tests.tasks.database import sqlite
 
 HOURS = 72
 FINAL = frozenset({DAY_NUMBER, DAY_NUMBER + 1})
-#: What is hostile in a path also is so in names of alerts and users.
-HOSTILE = "<img/src=x/onerror=alert(1)>"
 #: As Airflow shows a view of a plugin.
 FRAME = """<!doctype html><html lang="en"><head><title>frame</title></head><body>
 <iframe title="Sluice" sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"
@@ -69,6 +66,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from sluice_airflow.api import app as module
     from sluice_airflow.api import hub, security, stores
     from sluice_airflow.api.reads import Busy
+    from sluice_airflow.console import editor
 
     login, database = Login(), sqlite()
     layers = stored(task(SKETCHED), entries(), FINAL)
@@ -81,6 +79,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     login.get_user_from_token = known  # type: ignore[attr-defined]
     login.as_("user", HOSTILE)
     monkeypatch.setattr(security, "get_auth_manager", lambda: login)
+    monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
     fill(database, layers)
 
     def look() -> Look:
@@ -104,13 +103,3 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     app.add_api_route("/frame", lambda: HTMLResponse(FRAME))
     with served(app) as own.url:
         yield own
-
-
-def fill(database: sa.Engine, layers: Stored) -> None:
-    """Tasks of each state, and an alert."""
-    tasks = TaskStore(database)
-    tasks.apply([layers.of.spec, spec(name="paused"), spec(name="broken")], "ann")
-    tasks.pause("paused", "ann")
-    tasks.set_aside(tasks.get("broken").task_id, 1, HOSTILE)
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.alerts).values(source="watch", name=HOSTILE, message=HOSTILE))

@@ -44,7 +44,6 @@ def marked(page: Page) -> bool:
 
 def listening(page: Page) -> None:
     page.locator("#live", has_text="live").wait_for()
-    page.wait_for_timeout(300)  # until the first event, which says how things stand
 
 
 def drag(page: Page, begin: float, end: float) -> None:

@@ -21,6 +21,15 @@ PAGES = (
     "/console/charts",
     "/console/charts?task=sample&last=all&metric=count&metric=p50&split=path&compare=before",
     "/console/charts?task=sample&bare=true",
+    "/console/statistics",
+    "/console/statistics/new",
+    "/console/statistics/task/sample",
+    "/console/statistics/task/sample/edit",
+    "/console/statistics/new?like=broken > Review and save",
+    "/console/statistics/task/sample/delete",
+    "/console/quality",
+    "/console/quality/day?topic=logs&day=2015-05-18",
+    "/console/dead",
     "/console/nowhere",
 )
 
@@ -30,7 +39,7 @@ def settled(page: Page) -> None:
     page.wait_for_selector("[aria-busy=true]", state="detached")
 
 
-def until(page: Page, holds: str, seconds: float = 20.0) -> None:
+def until(page: Page, holds: str, seconds: float = 30.0) -> None:
     """Wait until an expression holds. The page forbids what Playwright's own way of waiting needs."""
     deadline = time.monotonic() + seconds
     while not page.evaluate(holds):
@@ -39,9 +48,14 @@ def until(page: Page, holds: str, seconds: float = 20.0) -> None:
 
 
 def visit(page: Page, path: str) -> None:
-    """Go to a page, and wait until all of it is there."""
-    page.goto(path)
+    """Go to a page, and wait until all of it is there. After " > " stands a button to press then."""
+    address, _, button = path.partition(" > ")
+    page.goto(address)
     settled(page)
+    if button:
+        page.get_by_role("button", name=button).click()
+        page.get_by_role("button", name="Save").wait_for()
+        settled(page)
 
 
 def violations(page: Page) -> list[Any]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from sluice.batch.backfill.ask import BadDays, check_days
 from sluice.cli import backfill as module
-from sluice.cli.backfill import BackfillFailed, BadDays, check_days, follow
+from sluice.cli.backfill import BackfillFailed, follow
 from sluice.storage.backfills import Backfill
 
 DAY = date(2015, 5, 17)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from sluice.batch.backfill.ask import BadDays
 from sluice.cli import main
 from sluice.cli import nightly as module
-from sluice.cli.backfill import BadDays
 from sluice.cli.nightly import NightFailed, NightPaused
 from sluice.stack import airflow_api, entry
 from sluice.stack.airflow_api import Run

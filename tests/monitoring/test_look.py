@@ -120,7 +120,8 @@ def test_a_day_counts_by_its_last_comparison(database: sa.Engine) -> None:
         (1, "agrees", NOW),
         (2, "agrees", NOW - timedelta(days=40)),
     ):
-        reconciled.note(database, "logs", date(2026, 11, day), outcome, at)
+        found = reconciled.DayCompared("logs", date(2026, 11, day), at, outcome, 0, 0, {})
+        reconciled.note(database, found)
     with database.connect() as connection:
         assert reconciled.counted(connection, NOW - timedelta(days=31)) == {"logs": {"agrees": 1}}
 

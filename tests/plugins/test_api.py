@@ -186,6 +186,23 @@ def test_a_task_from_put_to_delete(client: TestClient, login: Login) -> None:
     ]
 
 
+def test_of_two_users_who_change_a_task_the_second_is_told(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    assert client.put(f"{API}/tasks/hits", json=HITS, headers={"If-None-Match": "*"}).status_code == 201
+    assert client.put(f"{API}/tasks/hits", json=HITS, headers={"If-None-Match": "*"}).status_code == 412
+    tag = client.get(f"{API}/tasks/hits").headers["etag"]
+    changed = client.put(f"{API}/tasks/hits", json={**HITS, "period": "5m"}, headers={"If-Match": tag})
+    assert (changed.status_code, changed.json()["version"]) == (200, 2)
+    login.as_("user", "bob")
+    late = client.put(f"{API}/tasks/hits", json={**HITS, "period": "1h"}, headers={"If-Match": tag})
+    assert (late.status_code, "ann made its version 2" in late.text) == (412, True)
+    assert client.get(f"{API}/tasks/hits").headers["etag"] == changed.headers["etag"]
+    client.delete(f"{API}/tasks/hits")
+    gone = client.put(f"{API}/tasks/hits", json=HITS, headers={"If-Match": changed.headers["etag"]})
+    assert (gone.status_code, "deleted meanwhile" in gone.text) == (412, True)
+    assert client.put(f"{API}/tasks/hits", json=HITS, headers={"If-Match": "*"}).status_code == 400
+
+
 def test_several_tasks_at_once_all_or_nothing(client: TestClient, login: Login) -> None:
     login.as_("user")
     bad = {**HITS, "name": "sizes", "metrics": ["sum"], "colour": "red"}

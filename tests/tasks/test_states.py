@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.tasks import TaskSpec, TasksRefused
-from sluice.tasks.store import TaskStore, UnknownTask
+from sluice.tasks.store import TaskChanged, TaskStore, UnknownTask
 from tests.engine.samples import BYTES, spec
 
 
@@ -163,3 +163,21 @@ def test_what_does_not_fit_the_topic_is_refused_by_apply_and_diff(tasks: TaskSto
         assert refused.value.problems[0].pointer.endswith("/dimensions/0/extract/field")
         assert "has no field 'colour'" in str(refused.value)
     assert tasks.list(unique) == []
+
+
+def test_a_task_that_somebody_else_changed_is_not_overwritten(tasks: TaskStore, unique: str) -> None:
+    tasks.apply([counts(unique)], "ann", {unique: None})
+    with pytest.raises(TaskChanged, match="already, made by ann"):
+        tasks.apply([counts(unique, period="1h")], "bob", {unique: None})
+    seen = tasks.get(unique).tag
+    tasks.pause(unique, "bob")
+    assert tasks.get(unique).tag == seen  # a pause changes nothing of what is written
+    tasks.apply([counts(unique, grouping="key")], "bob", {unique: seen})
+    with pytest.raises(TaskChanged, match="version 1"):
+        tasks.apply([counts(unique, period="1h")], "ann", {unique: seen})
+    tasks.apply([counts(unique, period="1h")], "ann", {unique: tasks.get(unique).tag})
+    newest = tasks.get(unique)
+    assert (newest.version, newest.tag != seen) == (2, True)
+    tasks.delete(unique, "ann")
+    with pytest.raises(TaskChanged, match="deleted meanwhile"):
+        tasks.apply([counts(unique)], "bob", {unique: newest.tag})

@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.batch.backfill.ask import DAG, ask
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
     from sluice.storage.backfills import Backfill, Backfills
 
-DAG = "task_backfill"
 POLL_SECONDS = 1.0
 # Airflow is asked only now and then, to notice a run that died without recording its failure.
 AIRFLOW_SECONDS = 15.0
-
-
-class BadDays(ValueError):
-    """Days that cannot be filled."""
 
 
 class BackfillFailed(RuntimeError):
@@ -66,7 +62,7 @@ def backfill(
 
     settings = get_settings()
     book = Backfills(engine(settings))
-    asked = _ask(settings, book, name, first.date(), last.date())
+    asked = ask(settings, name, first.date(), last.date(), getpass.getuser())
     typer.echo(f"{name} ({asked.label}): backfill {asked.id} of {len(asked.days)} days was started")
     if not wait:
         typer.echo(f"its progress: the run of {DAG} in Airflow, and `sluice tasks backfills`")
@@ -76,39 +72,6 @@ def backfill(
     except KeyboardInterrupt:
         typer.echo(f"backfill {asked.id} goes on without you: see {DAG} in Airflow", err=True)
         raise
-
-
-def _ask(settings: Settings, book: Backfills, name: str, first: dt.date, last: dt.date) -> Backfill:
-    """Record the backfill of these days and let Airflow run it.
-
-    Raises BadDays, DaysDropped, UnknownTask.
-    """
-    from sluice.stack.airflow_api import Airflow
-    from sluice.storage.backfills import DaysDropped, days_between
-    from sluice.storage.days import Days
-    from sluice.storage.postgres import engine
-    from sluice.tasks.store import TaskStore
-
-    task = TaskStore(engine(settings)).get(name)
-    check_days(first, last, dt.datetime.now(dt.UTC).date())
-    days = Days(engine(settings), task.topic)
-    if dropped := [day for day in days_between(first, last) if days.dropped(day)]:
-        raise DaysDropped(dropped)
-    asked = book.request(
-        task.task_id,
-        task.version,
-        topic=task.topic,
-        first_day=first,
-        last_day=last,
-        user=getpass.getuser(),
-    )
-    try:
-        with Airflow(settings) as airflow:
-            book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
-    except Exception as error:
-        book.set_failed(asked.id, f"it could not be started: {error}"[:1000])
-        raise
-    return asked
 
 
 def backfills(
@@ -142,14 +105,6 @@ def backfills(
         for each in Backfills(database).of_version(task.task_id, task.version)
     ]
     write(("id", "task", "from", "to", "state", "days", "asked", "by", "message"), rows, style)
-
-
-def check_days(first: dt.date, last: dt.date, today: dt.date) -> None:
-    """Check the range of days. Raises BadDays."""
-    if first > last:
-        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
-    if last > today + dt.timedelta(days=1):
-        raise BadDays(f"--to {last} is in the future: there are no lines of that day")
 
 
 def follow(

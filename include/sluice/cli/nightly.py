@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice.cli.backfill import BadDays, First, Last
+from sluice.batch.backfill.ask import BadDays
+from sluice.cli.backfill import First, Last
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings

@@ -16,7 +16,7 @@ def _named(name: str) -> str:
     return _QUOTED.replace("((", f"(?P<{name}>(", 1)
 
 
-_LINE = (
+LINE = (
     r"(?s)^(?P<client>\S+) (?P<ident>\S+) (?P<user>[^\[]*?) \[(?P<time>[^\]]*)\] "
     + _named("request")
     + r" (?P<status>[0-9]{3}) (?P<bytes>-|[0-9]{1,18})(?: "
@@ -25,7 +25,7 @@ _LINE = (
     + _named("agent")
     + ")?"
 )
-_REQUEST = r"(?s)^(?P<method>\S+)(?: (?P<path>.*?))?(?: (?P<protocol>[A-Z]+/[0-9.]+))?$"
+REQUEST = r"(?s)^(?P<method>\S+)(?: (?P<path>.*?))?(?: (?P<protocol>[A-Z]+/[0-9.]+))?$"
 
 FIELDS = pa.schema(
     [
@@ -49,10 +49,10 @@ def named(lines: pa.Array) -> dict[str, pa.Array]:
     A field is null if the line is not an access log's. It is empty if a line of the common format lacks it
     (referer, agent), or if a request does (path, protocol).
     """
-    line = pc.extract_regex(lines, pattern=_LINE)
+    line = pc.extract_regex(lines, pattern=LINE)
     found = dict(zip((field.name for field in line.type), line.flatten(), strict=True))
     requests = found.pop("request").dictionary_encode()  # few are distinct: each is cut once
-    request = pc.extract_regex(requests.dictionary, pattern=_REQUEST)
+    request = pc.extract_regex(requests.dictionary, pattern=REQUEST)
     for field, values in zip(request.type, request.flatten(), strict=True):
         found[field.name] = values.take(requests.indices)
     return found

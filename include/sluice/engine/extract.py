@@ -72,6 +72,11 @@ class Lines:
         self._named = NamedFields(self.text, topic)
         self._values: dict[Extract, Values] = {}
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the lines are of a JSON topic."""
+        return self._topic.format == "json"
+
     def values(self, extract: Extract) -> Values:
         found = self._values.get(extract)
         if found is None:

@@ -18,7 +18,7 @@ from sluice.engine.extract import Lines, Values, numbers, passing
 from sluice.engine.merge import merge
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan, Selection
-from sluice.engine.results import results
+from sluice.engine.results import RESULTS, results
 from sluice.engine.set_aside import CAUGHT, reason
 from sluice.metrics.texts import ABSENT
 from sluice.runtime.settings import Limits
@@ -94,6 +94,13 @@ def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Li
 
     A team's metric may raise, for example.
     """
+    return first_results(spec, topic, lines, limits)[1]
+
+
+def first_results(
+    spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Limits
+) -> tuple[pa.Table, str | None]:
+    """What the task counts on the lines (`results.RESULTS`), and why it would be set aside, if it would."""
     task, size = ActiveTask(0, 1, spec), len(lines)
     columns = {
         "partition": np.zeros(size, np.int32),
@@ -109,10 +116,10 @@ def failure(spec: TaskSpec, topic: TopicSpec, lines: Sequence[bytes], limits: Li
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)
     try:
         found = count(records, EnginePlan.of([task], limits, topic))
-        results(merge(found.partials), {(0, 1): task})
+        made = results(merge(found.partials), {(0, 1): task})
     except CAUGHT as error:
-        return reason(error)
-    return found.failed.get((0, 1))
+        return RESULTS.empty_table(), reason(error)
+    return made, found.failed.get((0, 1))
 
 
 class _Trial:

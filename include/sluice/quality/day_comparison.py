@@ -45,6 +45,12 @@ class DayComparison:
     def agrees(self) -> bool:
         return not self.differing and all(hop.agrees for hop in self.hops)
 
+    @property
+    def by_task(self) -> dict[str, tuple[int, int]]:
+        """By task ("name (label)"): how many results were compared, and how many of them differ."""
+        differs = self.frame.groupby("task", sort=True)["differs"]
+        return {str(name): (len(each), int(each.sum())) for name, each in differs}
+
     def message(self) -> str:
         name = f"{self.day.topic} {self.day.day}"
         waiting = f"; {len(self.open_periods)} periods wait for other days" if self.open_periods else ""

@@ -150,6 +150,7 @@ def _details(found: DayComparison) -> dict[str, object]:
     return {
         "differences": [asdict(difference) for difference in found.differences],
         "hops": [asdict(hop) for hop in found.hops],
+        "tasks": found.by_task,
         "open_periods": len(found.open_periods),
     }
 
@@ -172,4 +173,13 @@ def _record(settings: Settings, outcome: Outcome, details: Mapping[str, object])
     }
     with Hive(settings) as hive:
         hive.query(RECORD, row)
-    reconciled.note(engine(settings), outcome.topic, outcome.day, outcome.outcome, outcome.run_at)
+    noted = reconciled.DayCompared(
+        outcome.topic,
+        outcome.day,
+        outcome.run_at,
+        outcome.outcome,
+        outcome.compared,
+        outcome.differing,
+        {"message": outcome.message, **details},
+    )
+    reconciled.note(engine(settings), noted)

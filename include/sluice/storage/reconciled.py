@@ -1,20 +1,68 @@
-"""How the last comparison of each day ended."""
+"""How the comparisons of each day ended, and what the newest ones found."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from typing import Any
 
 import sqlalchemy as sa
 
-from sluice.storage.schema import reconciled_days
+from sluice.storage.schema import day_comparisons, reconciled_days
+
+#: Comparisons of one day that are kept.
+KEPT = 20
 
 
-def note(engine: sa.Engine, topic: str, day: date, outcome: str, run_at: datetime) -> None:
-    """Note the outcome of a comparison of the day. Only one process compares a day at a time."""
-    table = reconciled_days
+@dataclass(frozen=True)
+class DayCompared:
+    """One comparison of a day; `details` as in the schema."""
+
+    topic: str
+    day: date
+    run_at: datetime
+    outcome: str  # agrees, differs, superseded
+    compared: int
+    differing: int
+    details: Mapping[str, Any]
+
+
+def note(engine: sa.Engine, found: DayCompared) -> None:
+    """Note a comparison, and forget the day's oldest ones. Only one process compares a day at a time."""
+    last, every = reconciled_days, day_comparisons
+    own = (every.c.topic == found.topic) & (every.c.day == found.day)
     with engine.begin() as connection:
-        connection.execute(sa.delete(table).where(table.c.topic == topic, table.c.day == day))
-        connection.execute(sa.insert(table).values(topic=topic, day=day, outcome=outcome, run_at=run_at))
+        connection.execute(sa.delete(last).where(last.c.topic == found.topic, last.c.day == found.day))
+        values = {name: getattr(found, name) for name in ("topic", "day", "outcome", "run_at")}
+        connection.execute(sa.insert(last).values(**values))
+        connection.execute(sa.delete(every).where(own, every.c.run_at == found.run_at))
+        kept = {**asdict(found), "details": _storable(found.details)}
+        connection.execute(sa.insert(every).values(**kept))
+        newest = sa.select(every.c.run_at).where(own).order_by(every.c.run_at.desc()).limit(KEPT)
+        connection.execute(sa.delete(every).where(own, every.c.run_at.not_in(newest)))
+
+
+def _storable(details: Mapping[str, Any]) -> Any:
+    """Details without NULs, which PostgreSQL does not store: values of lines may have some."""
+    return json.loads(json.dumps(details).replace("\\u0000", "\\ufffd"))
+
+
+def of_day(engine: sa.Engine, topic: str, day: date) -> list[DayCompared]:
+    """The comparisons of the day that are kept, the newest first."""
+    t = day_comparisons
+    query = sa.select(t).where(t.c.topic == topic, t.c.day == day).order_by(t.c.run_at.desc())
+    with engine.connect() as connection:
+        return [DayCompared(**row._mapping) for row in connection.execute(query)]
+
+
+def newest_of_days(engine: sa.Engine, topic: str, first: date, last: date) -> dict[date, DayCompared]:
+    """The newest comparison of each day from `first` to `last` that has one."""
+    t = day_comparisons
+    query = sa.select(t).where(t.c.topic == topic, t.c.day.between(first, last)).order_by(t.c.run_at)
+    with engine.connect() as connection:
+        return {row.day: DayCompared(**row._mapping) for row in connection.execute(query)}
 
 
 def since(engine: sa.Engine, first: datetime) -> dict[tuple[date, str], str]:

@@ -205,6 +205,7 @@ dead_letters = Table(
     Column("bytes", BigInteger, nullable=False),  # of the whole line
     Column("line", LargeBinary, nullable=False),  # its beginning
     Column("arrived_at", DateTime(timezone=True), nullable=False),
+    Index("dead_letters_arrived", "topic", "arrived_at"),
 )
 
 # An index over the footers of the archive's files. It is made and rebuilt from them; they are the truth.
@@ -413,6 +414,20 @@ reconciled_days = Table(
     Column("day", Date, primary_key=True),
     Column("outcome", Text, nullable=False),  # agrees, differs, superseded
     Column("run_at", DateTime(timezone=True), nullable=False),
+)
+
+# The comparisons of each day: the newest ones, with what they found. Hive's table has all of them.
+day_comparisons = Table(
+    "day_comparisons",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("run_at", DateTime(timezone=True), primary_key=True),
+    Column("outcome", Text, nullable=False),  # agrees, differs, superseded
+    Column("compared", BigInteger, nullable=False),  # results
+    Column("differing", BigInteger, nullable=False),  # of them
+    # {"message", "differences", "hops", "open_periods", "tasks": {name: [compared, differing]}}
+    Column("details", Json, nullable=False),
 )
 
 # The figures that operators read, a sample a minute for the last 24 hours.

@@ -11,7 +11,7 @@ counts again, over a new range of offsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -26,7 +26,7 @@ from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.storable import unstorable
 from sluice.tasks.topic import TopicSpec
 from sluice.tasks.topics import topic_spec
-from sluice.tasks.versions import Change, HistoryEntry, Task, UnknownTask, writing
+from sluice.tasks.versions import Change, HistoryEntry, Task, TaskChanged, UnknownTask, writing
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,21 @@ class TaskStore:
         # What a version counts never changes, so `active` parses each one once and not with each batch.
         self._read: dict[str, dict[tuple[int, int], ActiveTask]] = {}
 
-    def apply(self, specs: Sequence[TaskSpec], user: str) -> _Changes:
+    def apply(
+        self, specs: Sequence[TaskSpec], user: str, expected: Mapping[str, str | None] | None = None
+    ) -> _Changes:
         """Create new tasks and give changed ones a new version, all or nothing; others stay.
 
+        expected: by name, the tag that a task must still have, None for a task that must not be there yet.
+
         `TasksRefused` if a spec does not fit its topic, names a list that does not exist, or has a text that
-        cannot be stored.
+        cannot be stored. `TaskChanged` if a task is not as expected.
         """
         with writing(self._engine) as connection:
+            for name, tag in (expected or {}).items():
+                task = _find(connection, name)
+                if (task.tag if task else None) != tag:
+                    raise TaskChanged(name, task, new=tag is None)
             pins = _check(connection, specs)
             return [self._apply(connection, spec, own, user) for spec, own in zip(specs, pins, strict=True)]
 
@@ -268,4 +276,4 @@ def _grouping(spec: TaskSpec) -> object:
     return None if spec.grouping is None else spec.grouping.document()
 
 
-__all__ = ["Change", "Diff", "HistoryEntry", "Task", "TaskStore", "UnknownTask"]
+__all__ = ["Change", "Diff", "HistoryEntry", "Task", "TaskChanged", "TaskStore", "UnknownTask"]

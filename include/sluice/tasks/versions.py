@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +35,26 @@ _tasks, _versions, _lists = schema.tasks, schema.task_versions, schema.value_lis
 
 class UnknownTask(LookupError):
     """There is no such task, or no such version of it."""
+
+
+class TaskChanged(ValueError):
+    """Somebody else changed the task since the caller read it; `task` is how it stands, None if it is gone.
+
+    new: the caller expected no such task.
+    """
+
+    def __init__(self, name: str, task: Task | None, *, new: bool = False) -> None:
+        self.task = task
+        if task is None:
+            said = f"task {name!r} was deleted meanwhile: save it as a new task, or leave it"
+        elif new:
+            said = f"there is a task {name!r} already, made by {task.created_by}: choose another name"
+        else:
+            said = (
+                f"task {name!r} is no longer what it was when you began: {task.created_by} made its version "
+                f"{task.version} at {task.created_at:%Y-%m-%d %H:%M:%S}; look at it, then save again"
+            )
+        super().__init__(said)
 
 
 @dataclass(frozen=True)
@@ -63,6 +85,12 @@ class Task:
     def label(self) -> str:
         """The task's part of every key: id and version."""
         return f"{self.task_id}v{self.version}"
+
+    @property
+    def tag(self) -> str:
+        """Names this task as it is written; another version, or another grouping of it, has another tag."""
+        written = json.dumps([self.label, self.spec.document()], sort_keys=True).encode()
+        return hashlib.blake2b(written, digest_size=12).hexdigest()
 
 
 def state(enabled: bool, failed_at: dt.datetime | None = None) -> State:
@@ -150,6 +178,16 @@ def as_task(row: sa.Row[Any]) -> Task:
         failed_at=row.failed_at,
         error=row.error,
     )
+
+
+def written(engine: sa.Engine, task_id: int, version: int) -> TaskSpec:
+    """A version of a task as it was written, with the names of its value lists. Raises `UnknownTask`."""
+    query = sa.select(_versions.c.spec).where(_versions.c.task_id == task_id, _versions.c.version == version)
+    with engine.connect() as connection:
+        document = connection.execute(query).scalar_one_or_none()
+    if document is None:
+        raise UnknownTask(f"task {task_id} has no version {version}")
+    return stored_spec(document)
 
 
 def stored_spec(document: Mapping[str, Any]) -> TaskSpec:

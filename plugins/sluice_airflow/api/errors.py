@@ -20,14 +20,15 @@ from sluice.state.finals import FinalMissing
 from sluice.storage.hbase import HBaseUnavailable
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
-from sluice.tasks.store import UnknownTask
+from sluice.tasks.store import TaskChanged, UnknownTask
 from sluice.tasks.topics import TopicInUse
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.accepted import NotAcceptable
 from sluice_airflow.api.reads import Busy
 from sluice_airflow.api.results_in import parameter
 
-NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, UNPROCESSABLE, FAILED, UNAVAILABLE = 404, 406, 409, 422, 500, 503
+NOT_FOUND, NOT_ACCEPTABLE, CONFLICT, CHANGED, UNPROCESSABLE = 404, 406, 409, 412, 422
+FAILED, UNAVAILABLE = 500, 503
 #: When to ask again a store that is away.
 AWAY_SECONDS = 10
 _STATUS: dict[type[Exception], int] = {
@@ -37,6 +38,7 @@ _STATUS: dict[type[Exception], int] = {
     NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
     TopicInUse: CONFLICT,
+    TaskChanged: CHANGED,
     UnknownVersion: NOT_FOUND,
     NotAcceptable: NOT_ACCEPTABLE,
     FinalMissing: FAILED,

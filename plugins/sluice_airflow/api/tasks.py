@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from fastapi import APIRouter, Body, HTTPException, Response, status
+from fastapi import APIRouter, Body, Header, HTTPException, Response, status
 
 from sluice.engine.trial import failure, trial
 from sluice.runtime.settings import get_settings
 from sluice.speed.routed.report import GroupingReport, HotKeyReport, NothingCounted, reports
 from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
-from sluice.tasks.store import TaskStore
+from sluice.tasks.store import Task, TaskStore
 from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
 from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
@@ -22,6 +22,10 @@ from sluice_airflow.api.stores import ProgressFile, Tasks
 
 router = APIRouter(tags=["tasks"])
 HIDDEN = "(hidden)"
+_PUT: dict[int | str, dict[str, Any]] = {
+    status.HTTP_201_CREATED: {"model": TaskOut},
+    status.HTTP_412_PRECONDITION_FAILED: {"description": "Somebody else changed the task meanwhile."},
+}
 
 _TASK = {"$ref": "#/components/schemas/TaskSpec"}
 Document = Annotated[
@@ -101,13 +105,22 @@ def test_task(name: str, user: UnhurriedReader, tasks: Tasks, wanted: TrialIn) -
 
 
 @router.get("/tasks/{name}")
-def get_task(name: str, user: Reader, tasks: Tasks) -> TaskOut:
-    """One task."""
-    return TaskOut.of(tasks.get(name))
+def get_task(name: str, user: Reader, tasks: Tasks, response: Response) -> TaskOut:
+    """One task. Its ETag, sent as If-Match of a PUT, keeps others' changes."""
+    return _tagged(tasks.get(name), response)
 
 
-@router.put("/tasks/{name}", responses={status.HTTP_201_CREATED: {"model": TaskOut}})
-def put_task(name: str, user: Writer, tasks: Tasks, document: Document, response: Response) -> TaskOut:
+@router.put("/tasks/{name}", responses=_PUT)
+def put_task(
+    name: str,
+    user: Writer,
+    tasks: Tasks,
+    document: Document,
+    response: Response,
+    *,
+    if_match: Annotated[str | None, Header(description="The task's ETag: 412 if it has another.")] = None,
+    if_none_match: Annotated[str | None, Header(description="*: 412 if there is such a task.")] = None,
+) -> TaskOut:
     """Create the task, or give it a new version if it changed. The body may leave out its name."""
     if isinstance(document, dict):
         document = {"name": name, **document}
@@ -115,17 +128,36 @@ def put_task(name: str, user: Writer, tasks: Tasks, document: Document, response
         (spec,) = parse_documents([document])
         if spec.name != name:
             raise TasksRefused([Problem("/0/name", f"{spec.name!r}: the address says {name!r}")])
-        (change,) = tasks.apply([spec], user.get_name())
+        (change,) = tasks.apply([spec], user.get_name(), expected(name, if_match, if_none_match))
     except TasksRefused as refused:
         raise below(refused, "/0") from None
     response.status_code = status.HTTP_201_CREATED if change.action == "created" else status.HTTP_200_OK
-    return TaskOut.of(tasks.get(name))
+    return _tagged(tasks.get(name), response)
 
 
 @router.delete("/tasks/{name}")
 def delete_task(name: str, user: Writer, tasks: Tasks) -> TaskOut:
     """Stop counting the task; its results stay. The answer is the task as it was."""
     return TaskOut.of(tasks.delete(name, user.get_name()))
+
+
+def expected(name: str, if_match: str | None, if_none_match: str | None) -> dict[str, str | None]:
+    """What a PUT expects of the task, as `TaskStore.apply` takes it. Raises HTTPException."""
+    if if_none_match is not None:
+        if if_none_match.strip() != "*":
+            raise HTTPException(status.HTTP_400_BAD_REQUEST, "If-None-Match of a PUT: * is all it may be")
+        return {name: None}
+    if if_match is None:
+        return {}
+    tag = if_match.strip()
+    if len(tag) < len('""') or (tag[0], tag[-1]) != ('"', '"'):
+        raise HTTPException(status.HTTP_400_BAD_REQUEST, "If-Match: send the ETag of the task, in its quotes")
+    return {name: tag[1:-1]}
+
+
+def _tagged(task: Task, response: Response) -> TaskOut:
+    response.headers["ETag"] = f'"{task.tag}"'
+    return TaskOut.of(task)
 
 
 def _shown(report: GroupingReport, user: BaseUser) -> GroupingReport:

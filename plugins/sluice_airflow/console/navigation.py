@@ -15,5 +15,8 @@ class Entry(NamedTuple):
 
 NAVIGATION = (
     Entry("first", "First page", "/"),
+    Entry("statistics", "Statistics", "/statistics"),
     Entry("charts", "Charts", "/charts"),
+    Entry("quality", "Quality", "/quality"),
+    Entry("dead", "Dead letters", "/dead"),
 )

@@ -50,6 +50,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": shown.number, "iso": shown.iso, "utc": shown.utc, "span": shown.span}
+    made.filters |= {"json": shown.as_json, "exact": shown.exact, "twice": lambda value: (value, value)}
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response, status
 
 from sluice_airflow.api.security import Reader
-from sluice_airflow.console import charts, first, lines
+from sluice_airflow.console import charts, dead, editor, first, lines, quality, statistics, task_page
 from sluice_airflow.console.assets import TYPES, assets
 from sluice_airflow.console.page import PATH
 from sluice_airflow.console.route import PageRoute
@@ -40,6 +40,9 @@ def nothing(rest: str, user: Reader) -> Any:
 def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
-    for part in (statics, first.router, charts.pages, charts.data, lines.router, lost):
+    written = (statistics.router, editor.router, task_page.router)
+    watched = (quality.router, dead.router)
+    drawn = (charts.pages, charts.data, lines.router)
+    for part in (statics, first.router, *written, *drawn, *watched, lost):
         router.include_router(part)
     return router

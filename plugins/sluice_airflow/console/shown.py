@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -25,6 +26,11 @@ def iso(at: datetime | int) -> str:
     return _moment(at).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
+def exact(at: datetime) -> str:
+    """A time with all its digits, for an address."""
+    return _moment(at).isoformat()
+
+
 def utc(at: datetime | int) -> str:
     """A time in UTC, for people: 2015-05-17 10:05:00. Scripts turn it into the reader's own time zone."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S")
@@ -39,6 +45,11 @@ def span(seconds: float) -> str:
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (left, "s")]
     first = next((index for index, (amount, _) in enumerate(units) if amount), len(units) - 1)
     return " ".join(f"{amount} {unit}" for amount, unit in units[first : first + 2] if amount) or "0 s"
+
+
+def as_json(value: object) -> str:
+    """A value as JSON, for the value of a button; templates escape it as any text."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _moment(at: datetime | int) -> datetime:

@@ -1,0 +1,51 @@
+"""Ask for a backfill: record it, and let Airflow run it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+from sluice.runtime.settings import Settings
+from sluice.storage.backfills import Backfill, Backfills, DaysDropped, days_between
+from sluice.storage.days import Days
+from sluice.storage.postgres import engine
+
+DAG = "task_backfill"
+
+
+class BadDays(ValueError):
+    """Days that cannot be filled."""
+
+
+def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Backfill:
+    """Record the backfill of these days of the task's current version, and let Airflow run it.
+
+    Raises BadDays, DaysDropped, UnknownTask, and what Airflow raises.
+    """
+    from sluice.stack.airflow_api import Airflow
+    from sluice.tasks.store import TaskStore
+
+    database = engine(settings)
+    task = TaskStore(database).get(name)
+    check_days(first, last, datetime.now(UTC).date())
+    days = Days(database, task.topic)
+    if dropped := [day for day in days_between(first, last) if days.dropped(day)]:
+        raise DaysDropped(dropped)
+    book = Backfills(database)
+    asked = book.request(
+        task.task_id, task.version, topic=task.topic, first_day=first, last_day=last, user=user
+    )
+    try:
+        with Airflow(settings) as airflow:
+            book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
+    except Exception as error:
+        book.set_failed(asked.id, f"it could not be started: {error}"[:1000])
+        raise
+    return asked
+
+
+def check_days(first: date, last: date, today: date) -> None:
+    """Check the range of days. Raises BadDays."""
+    if first > last:
+        raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
+    if last > today + timedelta(days=1):
+        raise BadDays(f"--to {last} is in the future: there are no lines of that day")

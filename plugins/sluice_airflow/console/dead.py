@@ -1,0 +1,83 @@
+"""Dead letters: lines that no task counts, by reason and time, and what was tried with them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
+
+import pyarrow as pa
+from fastapi import APIRouter, Query, Request, Response
+
+from sluice.engine.extract import Lines
+from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
+from sluice.storage.dead_letters import DeadLetter, by_reason, newest
+from sluice.tasks import TopicSpec
+from sluice_airflow.api.security import Reader, may
+from sluice_airflow.api.stores import Database, Topics
+from sluice_airflow.console.page import page
+from sluice_airflow.console.route import PageRoute
+
+router = APIRouter(route_class=PageRoute)
+
+#: Days that the table shows, and samples below it.
+DAYS, SAMPLES = 14, 20
+#: Characters of a line, and of what stood where its time was looked for.
+SHOWN, FOUND = 400, 80
+
+
+@router.get("/dead")
+def dead(
+    request: Request,
+    user: Reader,
+    database: Database,
+    topics: Topics,
+    *,
+    topic: Annotated[str, Query(max_length=200)] = "",
+    reason: Annotated[str, Query(max_length=200)] = "",
+    day: date | None = None,
+) -> Response:
+    """The table of a topic, and samples of a reason and a day; readers do not see lines."""
+    names = topics.names()
+    topic = topic or names[0]
+    today = datetime.now(UTC).date()
+    days = [today - timedelta(days=n) for n in range(DAYS - 1, -1, -1)]
+    since = datetime(days[0].year, days[0].month, days[0].day, tzinfo=UTC)
+    spec = topics.get(topic)
+    samples = newest(database, topic, reason=reason, day=day, limit=SAMPLES)
+    return page(
+        request,
+        "dead.html",
+        user,
+        here="dead",
+        title="Dead letters",
+        topic=topic,
+        topics=names,
+        reason=reason,
+        day=day,
+        days=days,
+        counts=by_reason(database, topic, since),
+        samples=[(each, tried(each, spec), shown(each)) for each in samples],
+        may_see=may("PUT", user),
+    )
+
+
+def shown(letter: DeadLetter) -> str:
+    """The beginning of the line, as text."""
+    return letter.line.decode(errors="replace").replace("\0", "\ufffd")[:SHOWN]
+
+
+def tried(letter: DeadLetter, topic: TopicSpec) -> str:
+    """What was done with the line before it was given up, and what came of it."""
+    if letter.reason == NOT_GENUINE:
+        return "Its record came with an identity (host, file, offset) whose proof is wrong."
+    if letter.reason != NO_EVENT_TIME:
+        return f"The line has {letter.size:,} bytes: {letter.reason}."
+    time = topic.time
+    if time is None or time.extract is None:
+        return "No time in brackets, like [17/May/2015:10:05:03 +0000], was found in it."
+    values = Lines(pa.array([letter.line], pa.binary()), {}, topic).values(time.extract)
+    where = ", ".join(f"{key} {value!r}" for key, value in time.extract.model_dump(exclude_none=True).items())
+    if not len(values.distinct):
+        return f"Its time was looked for by {where}: nothing is there."
+    found = values.distinct[0].as_py()[:FOUND]
+    return f"Its time was looked for by {where}: {found!r} is no time of the format {time.format!r}."

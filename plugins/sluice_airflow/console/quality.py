@@ -1,0 +1,182 @@
+"""Quality: whether the two layers agree, a calendar of days by task, and each day's comparisons."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated, NamedTuple
+
+import sqlalchemy as sa
+from fastapi import APIRouter, HTTPException, Query, Request, Response, status
+from fastapi.responses import RedirectResponse
+
+from sluice.results.agreement import how
+from sluice.stack.airflow_api import Airflow
+from sluice.stack.airflow_session import AirflowError
+from sluice.storage import reconciled
+from sluice.storage.calendar import STATES, DayState, days_of
+from sluice.storage.days import Days
+from sluice.storage.reconciled import DayCompared
+from sluice.tasks.topics import TopicStore
+from sluice.tasks.versions import Task
+from sluice_airflow.api.security import Reader, Writer
+from sluice_airflow.api.stores import Database, Instance, Tasks, Topics
+from sluice_airflow.console.forms import Given
+from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.route import PageRoute
+
+router = APIRouter(route_class=PageRoute)
+
+NIGHTLY = "nightly_batch"
+#: Tasks in the calendar; the search narrows them.
+MOST_TASKS = 60
+#: How each state is drawn, so that it is told without its colour.
+SIGNS = {
+    "agrees": "✓",
+    "differs": "≠",
+    "superseded": "↻",
+    "open": "…",
+    "not computed": "○",
+    "dropped": "–",
+    "none": "",
+}
+TopicName = Annotated[str, Query(max_length=200)]
+
+
+class Row(NamedTuple):
+    """A task's days of a month, by day of the month; empty where there is nothing."""
+
+    task: Task
+    states: Sequence[str]
+
+
+@router.get("/quality")
+def quality(
+    request: Request,
+    user: Reader,
+    tasks: Tasks,
+    database: Database,
+    *,
+    topic: TopicName = "",
+    month: Annotated[str, Query(max_length=7)] = "",
+    q: Annotated[str, Query(max_length=200)] = "",
+) -> Response:
+    """The calendar of a topic's month."""
+    names = TopicStore(database).names()
+    topic = topic or names[0]
+    first = _month(month) or _newest(database, topic)
+    last = first.replace(day=calendar.monthrange(first.year, first.month)[1])
+    days = {each.day.day: each for each in days_of(database, topic, first, last)}
+    found = [task for task in tasks.list(topic) if q.lower() in task.name]
+    numbers = range(1, last.day + 1)
+    return page(
+        request,
+        "quality.html",
+        user,
+        here="quality",
+        title="Quality",
+        topic=topic,
+        topics=names,
+        q=q,
+        first=first,
+        before=(first - timedelta(days=1)).strftime("%Y-%m"),
+        after=(last + timedelta(days=1)).strftime("%Y-%m"),
+        numbers=numbers,
+        days=days,
+        rows=[Row(task, _states(task, days, numbers)) for task in found[:MOST_TASKS]],
+        more=len(found[MOST_TASKS:]),
+        signs=SIGNS,
+        meanings=STATES,
+    )
+
+
+@router.get("/quality/day")
+def day_page(
+    request: Request,
+    user: Reader,
+    database: Database,
+    *,
+    topic: TopicName,
+    day: date,
+    run: Annotated[datetime | None, Query()] = None,
+    did: Annotated[str, Query(max_length=20)] = "",
+) -> Response:
+    """One day: its state, the newest comparison or the one of that time, and the earlier ones."""
+    found = days_of(database, topic, day, day)
+    runs = reconciled.of_day(database, topic, day)
+    chosen = next((each for each in runs if run is not None and _utc(each.run_at) == _utc(run)), None)
+    if run is not None and chosen is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no comparison of that time")
+    shown = chosen or (runs[0] if runs else None)
+    return page(
+        request,
+        "day.html",
+        user,
+        here="quality",
+        title=f"{topic}, {day}",
+        topic=topic,
+        day=day,
+        found=found[0] if found else DayState(day, "none", 0, "", None, None),
+        runs=runs,
+        shown=shown,
+        differences=_differences(shown),
+        signs=SIGNS,
+        meanings=STATES,
+        over=day < datetime.now(UTC).date(),
+        said="The nightly run of this day was started; the comparison follows it." if did else "",
+    )
+
+
+@router.post("/quality/day")
+def compute_again(
+    request: Request, user: Writer, settings: Instance, topics: Topics, given: Given
+) -> Response:
+    """Let the nightly run compute the day again; `reconcile` then compares it."""
+    topic = given.get("topic")
+    try:
+        day = date.fromisoformat(given.get("day"))
+    except ValueError:
+        raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, "day: write it like 2015-05-17") from None
+    if topic not in topics.names():
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no task reads a topic {topic!r}")
+    if day >= datetime.now(UTC).date():
+        raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"{day} is not over: wait for its night")
+    try:
+        with Airflow(settings) as airflow:
+            airflow.trigger(NIGHTLY, {"day": day.isoformat(), "topics": [topic]})
+    except AirflowError as error:
+        raise HTTPException(
+            status.HTTP_503_SERVICE_UNAVAILABLE, f"Airflow did not start {NIGHTLY}: {error}"
+        ) from None
+    root = request.scope.get("root_path", "")
+    where = f"{root}{PATH}/quality/day?topic={topic}&day={day}&did=asked"
+    return RedirectResponse(where, status.HTTP_303_SEE_OTHER)
+
+
+def _states(task: Task, days: dict[int, DayState], numbers: Sequence[int]) -> list[str]:
+    versions = [(task.task_id, version) for version in range(1, task.version + 1)]
+    return [days[n].of_task(task.name, versions) if n in days else "none" for n in numbers]
+
+
+def _differences(shown: DayCompared | None) -> list[dict[str, object]]:
+    """The differences that are named, each with what its metric allows."""
+    if shown is None:
+        return []
+    return [{**each, "allowed": how(each["metric"])} for each in shown.details.get("differences", ())]
+
+
+def _month(text: str) -> date | None:
+    try:
+        return date.fromisoformat(f"{text}-01")
+    except ValueError:
+        return None
+
+
+def _newest(database: sa.Engine, topic: str) -> date:
+    days = Days(database, topic).with_lines()
+    return (days[-1] if days else datetime.now(UTC).date()).replace(day=1)
+
+
+def _utc(at: datetime) -> datetime:
+    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,162 @@
+// The editor tries a draft while somebody writes it. Without this script its buttons do the same.
+import { localise } from "./times.js";
+
+/** How long somebody pauses before the draft is tried. */
+const PAUSE_MS = 350;
+const found = document.getElementById("editor");
+if (found instanceof HTMLFormElement) edit(found);
+
+/** @param {HTMLFormElement} form */
+function edit(form) {
+  let timer = 0;
+  let asking = new AbortController();
+
+  /**
+   * Send the draft; put what came back into the page.
+   * @param {[string, string] | null} wish the button that was pressed
+   * @param {boolean} whole whether fields may change too, not only what is shown of them
+   */
+  const send = async (wish, whole) => {
+    window.clearTimeout(timer);
+    asking.abort();
+    asking = new AbortController();
+    const body = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) body.append(name, String(value));
+    if (wish) body.append(...wish);
+    say("…");
+    try {
+      const answer = await fetch(form.action, { method: "POST", body, signal: asking.signal });
+      if (!answer.ok && answer.status !== 422) {
+        say(answer.status === 401 ? "You are logged out: log in in another tab, then go on." : "It was not tried.");
+        return;
+      }
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      if (whole) replaceFields(form, page);
+      replaceShown(form, page);
+      say("");
+      if (wish?.[0] === "point") document.getElementById("made-of")?.focus();
+    } catch (error) {
+      if (!(error instanceof DOMException && error.name === "AbortError")) {
+        say("The server does not answer. What you wrote is still here.");
+      }
+    }
+  };
+
+  form.addEventListener("input", (event) => {
+    const target = event.target;
+    if (!(target instanceof HTMLElement)) return;
+    window.clearTimeout(timer);
+    const wish = target.id === "yaml" ? /** @type {[string, string]} */ (["do", "yaml"]) : null;
+    timer = window.setTimeout(() => void send(wish, wish !== null), PAUSE_MS);
+  });
+  form.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (!(button instanceof HTMLButtonElement) || button.hasAttribute("formaction")) return;
+    event.preventDefault();
+    void send([button.name, button.value], button.name !== "point");
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.target instanceof HTMLButtonElement && event.target.name === "point") move(event, event.target);
+  });
+  rove(form);
+}
+
+/**
+ * Take over the form's fields, and the focus where it was.
+ * @param {HTMLFormElement} form
+ * @param {Document} page
+ */
+function replaceFields(form, page) {
+  const had = document.activeElement;
+  const fresh = page.getElementById("fields");
+  const old = document.getElementById("fields");
+  if (!fresh || !old) return;
+  old.replaceChildren(...fresh.childNodes);
+  const lines = page.getElementById("lines");
+  const own = document.getElementById("lines");
+  if (lines instanceof HTMLTextAreaElement && own instanceof HTMLTextAreaElement && own !== had) own.value = lines.value;
+  const name = had instanceof HTMLButtonElement ? had.name : "";
+  if (had?.id) document.getElementById(had.id)?.focus();
+  else if (name === "use" || name === "do") {
+    const rows = form.querySelectorAll("#fields fieldset.row input");
+    const last = rows[rows.length - 1];
+    if (document.activeElement === document.body && last instanceof HTMLElement) last.focus({ preventScroll: true });
+  }
+}
+
+/**
+ * Take over what is shown: steps, problems, results, and the YAML unless somebody is writing it.
+ * @param {HTMLFormElement} form
+ * @param {Document} page
+ */
+function replaceShown(form, page) {
+  for (const part of form.querySelectorAll("[data-live]")) {
+    const fresh = page.getElementById(part.id);
+    if (!fresh || fresh.innerHTML === part.innerHTML) continue;
+    const at = document.activeElement;
+    const value = at instanceof HTMLButtonElement && part.contains(at) ? at.value : "";
+    part.replaceChildren(...fresh.childNodes);
+    localise(part);
+    if (value) focusOn(part.querySelector(`button[value="${CSS.escape(value)}"]`));
+  }
+  for (const box of form.querySelectorAll("[aria-describedby^='wrong-']")) {
+    const problem = document.getElementById(box.getAttribute("aria-describedby") ?? "");
+    if (problem?.textContent?.trim()) box.setAttribute("aria-invalid", "true");
+    else box.removeAttribute("aria-invalid");
+  }
+  const yaml = document.getElementById("yaml");
+  const fresh = page.getElementById("yaml");
+  if (yaml instanceof HTMLTextAreaElement && fresh instanceof HTMLTextAreaElement && yaml !== document.activeElement) {
+    yaml.value = fresh.value;
+  }
+  rove(form);
+}
+
+/** @param {Element | null} to */
+function focusOn(to) {
+  if (to instanceof HTMLElement) to.focus();
+}
+
+/**
+ * Let one piece of all lines be reached by Tab, and the others by arrow keys.
+ * @param {ParentNode} root
+ */
+function rove(root) {
+  /** @type {NodeListOf<HTMLButtonElement>} */
+  const found = root.querySelectorAll("button[name='point']");
+  const pieces = [...found];
+  const chosen = pieces.find((each) => each.ariaPressed === "true") ?? pieces[0];
+  for (const each of pieces) each.tabIndex = each === chosen ? 0 : -1;
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {HTMLButtonElement} at
+ */
+function move(event, at) {
+  const line = at.closest(".line");
+  /** @type {HTMLButtonElement[]} */
+  const own = [...(line?.querySelectorAll("button") ?? [])];
+  const index = own.indexOf(at);
+  /** @type {Record<string, () => Element | null | undefined>} */
+  const ways = {
+    ArrowRight: () => own[index + 1],
+    ArrowLeft: () => own[index - 1],
+    Home: () => own[0],
+    End: () => own[own.length - 1],
+    ArrowDown: () => line?.nextElementSibling?.querySelectorAll("button")[index] ?? line?.nextElementSibling?.querySelector("button"),
+    ArrowUp: () => line?.previousElementSibling?.querySelectorAll("button")[index] ?? line?.previousElementSibling?.querySelector("button"),
+  };
+  const to = ways[event.key]?.();
+  if (!(to instanceof HTMLButtonElement)) return;
+  event.preventDefault();
+  at.tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
+}
+
+/** @param {string} text */
+function say(text) {
+  const state = document.getElementById("state");
+  if (state) state.textContent = text;
+}

@@ -1,0 +1,173 @@
+"""One statistic: its definition, its history, and what can be done with it."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from fastapi import APIRouter, Depends, Query, Request, Response, status
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from sluice.batch.backfill.ask import BadDays, ask
+from sluice.stack.airflow_session import AirflowError
+from sluice.storage.backfills import Backfill, Backfills, DaysDropped
+from sluice.tasks.changes import to_yaml
+from sluice.tasks.versions import HistoryEntry
+from sluice_airflow.api.security import Reader, Writer
+from sluice_airflow.api.stores import Database, Instance, Tasks
+from sluice_airflow.console.forms import Given
+from sluice_airflow.console.page import HEADERS, PATH, page, render
+from sluice_airflow.console.route import PageRoute
+from sluice_airflow.console.statistics import listed
+
+router = APIRouter(route_class=PageRoute)
+
+
+class Books:
+    """What a task's page is made of."""
+
+    def __init__(self, tasks: Tasks, database: Database, settings: Instance) -> None:
+        self.tasks, self.database, self.settings = tasks, database, settings
+
+    def backfills(self, name: str) -> list[Backfill]:
+        """The backfills of the task's version, the newest first."""
+        found = self.tasks.get(name)
+        return Backfills(self.database).of_version(found.task_id, found.version)[::-1][:SHOWN]
+
+
+AtBooks = Annotated[Books, Depends()]
+
+#: What a page says after something was done.
+DONE = {
+    "saved": "Saved. It takes effect with the next batch.",
+    "paused": "Paused: lines are not counted until it is resumed.",
+    "resumed": "Resumed: lines are counted from the next batch on.",
+    "backfill": "The backfill was started.",
+}
+#: History entries and backfills that a page shows, the newest first.
+SHOWN = 50
+Did = Annotated[str, Query(max_length=20)]
+
+
+@router.get("/statistics/task/{name}")
+def task(request: Request, user: Reader, books: AtBooks, name: str, *, did: Did = "") -> Response:
+    """The page of one task."""
+    return _shown(request, user, books, name, said=DONE.get(did, ""))
+
+
+@router.get("/statistics/parts/backfills/{name}")
+def backfills(request: Request, user: Reader, books: AtBooks, name: str) -> Response:
+    """The backfills of the task's version, as a part of its page."""
+    found = books.backfills(name)
+    return HTMLResponse(render(request, "backfills.html", user, backfills=found, name=name), headers=HEADERS)
+
+
+@router.post("/statistics/task/{name}/pause")
+def pause(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
+    """Stop counting the task."""
+    tasks.pause(name, user.get_name())
+    return _back(request, name, "paused")
+
+
+@router.post("/statistics/task/{name}/resume")
+def resume(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
+    """Count the task again."""
+    tasks.resume(name, user.get_name())
+    return _back(request, name, "resumed")
+
+
+@router.get("/statistics/task/{name}/delete")
+def ask_to_delete(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
+    """Ask whether the task is to be deleted."""
+    found = tasks.get(name)
+    others = [each for each in tasks.list(found.topic) if each.name != name]
+    return page(
+        request,
+        "delete.html",
+        user,
+        here="statistics",
+        title=f"Delete {name}?",
+        task=found,
+        last=not others,
+    )
+
+
+@router.post("/statistics/task/{name}/delete")
+def delete(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
+    """Delete the task."""
+    tasks.delete(name, user.get_name())
+    root = request.scope.get("root_path", "")
+    return RedirectResponse(f"{root}{PATH}/statistics", status.HTTP_303_SEE_OTHER)
+
+
+@router.post("/statistics/task/{name}/backfill")
+def fill(request: Request, user: Writer, books: AtBooks, given: Given, name: str) -> Response:
+    """Count the archived lines of some days that came before the task."""
+    try:
+        first, last = (date.fromisoformat(given.get(key)) for key in ("first", "last"))
+    except ValueError:
+        wrong = "Name both days, like 2015-05-17."
+    else:
+        try:
+            ask(books.settings, name, first, last, user.get_name())
+            return _back(request, name, "backfill")
+        except (BadDays, DaysDropped) as error:
+            wrong = str(error).replace("--from ", "the day from ").replace("--to ", "the day to ")
+        except AirflowError as error:
+            wrong = f"Airflow did not start it: {error}"
+    code = status.HTTP_422_UNPROCESSABLE_CONTENT
+    return _shown(request, user, books, name, wrong=wrong, asked=given, code=code)
+
+
+def _shown(
+    request: Request,
+    user: BaseUser,
+    books: Books,
+    name: str,
+    *,
+    said: str = "",
+    wrong: str = "",
+    asked: Given | None = None,
+    code: int = 200,
+) -> Response:
+    found = books.tasks.get(name)
+    history = [entry for entry in books.tasks.history(name) if entry.task_id == found.task_id]
+    (own,) = listed(books.database, [found])
+    return page(
+        request,
+        "task.html",
+        user,
+        code,
+        here="statistics",
+        title=name,
+        task=found,
+        books=own,
+        written=to_yaml([found.spec.document()]),
+        history=_newest_first(history),
+        versions=_versions(history),
+        backfills=books.backfills(name),
+        name=name,
+        said=said,
+        wrong=wrong,
+        first=asked.get("first") if asked else "",
+        last=asked.get("last") if asked else "",
+    )
+
+
+def _versions(history: list[HistoryEntry]) -> dict[int, HistoryEntry]:
+    """By version, the entry that made it."""
+    made: dict[int, HistoryEntry] = {}
+    for entry in history:
+        if entry.action in ("created", "changed"):
+            made.setdefault(entry.version, entry)
+    return made
+
+
+def _newest_first(history: list[HistoryEntry]) -> list[HistoryEntry]:
+    return history[::-1][:SHOWN]
+
+
+def _back(request: Request, name: str, did: str) -> Response:
+    root = request.scope.get("root_path", "")
+    return RedirectResponse(f"{root}{PATH}/statistics/task/{name}?did={did}", status.HTTP_303_SEE_OTHER)

@@ -1,0 +1,41 @@
+"""What stands in the database of the console's site: something of each kind, and with hostile texts."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import sqlalchemy as sa
+
+from sluice.storage import reconciled, schema
+from sluice.storage.backfills import Backfills
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import line, spec
+from tests.plugins.test_quality_pages import DIFFERENCE, compared, computed, letter
+from tests.results.stored import Stored
+
+#: What is hostile in a path also is so in names of alerts and users.
+HOSTILE = "<img/src=x/onerror=alert(1)>"
+#: The newest lines of each topic.
+LINES = [line(status="404"), line(path="/blog/a"), line(path=HOSTILE, size="-")]
+
+
+def fill(database: sa.Engine, layers: Stored) -> None:
+    """Tasks of each state, days of each state, dead letters, an alert."""
+    tasks = TaskStore(database)
+    tasks.apply([layers.of.spec, spec(name="paused"), spec(name="broken", description=HOSTILE)], "ann")
+    tasks.apply([spec(name="broken", period="1h", description=HOSTILE)], HOSTILE)
+    tasks.pause("paused", "ann")
+    tasks.set_aside(tasks.get("broken").task_id, 2, HOSTILE)
+    days = {"first_day": date(2015, 5, 16), "last_day": date(2015, 5, 17)}
+    Backfills(database).request(tasks.get("sample").task_id, 1, topic="logs", user=HOSTILE, **days)
+    for number in (17, 18, 19):
+        computed(database, number)
+    differing = DIFFERENCE | {"task": "sample (1v1)", "dimensions": {"path": HOSTILE}}
+    found = {"tasks": {"sample (1v1)": [5, 1], "paused (2v1)": [5, 0]}, "differences": [differing]}
+    reconciled.note(database, compared(17, "agrees", tasks=found["tasks"]))
+    reconciled.note(database, compared(18, "superseded", message=HOSTILE))
+    reconciled.note(database, compared(18, "differs", 2, **found))
+    letter(database, 1, "no event time", HOSTILE.encode())
+    letter(database, 2, "forged", b"a forged one", days_ago=1)
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.alerts).values(source="watch", name=HOSTILE, message=HOSTILE))

@@ -1,0 +1,81 @@
+"""The editor in a browser with scripts: by mouse, by keyboard, and with the server away."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from sluice.tasks.store import TaskStore
+from tests.browser.test_pages import visit
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.site import Site
+
+pytestmark = pytest.mark.slow
+
+STATISTICS = "/console/statistics"
+NEW = f"{STATISTICS}/new"
+
+
+def test_a_statistic_by_mouse_alone_but_for_its_name(page: Page, site: Site) -> None:
+    visit(page, STATISTICS)
+    page.get_by_role("link", name="New statistic").click()
+    page.locator("#pieces").get_by_role("button", name="404", exact=True).click()
+    page.get_by_role("button", name="Count by it").first.click()
+    expect(page.locator("#dimensions-0-name")).to_have_value("status")
+    expect(page.locator("#results")).to_contain_text("3 of 3 lines are counted")
+    page.locator("#name").fill("hits")
+    expect(page.locator("#yaml")).to_have_value(containing("name: hits"))
+    page.get_by_role("button", name="Review and save").click()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    assert TaskStore(site.database).get("hits").spec.dimensions[0].extract.field == "status"
+
+
+def containing(text: str) -> re.Pattern[str]:
+    return re.compile(re.escape(text))
+
+
+def test_pieces_are_reached_by_arrow_keys(page: Page) -> None:
+    visit(page, NEW)
+    page.locator("#pieces button").first.focus()
+    for key in ("ArrowDown", "End", "Home", "ArrowRight", "ArrowUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert page.locator("#pieces button[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    expect(page.locator("#made-of")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#fields")).to_contain_text("Dimension 1")
+
+
+def test_the_draft_is_tried_while_it_is_written_and_the_focus_stays(page: Page) -> None:
+    visit(page, NEW)
+    page.get_by_role("button", name="Add a dimension").click()
+    field = page.locator("#dimensions-0-extract-field")
+    field.click()
+    field.press_sequentially("status")
+    expect(page.locator("#step-dimensions-0")).to_contain_text("3 kept")
+    expect(field).to_be_focused()
+    page.locator("#yaml").fill("- name: typed\n  topic: logs\n  period: 5m\n  metrics: [count]\n")
+    expect(page.locator("#period")).to_have_value("5m")
+    expect(page.locator("#name")).to_have_value("typed")
+    page.locator("#period").fill("5x")
+    expect(page.locator("#wrong-period")).not_to_be_empty()
+    expect(page.locator("#period")).to_have_attribute("aria-invalid", "true")
+
+
+def test_what_was_written_survives_a_server_that_is_away(page: Page) -> None:
+    visit(page, NEW)
+    page.route("**/statistics/draft", lambda route: route.abort())
+    page.locator("#name").fill("hits")
+    expect(page.locator("#state")).to_contain_text("What you wrote is still here")
+    page.unroute("**/statistics/draft")
+    page.locator("#period").fill("1h")
+    expect(page.locator("#state")).to_be_empty()
+    expect(page.locator("#name")).to_have_value("hits")
