@@ -35,9 +35,9 @@ from sluice.storage.retention import RetentionBook
 from sluice.tasks.spec import TaskSpec
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
+from tests.airflow_home import prepare
 from tests.batch.backfill.test_backfill import Layers
 from tests.identities import to_headers
-from tests.security import routes
 from tests.speed.speed_driver import _administrator, _own_database
 
 pytestmark = pytest.mark.stack
@@ -289,7 +289,7 @@ def test_the_command_prints_as_many_lines_as_the_results_say(behind: Behind) -> 
 
 
 def test_the_api_sends_as_many_lines_as_the_results_say(behind: Behind) -> None:
-    routes._prepare()
+    prepare()
     from sluice_airflow.api.lines import Searches, Wanted, read_token
 
     name = f"{behind.topic}_hours"
