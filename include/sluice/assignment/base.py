@@ -26,7 +26,7 @@ class Member:
     """A member of the group.
 
     topics: those it subscribes to. owned: the partitions that it has now. speed: the bytes a second that it
-    was seen to process while work waited for it; None if nobody saw that. generation: of the group, when the
+    was seen to process, a second of work; None if nobody saw that. generation: of the group, when the
     member got what it owns; of two members that claim a partition, the later one has it.
     """
 

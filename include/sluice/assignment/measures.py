@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sluice.assignment.base import Assignment, Group, Partition
+from sluice.assignment.base import Assignment, Partition
 
 
 def counts(assignment: Assignment) -> list[int]:
@@ -61,8 +61,3 @@ def moves(before: Mapping[str, list[Partition]], after: Assignment) -> Moves:
         if owners.get(partition, member) != member
     ]
     return Moves(len(moved), sum(member in after for member in moved))
-
-
-def owning(group: Group) -> Assignment:
-    """What each member of the group owns now."""
-    return {member.id: sorted(member.owned) for member in group.members}

@@ -47,10 +47,13 @@ class Observed:
         self._ends[partition] = at, end
         self._lags[partition] = max(0.0, end - position)
 
-    def processed(self, member: str, rate: float, seconds: float, *, waiting: bool) -> None:
-        """The member processed this many bytes a second. Its speed shows only while work waits for it."""
-        if waiting:
-            self._speeds.setdefault(member, Smoothed(self.half_life)).add(rate, seconds)
+    def processed(self, member: str, amount: float, busy: float) -> None:
+        """The member processed so many bytes, and worked on them for `busy` seconds.
+
+        Waiting for work is not counted, so an idle member does not seem slow.
+        """
+        if busy > 0:
+            self._speeds.setdefault(member, Smoothed(self.half_life)).add(amount / busy, busy)
 
     def forget(self, member: str) -> None:
         """The member has left."""
