@@ -108,7 +108,10 @@ COMMANDS = {
     ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy(
-        "sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured.", inside=False
+        "sluice.cli.lab",
+        "app",
+        "The laboratory: strategies of grouping, and assignors of consumer groups.",
+        inside=False,
     ),
     "demo": Lazy(
         "sluice.cli.demo.entry",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sluice.assignment.observed import Observed
-from sluice.lab.kept import keep
+from sluice.lab.kept import keep, kept
 from sluice.lab.transmission import computed, measures
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import Brokers
@@ -76,7 +76,7 @@ def compute(folder: Path = FOLDER) -> None:
 
 
 def measure(plan: Plan, folder: Path = FOLDER, say: Say = _to_stderr) -> None:
-    """Run the plan on live brokers, and keep the rows.
+    """Run the plan on live brokers, and keep the rows; those of other scenarios stay.
 
     Contenders take turns, and each run begins with another one. What the machine does meanwhile hits all
     alike.
@@ -84,7 +84,9 @@ def measure(plan: Plan, folder: Path = FOLDER, say: Say = _to_stderr) -> None:
     found = live(plan, say)
     for name in ("live", "samples", "stood"):
         if rows := getattr(found, name):
-            keep(name, rows, folder)
+            before = kept(name, folder) if (folder / f"{name}.json").exists() else []
+            others = [row for row in before if row["scenario"] not in plan.scenarios]
+            keep(name, [*others, *rows], folder)
 
 
 def live(plan: Plan, say: Say = _to_stderr) -> Found:

@@ -144,15 +144,17 @@ def samples(log: Log, number: int, every: float) -> Iterator[Row]:
     names = list(log.scenario.topics)
     at = log.began
     while at + every <= log.ended:
-        moment = {
+        row: Row = {
             "scenario": log.scenario.name,
             "strategy": log.contender,
             "run": number,
             "at": at - log.began,
         }
-        rates: dict[str, float] = {name: rate(log, at, at + every, name) / 1e6 for name in names}
-        used = cpu(log, Phase("", at, at + every))
-        yield {**moment, **rates, "all": sum(rates.values()), "cpu": used}
+        for name in names:
+            row[name] = rate(log, at, at + every, name) / 1e6
+        row["all"] = rate(log, at, at + every) / 1e6
+        row["cpu"] = cpu(log, Phase("", at, at + every))
+        yield row
         at += every
 
 
