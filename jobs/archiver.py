@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from sluice.archive import service
+from sluice.runtime import garbage
 
 
 def main() -> int:
@@ -32,6 +33,7 @@ def main() -> int:
         if len(given.topic) != 1 or not (partition.isdecimal() and first.isdecimal()):
             parser.error("--declare-lost takes one topic, and PARTITION:OFFSET as in 2:1000")
         return service.declare_lost(given.topic[0], int(partition), int(first))
+    garbage.loaded()
     return service.archive(given.topic, given.progress)
 
 

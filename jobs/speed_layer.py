@@ -15,6 +15,7 @@ import sys
 import threading
 
 from sluice.metrics import load_team
+from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings
 from sluice.spark.session import SPEED_LAYER, session
 from sluice.speed.progress import SpeedProgress, progress_path
@@ -42,6 +43,7 @@ def main() -> int:
     settings = get_settings()
     progress = SpeedProgress(progress_path(settings))
     spark = session(settings, "sluice speed layer", config=SPEED_LAYER)
+    garbage.loaded()
     try:
         run(spark, settings, progress, topics, stopping)
     except FencedOut as error:

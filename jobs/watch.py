@@ -1,6 +1,6 @@
-"""Watch an instance until its supervisor ends: supervisord runs this beside the daemons.
+"""Watch an instance: supervisord runs this beside the daemons, and ends it; containers have a service for it.
 
-    python jobs/watch.py [--tables]
+    python jobs/watch.py [--only-look]
 
 It restarts sick daemons (`stack.watch`), shows what operators read (`monitoring.observer`) and keeps the SQL
 tables to the tasks (`sql.keeper`).
@@ -12,6 +12,7 @@ import argparse
 from collections.abc import Mapping
 
 from sluice.monitoring.observer import Observer
+from sluice.runtime import garbage
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.sql.keeper import Keeper
@@ -19,24 +20,28 @@ from sluice.stack import watch
 from sluice.stack.log import Log
 
 
-def main() -> None:
+def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tables", action="store_true", help="only keep the SQL tables, once")
+    parser.add_argument(
+        "--only-look", action="store_true", help="restart no daemon: without supervisord, as in containers"
+    )
+    return parser
+
+
+def main() -> None:
+    only_look = arguments().parse_args().only_look
     settings, say = Settings(), Log("watch")
-    keeper = Keeper(settings, say)
-    if parser.parse_args().tables:
-        keeper.look({})
-        return
     end_with_parent()
-    observer = Observer(settings, say)
+    keeper, observer = Keeper(settings, say), Observer(settings, say)
+    garbage.loaded()
 
     def looked(problems: Mapping[str, str]) -> None:
         observer(problems)
         keeper(problems)
 
-    watch.run(settings, say, looked)
+    watch.run(settings, say, looked, restarts=not only_look)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Airflow loads of Sluice: the REST API, mounted into its API server at /sluice."""
+"""What Airflow loads of Sluice: its API and its console, mounted into the API server at /sluice."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from airflow.plugins_manager import AirflowPlugin
 
 
 class OnDemand:
-    """The API, made at its first request.
+    """The application, made at its first request.
 
-    Each of Airflow's processes loads plugins, but only one needs the API.
+    Each of Airflow's processes loads plugins, but only one needs the application.
     """
 
     @cached_property
@@ -27,3 +27,14 @@ class OnDemand:
 class SluicePlugin(AirflowPlugin):
     name = "sluice"
     fastapi_apps = [{"app": OnDemand(), "url_prefix": "/sluice", "name": "Sluice"}]  # noqa: RUF012
+    #: The console, in a frame of Airflow's pages.
+    external_views = [  # noqa: RUF012
+        {
+            "name": "Sluice",
+            "href": "/sluice/console/",
+            "icon": "/sluice/console/static/icon/icon.svg",
+            "url_route": "sluice",
+            "destination": "nav",
+            "nav_top_level": True,
+        }
+    ]

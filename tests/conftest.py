@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 import tests.examples
 import tests.inside  # noqa: F401 (enters the network)
 from sluice.metrics import load_team
+from sluice.runtime import passwords
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import network, supervisord
 from sluice.stack.environment import environment
@@ -44,6 +46,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return kills, not uses if kills else uses, kills or package not in LAYERS
 
     items.sort(key=place)
+
+
+@pytest.fixture
+def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hash passwords at once, for tests of what is done with them: a real hash takes 0.2 s on purpose."""
+
+    def hashed(password: str, salt: bytes, rounds: int) -> bytes:
+        return hashlib.sha256(b"%d %b %b" % (rounds, salt, password.encode())).digest()
+
+    monkeypatch.setattr(passwords, "_hash", hashed)
 
 
 @pytest.fixture(scope="session")

@@ -75,7 +75,7 @@ class Job:
             tasks = workload.active(specs)
             plan = EnginePlan.of(tasks, Limits())
             logs, results = str(self._log), str(self.location)
-            day_job.write_results(self._session, plan, tasks, logs, results, stores=Stores())
+            day_job.write_results(self._session, plan, tasks, logs, results, stores=Stores(), parts=4)
             return
         lines = self._session.read.schema("line string").parquet(str(self._log))
         way = contenders.explode if self._way == "explode" else contenders.union

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sluice.cli import instance
 from sluice.runtime.settings import Settings, current_instance, get_settings
-from sluice.stack import entry, supervisord
+from sluice.stack import entry, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.environment import environment
 
@@ -22,7 +23,8 @@ def running() -> Iterator[Settings]:
     """Settings of a running instance.
 
     It is the one that SLUICE_INSTANCE names, else the current one if it runs, else `trial`. An instance that
-    does not run is brought up, and stopped at the end; its data stays.
+    does not run is brought up, and stopped at the end; its data stays. But `trial` begins anew, because what
+    it has of former benches would be computed and published beside the next one.
     """
     before = dict(os.environ)
     named = os.environ.get("SLUICE_INSTANCE")
@@ -33,6 +35,9 @@ def running() -> Iterator[Settings]:
     settings = Settings()
     ours = not supervisord.running(settings)
     say(f"instance {name}" + (", brought up for this" if ours else ", which runs"))
+    if ours and name == INSTANCE and settings.home.exists():
+        shutdown.abandon(settings)
+        shutil.rmtree(settings.home)
     if ours or any(entry.check(settings, daemon) for daemon in DAEMONS):
         instance.up(settings, say)
     get_settings.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -143,7 +144,8 @@ def test_an_airflow_that_is_away_is_said_at_once(
     )
 
 
-def test_many_days_go_in_stretches_one_after_the_other() -> None:
+def test_many_days_go_in_stretches_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     client = Airflow()
     ended = module.compute(client, DAY, DAY + timedelta(days=119), True, lambda text: None)  # type: ignore[arg-type]
     assert [(last - first).days + 1 for first, last in client.asked] == [50, 50, 20]

@@ -104,6 +104,14 @@ def test_an_unknown_task_is_usage(database: sa.Engine, command: str) -> None:
     assert "task 'nothing': `sluice tasks list` shows what there is" in result.output
 
 
+def test_a_description_is_listed_and_shown(database: sa.Engine) -> None:
+    run("apply", "-f", "-", text=GOOD.replace("topic:", "description: What is asked for, topic:") % "hits")
+    (listed,) = json.loads(run("list", "--format", "json").output)
+    assert listed["description"] == "What is asked for"
+    assert "What is asked for" in run("list").output
+    assert "\n  description: What is asked for\n" in run("show", "hits").output
+
+
 def test_pause_resume_and_history(database: sa.Engine) -> None:
     run("apply", "-f", "-", text=GOOD % "hits")
     assert run("pause", "hits").output == "hits: paused (1v1)\n"

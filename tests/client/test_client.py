@@ -34,6 +34,7 @@ from sluice.client import (
 from sluice.client.sql import _table
 from sluice.results.reader import read
 from sluice.runtime.settings import ROOT
+from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
 from tests.plugins.served import served
 from tests.plugins.test_api import Login, app, client, database, login
@@ -77,7 +78,7 @@ class Server:
 def layers(client: Any) -> Stored:
     from sluice_airflow.api import stores
 
-    own = stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER}))
+    own = replace(stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER})), block_bytes=3_000)
     client.app.dependency_overrides[stores.layers] = lambda: own
     return own
 
@@ -87,10 +88,26 @@ def server(client: Any, login: Login, layers: Stored) -> Server:
     return Server(client.app, login)
 
 
+class Door:
+    """Leads to the app of the test that runs: a server for each test would take longer than the tests."""
+
+    app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[tuple[Door, str]]:
+    made = Door()
+    with served(made) as at:
+        yield made, at
+
+
 @pytest.fixture
-def address(server: Server) -> Iterator[str]:
-    with served(server.app) as at:
-        yield at
+def address(door: tuple[Door, str], server: Server) -> str:
+    door[0].app = server.app
+    return door[1]
 
 
 @pytest.fixture
@@ -156,6 +173,16 @@ def test_tasks_say_what_they_count(ann: Client, database: sa.Engine) -> None:
     assert (found.name, found.version, found.period, found.timezone) == ("sample", 1, "1h", "UTC")
     assert found.dimensions == ("client", "path")
     assert list(found.metrics) == SKETCHED
+    assert found.description is None
+
+
+def test_a_task_written_as_sql_says_what_it_counts(ann: Client, database: sa.Engine) -> None:
+    text = "SELECT status, count(*) FROM logs GROUP BY status, period('60s', 'Europe/Berlin')"
+    store = TaskStore(database)
+    store.apply(parse_documents([{"name": "by_status", "description": "Hits", "sql": text}]), "test")
+    (found,) = ann.tasks()
+    assert (found.name, found.period, found.timezone) == ("by_status", "60s", "Europe/Berlin")
+    assert (found.dimensions, found.metrics, found.description) == (("status",), ("count",), "Hits")
 
 
 def test_errors_have_a_class_and_a_remedy(address: str, ann: Client, layers: Stored) -> None:

@@ -126,7 +126,7 @@ def endpoint() -> Iterator[int]:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield server.server_port
     server.shutdown()
     server.server_close()

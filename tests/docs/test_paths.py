@@ -11,8 +11,9 @@ from sluice.runtime.settings import ROOT
 
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
-#: Tests of what is not a package of `include/sluice`. dags and plugins test the folders of their names.
-BESIDE = {"bench", "dags", "docs", "e2e", "plugins", "security"}
+#: Tests of what is not a package of `include/sluice`. dags and plugins test the folders of their names, and
+#: browser the console's pages.
+BESIDE = {"bench", "browser", "dags", "docs", "e2e", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)
     for package in PACKAGES.glob("*/__init__.py")

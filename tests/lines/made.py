@@ -15,7 +15,7 @@ from sluice.lines.answer import Answer
 from sluice.lines.basis import Basis, Result
 from sluice.lines.candidates import Candidates
 from sluice.lines.query import LinesQuery
-from sluice.runtime.settings import Limits, Settings
+from sluice.runtime.settings import Limits, get_settings
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.records import RECORDS
 
@@ -101,4 +101,4 @@ def answer(
     )
     plan = EnginePlan.of([task], limits or Limits(), TopicSpec(name=spec.topic))
     given: Any = sources
-    return Answer(Settings(), Candidates(query, basis, plan), given, lambda _: None)
+    return Answer(get_settings(), Candidates(query, basis, plan), given, lambda _: None)

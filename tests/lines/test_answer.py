@@ -22,6 +22,7 @@ from sluice.results.query import Where
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from tests.engine.samples import BYTES, line, spec
+from tests.examples import examples
 from tests.lines.made import DAY, Copy, MadeSources, answer, batch
 
 MINUTE = 60_000
@@ -146,12 +147,12 @@ def test_another_tasks_long_dimension_makes_a_line_a_dead_letter_here_too(
 
 
 def test_pages_follow_each_other_and_the_rest_of_the_files_is_not_read() -> None:
-    files = [[one(10 * n + m, at(m)) for m in range(5)] for n in range(40)]
+    files = [[one(10 * n + m, at(m)) for m in range(5)] for n in range(20)]
     whole = shown(answer(TASK, hits(), MadeSources(files), below=EVERYTHING))
-    assert len(whole) == 200
+    assert len(whole) == 100
     pages: list[tuple[int, int]] = []
     after: Place | None = None
-    for _ in range(29):
+    for _ in range(15):
         found = answer(TASK, hits(), MadeSources(files), below=EVERYTHING)
         for rows, places in found.pages(7, after):
             pages += [(row["kafka_partition"], row["kafka_offset"]) for row in rows.to_pylist()]
@@ -208,6 +209,7 @@ def by_batch_rule(copies: Sequence[Copy], task: TaskSpec, ranges: Sequence[Range
 
 
 @given(histories(), st.data())
+@examples(50)
 def test_every_result_has_as_many_lines_as_it_counts(copies: list[Copy], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, 2 * len(copies)))
     ranges = [Range.of({0: cut, 1: cut // 2})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -11,10 +12,19 @@ from typing import Any
 import uvicorn
 
 
+class Server(uvicorn.Server):
+    """Looks more often than ten times a second whether it is to stop."""
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        while not self.should_exit:
+            await asyncio.sleep(0.01)
+
+
 @contextmanager
 def served(app: Any) -> Iterator[str]:
     """The address of the app, as long as the context lasts."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=5))
+    server = Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

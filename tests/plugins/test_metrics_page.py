@@ -20,6 +20,9 @@ from tests.plugins.test_api import Login, login  # noqa: F401 - a fixture
 
 OWN = "http://sluice.example:8080"
 
+#: tests/runtime/test_passwords.py tests the hashes themselves.
+pytestmark = pytest.mark.usefixtures("quick_passwords")
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

@@ -40,7 +40,7 @@ def layers(app: FastAPI, client: TestClient, login: Login) -> Stored:
     """Three days, the first of which is published; a viewer is logged in."""
     from sluice_airflow.api import stores
 
-    own = stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER}))
+    own = replace(stored(task(SKETCHED), GIVEN, frozenset({DAY_NUMBER})), block_bytes=3_000)
     app.dependency_overrides[stores.layers] = lambda: own
     login.as_("viewer")
     return own
@@ -92,6 +92,14 @@ def test_json_has_the_rows_and_where_each_period_is_from(client: TestClient, lay
     )
     assert found["next"] is None
     assert "link" not in answer.headers
+
+
+def test_a_page_says_where_its_own_rows_are_from(client: TestClient, layers: Stored) -> None:
+    found = client.get(ADDRESS, params={"offset": 22, "limit": 4}).json()
+    assert [(each["first"], each["last"]) for each in found["periods"]] == [
+        (found["rows"][0]["period"], found["rows"][1]["period"]),
+        (found["rows"][2]["period"], found["rows"][3]["period"]),
+    ]
 
 
 def test_csv_and_arrow_have_the_same_rows(client: TestClient, layers: Stored) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from pyspark.sql import SparkSession
 
-from sluice.batch import offline
+from sluice.batch import day_job, offline
 from sluice.batch.uncounted import record
 from sluice.engine.rowkey import RowKey
 from sluice.quality.day_comparison import compare_day
@@ -139,7 +139,9 @@ def topic(stack: Settings, spark: SparkSession) -> Iterator[Topic]:
     made.forget()
 
 
-def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topic: Topic) -> None:
+def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = topic.topic
     topic.apply(
         bytes_by_path(name, "count", "sum", "avg", "min", "max"),
@@ -173,6 +175,7 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert topic.book.marked() == []
     assert _read(topic) == (_values(_finals(topic)), {"final"})
 
+    monkeypatch.setattr(day_job, "PARTITION_BYTES", 600)  # from here on the day is a large one
     _count_a_late_line(topic)
     assert not speed_passed(topic.settings, name, {"1": 1_000_000})
 
@@ -185,6 +188,12 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(topi
     assert all(cells[FINAL] == cells[ONLINE] for cells in finals.values())
     outcomes = [outcome for outcome, *_ in topic.history()]
     assert outcomes == ["differs", "agrees", "superseded", "agrees"]
+    _pages_are_there(topic)
+
+
+def _pages_are_there(topic: Topic) -> None:
+    """Data Docs have a page for each comparison, and nothing hostile in them."""
+    name = topic.topic
     pages = list(data_docs(topic.settings).parent.glob(f"validations/results/{name} {DAY}/*/*.html"))
     assert len(pages) == 3
     assert all("<script>alert(" not in page.read_text() for page in pages)

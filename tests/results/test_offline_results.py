@@ -15,7 +15,8 @@ from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.engine.rowkey import RowKey
 from sluice.results.compare import OFFLINE_RESULTS
-from sluice.results.offline_results import ALWAYS, DayResults, of_days, of_task, within
+from sluice.results.offline_results import DayResults, of_days, of_task
+from sluice.results.periods import ALWAYS, within
 from sluice.tasks import ActiveTask, TaskSpec
 from tests.engine.samples import BYTES, line, plan, records, spec
 from tests.quality.stores import StoredHive

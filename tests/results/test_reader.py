@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -75,9 +75,23 @@ def ask(layers: Stored, **fields: Any) -> list[dict[str, Any]]:
     """The rows, which are the same where values are kept, and where nothing is."""
     rows: list[dict[str, Any]] = read(layers, query(**fields))[0].table().to_pylist()
     again, forgetful = (read(each, query(**fields))[0] for each in (layers, Forgetful(layers)))
-    assert again.table().to_pylist() == rows == forgetful.table().to_pylist()
+    for other in (again, forgetful):
+        found = other.table().to_pylist()
+        assert found == rows or ([*map(exact, found)], inexact(found)) == (
+            [*map(exact, rows)],
+            pytest.approx(inexact(rows), rel=1e-12),
+        )
     assert again.periods == forgetful.periods
     return rows
+
+
+def exact(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not isinstance(value, float)}
+
+
+def inexact(rows: Sequence[dict[str, Any]]) -> list[float]:
+    """The numbers whose last digit depends on the order in which pieces are merged."""
+    return [value for row in rows for value in row.values() if isinstance(value, float)]
 
 
 def ms(row: dict[str, Any]) -> int:
@@ -164,6 +178,9 @@ def test_each_period_says_which_side_it_is_from(
     final=DAYS,
     keep=st.sets(st.sampled_from(["client", "path"])),
     period=st.sampled_from(["1h", "2h", "1d"]),
+)
+@example(
+    given=[(0, 0, 0, 0), (0, 0, 0, 0), (0, 0, 1, 1), (2, 0, 0, 0)], final=frozenset(), keep=set(), period="1d"
 )
 @examples(60)
 def test_a_roll_up_equals_counting_the_lines_that_way(
@@ -254,6 +271,13 @@ def test_filters_equal_plain_python(
     down=st.booleans(),
     page=st.tuples(st.integers(1, 9), st.integers(0, 9)),
 )
+@example(
+    given=[(hour, 0, 0, 0) for hour in (0, 2, 7, 12, 17, 22, 27, 32, 37)],  # more than are read at a time
+    final=frozenset(),
+    columns=[],
+    down=False,
+    page=(1, 0),
+)
 @examples(40)
 def test_a_page_is_cut_out_of_everything_in_order(
     given: list[Given], final: frozenset[int], columns: list[str], down: bool, page: tuple[int, int]
@@ -267,6 +291,34 @@ def test_a_page_is_cut_out_of_everything_in_order(
         rows = sorted(there, key=lambda row: row[name], reverse=down) + [r for r in rows if r[name] is None]
     assert ask(layers, order=order) == rows
     assert ask(layers, order=order, limit=limit, offset=offset) == rows[offset : offset + limit]
+
+
+@given(
+    given=LINES,
+    final=DAYS,
+    period=st.sampled_from([None, "1d", "all"]),
+    page=st.tuples(st.integers(1, 9), st.integers(0, 9)),
+)
+@examples(40)
+def test_a_page_says_where_its_rows_are_from_and_whether_there_are_more(
+    given: list[Given], final: frozenset[int], period: str | None, page: tuple[int, int]
+) -> None:
+    limit, offset = page
+    layers = stored(task(), given, final)
+    starts = sorted(set(layers.rows.column("period_start").to_pylist()))
+    coarse = {None: lambda start: start, "1d": lambda start: start // DAY * DAY, "all": lambda _: starts[0]}
+    (answer,) = read(layers, query(period=period, limit=limit, offset=offset))
+    shown_starts = [ms(row) for row in answer.table().to_pylist()]
+    wanted = [each for each in starts if shown_starts[:1] <= [coarse[period](each)] <= shown_starts[-1:]]
+    assert answer.periods.column("period_start").to_pylist() == wanted
+    assert answer.more == (len(ask(layers, period=period)) > offset + limit)
+
+
+def test_a_sorted_page_says_where_all_that_was_read_is_from() -> None:
+    layers = stored(task(), [(hour, 0, 0, hour) for hour in range(9)])
+    (answer,) = read(layers, query(order=[Order(column="sum", descending=True)], limit=1))
+    assert (answer.table().num_rows, answer.more) == (1, True)
+    assert answer.periods.num_rows == 9
 
 
 def test_only_the_blocks_of_the_time_asked_for_are_read() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.results.reader import ALWAYS
+from sluice.results.periods import ALWAYS
 from sluice.results.sides import KnownSides, window
 from sluice.storage.finals import Sides
 from tests.examples import examples

@@ -51,6 +51,13 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/topics"): VIEWER,
     ("GET", "/api/v1/topics/{name}"): VIEWER,
     ("PUT", "/api/v1/topics/{name}"): USER,
+    ("GET", "/console/static/{digest}/{name}"): VIEWER,
+    ("GET", "/console/"): VIEWER,
+    ("GET", "/console/parts/newest"): VIEWER,
+    ("GET", "/console/charts"): VIEWER,
+    ("GET", "/console/charts/data"): VIEWER,
+    ("GET", "/console/lines"): USER,
+    ("GET", "/console/{rest:path}"): VIEWER,
 }
 DAG = "/api/v2/dags/{dag_id}"
 RUNS = f"{DAG}/dagRuns"

@@ -39,6 +39,7 @@ print(pyspark.worker.__file__)
 """
 
 
+@pytest.mark.slow
 def test_workers_search_no_archives(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in the archives that Spark puts first on the path is installed as well."""
     archive = next((spark_home() / "python" / "lib").glob("pyspark.zip"))

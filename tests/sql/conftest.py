@@ -9,7 +9,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.storage.hive import Hive
 from tests.speed.speed_driver import until
-from tests.sql.site import DAYS, NAMES, Site
+from tests.sql.site import NAMES, Site
 
 #: The watch looks every 20 s, and creates a table in less than a second.
 WATCH_SECONDS = 120.0
@@ -18,8 +18,8 @@ WATCH_SECONDS = 120.0
 @pytest.fixture(scope="module")
 def site(stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     made = Site(stack, tmp_path_factory.mktemp("site"))
-    made.commit()
-    made.publish(*DAYS[:3])
+    made.commit(made.partials)
+    made.publish_first(3)
     yield made
     made.forget()
 
@@ -28,7 +28,7 @@ def site(stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def sql(site: Site) -> Iterator[Hive]:
     """A session of the platform's own user, once the watch has created the site's tables."""
     with Hive(site.settings) as hive:
-        wanted = {f"v_{site.name(name)}" for name in NAMES} | {"results"}
+        wanted = {f"v_{site.full_name(name)}" for name in NAMES} | {"results"}
         until(lambda: wanted <= tables(hive), WATCH_SECONDS)
         yield hive
 

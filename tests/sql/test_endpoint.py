@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +17,8 @@ import pytest
 from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
+from sluice.sql.kept import STORED, keep
+from sluice.sql.tables import of_task
 from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
@@ -30,7 +34,7 @@ YESTERDAY, TODAY = DAYS[2], DAYS[3]
 
 def reader(site: Site, name: str) -> list[dict[str, Any]]:
     """What `sluice results` reads of the task."""
-    (answer,) = read(StoredLayers(site.settings), Query(tasks=(site.name(name),)))
+    (answer,) = read(StoredLayers(site.settings), Query(tasks=(site.full_name(name),)))
     rows: list[dict[str, Any]] = answer.table().to_pylist()
     return rows
 
@@ -55,7 +59,7 @@ def test_a_task_s_table_has_every_row_of_the_reader(site: Site, sql: Hive, name:
 
 
 def test_results_has_every_value_of_the_reader(site: Site, sql: Hive) -> None:
-    task = site.name("bytes_by_path")
+    task = site.full_name("bytes_by_path")
     wanted = {
         (f"{row['period']:%Y-%m-%d %H:%M:%S}", row["path"], name): (float(row[name]), row["state"])
         for row in reader(site, "bytes_by_path")
@@ -85,7 +89,7 @@ def test_yesterday_s_final_and_today_s_live_numbers_are_awk_s(site: Site, sql: H
 @contextmanager
 def poisoned(site: Site, name: str, *, days: slice) -> Iterator[None]:
     """The final blocks of a task's days are gone: whoever reads them fails."""
-    task = site.tasks[site.name(name)]
+    task = site.of(name)
     ranges: list[FinalRange] = [
         r for r in site.book.of_topic() if r.task_id == task.task_id and r.first_day in DAYS[days]
     ]
@@ -111,7 +115,7 @@ ONE_DAY = (
 
 def cold(site: Site) -> None:
     """Publish again: no worker has the new blocks in memory."""
-    site.publish(*DAYS[:3])
+    site.publish_first(3)
 
 
 @pytest.mark.parametrize("condition", ONE_DAY)
@@ -127,7 +131,7 @@ def test_a_statement_on_one_day_does_not_read_the_others(site: Site, sql: Hive, 
 
 def test_a_statement_on_one_task_does_not_read_the_others(site: Site, sql: Hive) -> None:
     cold(site)
-    name = site.name("hits_by_client")
+    name = site.full_name("hits_by_client")
     conditions = (
         f"task = '{name}'",
         f"task IN ('{name}', 'nobody')",
@@ -143,7 +147,7 @@ def test_a_statement_on_one_task_does_not_read_the_others(site: Site, sql: Hive)
 
 def test_conditions_hold_through_views_and_joins(site: Site, sql: Hive) -> None:
     cold(site)
-    view, day = f"{site.mark}_view", f"DATE '{YESTERDAY}'"
+    view, day = f"{site.topic}_view", f"DATE '{YESTERDAY}'"
     sql.query(site.own(f"CREATE VIEW {view} AS SELECT period, status, count AS hits FROM v_hits_by_status"))
     by_day = (
         f"SELECT hits, bytes FROM (SELECT date(period) AS day, sum(hits) AS hits FROM {view} GROUP BY 1) "
@@ -183,7 +187,7 @@ def test_rows_are_counted_without_any_column(site: Site, sql: Hive) -> None:
 
 
 def test_tables_are_read_only_for_everyone(site: Site, sql: Hive) -> None:
-    table = f"v_{site.name('hits_by_status')}"
+    table = f"v_{site.full_name('hits_by_status')}"
     for statement in (
         f"INSERT INTO {table} SELECT * FROM {table}",
         f"DELETE FROM {table}",
@@ -218,8 +222,8 @@ def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:
     said = sql.query(site.own("DESCRIBE EXTENDED v_bytes_by_path")).rows
     comments = {row[0]: row[2] for row in said}
     assert comments["path"] == "dimension"
-    name = site.name("bytes_by_path")
-    wanted = f"Task {name}, version 1: count, sum, avg, min, max, missing of the lines of topic {site.topic}"
+    name = site.full_name("bytes_by_path")
+    wanted = f"Task {name}, version 1: {site.of('bytes_by_path').spec.description}"
     assert wanted in str(said)
 
 
@@ -256,37 +260,72 @@ def test_a_statement_while_days_are_published_has_each_series_once(site: Site, s
         end, rounds = time.monotonic() + 20, 0
         while time.monotonic() < end and not problems:
             rounds += 1
-            site.publish(*DAYS[:3])
+            site.publish_first(3)
             site.commit(mine)
             if rounds % 3 == 0:
                 site.book.forget(site.book.of_topic())
         stop.set()
         for thread in threads:
             thread.join(60)
-    site.publish(*DAYS[:3])
+    site.publish_first(3)
     assert not problems, problems[:3]
     assert rounds > 5
     assert {"final", "open"} <= seen <= {"final", "open", "superseded"}
 
 
-def columns(hive: Hive, table: str) -> set[str]:
-    """Its columns; none in the moment in which it is replaced."""
-    try:
-        return hive.columns(table)
-    except SqlFailed:
-        return set()
+def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_one(site: Site) -> None:
+    """Two tables with different columns take turns, in a database of their own; statements run throughout."""
+    name = f"v_{site.topic}_turns"
+    task = site.of("bytes_by_path")
+    fewer = task.spec.model_copy(update={"metrics": ("count", "sum")})
+    turns = [of_task(each, name) for each in (task, replace(task, spec=fewer))]
+    where = site.settings.hive.model_copy(update={"database": f"{site.topic}_turns"})
+    settings = site.settings.model_copy(update={"hive": where})
+    seen: Counter[object] = Counter()
+    problems: list[object] = []
+    stop = threading.Event()
+
+    def run(statement: str) -> None:
+        with Hive(settings) as hive:
+            while not stop.is_set():
+                try:
+                    found = hive.query(statement)
+                    seen[len(found.columns), *(found.rows[0] if found.rows else ())] += 1
+                except Exception as error:  # in a thread of its own
+                    problems.append(error)
+                    return
+
+    with Hive(settings) as hive:
+        keep(hive, turns[:1])
+        asked = (f"SELECT * FROM {name} WHERE 1 = 0", f"SELECT sum(count), sum(sum) FROM {name}")
+        threads = [threading.Thread(target=run, args=(statement,)) for statement in asked]
+        for thread in threads:
+            thread.start()
+        end, rounds = time.monotonic() + 30, 0
+        while time.monotonic() < end and not problems:
+            rounds += 1
+            assert keep(hive, [turns[rounds % 2]]) == [f"table {name} was replaced"]
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+        for database in (where.database, where.database + STORED):
+            hive.query(f"DROP DATABASE {database} CASCADE")
+    assert not problems, problems[:3]
+    assert rounds >= 20
+    ((count, total),) = site.awk("{n++; b += $10} END {print n, b}")
+    assert seen.keys() == {(9,), (5,), (2, int(count), float(total))}
 
 
 def test_a_table_follows_its_task(site: Site, sql: Hive) -> None:
-    name = f"{site.mark}-more"  # a table's name has no -
-    table = f"v_{site.mark}_more"
-    spec = site.tasks[site.name("hits_by_status")].spec
-    site.store.apply([spec.model_copy(update={"name": name})], "test")
+    name = f"{site.topic}-more"  # a table's name has no -
+    table = f"v_{site.topic}_more"
+    spec = site.of("hits_by_status").spec
+    site.tasks.apply([spec.model_copy(update={"name": name})], "test")
     try:
         until(lambda: table in tables(sql), WATCH_SECONDS)
-        site.store.apply([spec.model_copy(update={"name": name, "dimensions": ()})], "test")
-        until(lambda: columns(sql, table) == {"period", "count", "state"}, WATCH_SECONDS)
-        sql.query(f"DROP TABLE {table}")
+        site.tasks.apply([spec.model_copy(update={"name": name, "dimensions": ()})], "test")
+        until(lambda: sql.columns(table) == {"period", "count", "state"}, WATCH_SECONDS)
+        sql.query(f"DROP VIEW {table}")
     finally:
-        site.store.delete(name, "test")
+        site.tasks.delete(name, "test")
     until(lambda: table not in tables(sql), WATCH_SECONDS)

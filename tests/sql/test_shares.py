@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.results.reader import ALWAYS, read
+from sluice.results.periods import ALWAYS
+from sluice.results.reader import read
 from sluice.sql.shares import shares
 from tests.examples import examples
 from tests.results.stored import DAY, Stored

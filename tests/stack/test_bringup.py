@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
-from sluice.stack import bringup, catalogue, entry, initialise, jars, ports, supervisord
+from sluice.stack import bringup, catalogue, entry, health, initialise, jars, ports, supervisord
 from sluice.storage.hive import Hive, SqlFailed
 
 
@@ -50,7 +50,10 @@ def test_the_tail_of_a_log_is_its_last_lines(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("name", catalogue.DAEMONS)
-def test_a_daemon_that_is_not_there_is_not_healthy(settings: Settings, name: str) -> None:
+def test_a_daemon_that_is_not_there_is_not_healthy(
+    settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "BOOTSTRAP_MILLISECONDS", 100)
     assert entry.check(settings, name)
 
 

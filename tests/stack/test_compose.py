@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from sluice.stack.daemon import Daemon
 
 FILE = ROOT / "docker-compose.yaml"
 HOME = "/opt/sluice/var/main"
-ONCE = "initialise"
+ONCE, WATCH = "initialise", "watch"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,20 @@ def test_it_is_a_compose_file() -> None:
 
 
 def test_every_daemon_has_its_service_and_no_other_is_there(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {*DAEMONS, ONCE}
+    assert set(compose["services"]) == {*DAEMONS, ONCE, WATCH}
+
+
+def test_the_watch_runs_beside_them_and_restarts_none(compose: dict[str, Any]) -> None:
+    """Docker restarts what died; supervisord is not there."""
+    service = compose["services"][WATCH]
+    python, job, *options = service["command"]
+    assert python == "python"
+    watch = runpy.run_path(str(ROOT / job))
+    assert watch["arguments"]().parse_args(options).only_look
+    assert service["image"] == "sluice"
+    assert service["restart"] == "unless-stopped"
+    assert service["environment"] == compose["services"]["sql"]["environment"]
+    assert f"instance:{HOME}" in service["volumes"]  # where it leaves what operators read
 
 
 @pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
@@ -103,5 +117,5 @@ def test_what_shares_a_network_is_reached_under_its_owner_s_name(
 ) -> None:
     for name, service in compose["services"].items():
         shared = service.get("network_mode", f"service:{name}").removeprefix("service:")
-        if name != ONCE:
+        if name not in (ONCE, WATCH):
             assert settings.host(name) == shared

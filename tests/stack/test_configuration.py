@@ -14,6 +14,9 @@ from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka
 from sluice.stack.environment import environment
 
+#: tests/runtime/test_passwords.py tests the hashes themselves.
+pytestmark = pytest.mark.usefixtures("quick_passwords")
+
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:

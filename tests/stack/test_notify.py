@@ -62,7 +62,7 @@ class Mailbox(socketserver.StreamRequestHandler):
 
 
 def serving(server: socketserver.TCPServer) -> Iterator[int]:
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield server.server_address[1]
     server.shutdown()

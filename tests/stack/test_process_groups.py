@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sluice.runtime.settings import Settings
 from sluice.stack import process_groups
 
@@ -19,6 +21,7 @@ subprocess.Popen(["sleep", "60"], env={})  # as bare as after setproctitle
 """
 
 
+@pytest.mark.slow
 def test_a_child_without_environment_is_found_by_its_group(tmp_path: Path) -> None:
     settings = Settings(instance="test", home=tmp_path)
     daemon = [sys.executable, "-c", DAEMON_THAT_DIES, str(tmp_path)]
@@ -43,6 +46,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_a_killed_daemon_is_found_until_its_port_is_free(tmp_path: Path) -> None:
     """The kernel first frees its memory, environment included; a gigabyte takes a while."""
     settings = Settings(instance="test", home=tmp_path)

@@ -6,11 +6,16 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
 from sluice.stack.airflow_environment import airflow_environment
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.users import FILE, Users, prepare_users
+
+#: tests/runtime/test_passwords.py tests the hashes themselves.
+pytestmark = pytest.mark.usefixtures("quick_passwords")
 
 
 def test_nobody_else_can_read_them(tmp_path: Path) -> None:

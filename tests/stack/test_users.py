@@ -13,6 +13,9 @@ from sluice.runtime.settings import Settings
 from sluice.stack import secrets
 from sluice.stack.users import FILE, UserError, Users
 
+#: tests/runtime/test_passwords.py tests the hashes themselves.
+pytestmark = pytest.mark.usefixtures("quick_passwords")
+
 
 @pytest.fixture
 def users(tmp_path: Path) -> Users:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 import psutil
@@ -10,6 +11,7 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord, watch
+from sluice.stack.catalogue import DAEMONS
 from sluice.stack.watch import Watch
 from tests.e2e.running import wait_until
 
@@ -85,6 +87,26 @@ def test_a_new_process_starts_again_and_must_be_healthy_first(stack_of_four: Sta
 def test_a_stopped_daemon_stays_stopped(stack_of_four: Stack, watching: Watch) -> None:
     stack_of_four.sick, stack_of_four.states = {"hbase"}, {"hbase": "STOPPED"}
     assert looks(watching, PATIENCE) == [{}] * PATIENCE
+
+
+def test_without_supervisord_it_says_how_the_daemons_are_and_restarts_none(
+    stack_of_four: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisord, "programs", pytest.fail)
+    monkeypatch.setattr(supervisord, "stop_program", pytest.fail)
+    monkeypatch.setattr(watch.notify, "forget", lambda settings: None)  # PostgreSQL is not there
+    monkeypatch.setattr(watch, "SECONDS", 0)
+    stack_of_four.sick = {"hbase"}
+    found: list[dict[str, str]] = []
+
+    def looked(problems: Mapping[str, str]) -> None:
+        found.append(dict(problems))
+        if len(found) > 3 * PATIENCE:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch.run(Settings(instance="test"), pytest.fail, looked, restarts=False)
+    assert found == [{name: "no answer" if name == "hbase" else "" for name in DAEMONS}] * len(found)
 
 
 @pytest.mark.e2e

@@ -36,6 +36,7 @@ from sluice.storage.epochs import (
     delta_column,
 )
 from sluice.storage.hbase import STATE_FAMILY
+from tests.examples import examples
 
 TASKS = 2
 PERIODS = 3
@@ -287,5 +288,5 @@ class Writers(RuleBasedStateMachine):
             assert (row["lines"], seq) == self.truth[row["period_start"], row["key"]]
 
 
-Writers.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Writers.TestCase.settings = settings(examples(60), stateful_step_count=25)
 TestWriters = Writers.TestCase

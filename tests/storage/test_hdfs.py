@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from sluice.runtime.settings import Settings
+from sluice.storage import hdfs
 from sluice.storage.hdfs import HdfsError, HdfsFileNotFound, HdfsStore, HdfsUnavailable
 
 
@@ -45,7 +46,7 @@ class TroubledNameNode:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> TroubledNameNode:
@@ -56,6 +57,13 @@ class TroubledNameNode:
         self._server.server_close()
 
 
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try again soon."""
+    monkeypatch.setattr(hdfs, "FIRST_DELAY_SECONDS", 0.01)
+
+
+@pytest.mark.usefixtures("hurried")
 def test_a_trouble_that_passes_is_tried_again() -> None:
     with TroubledNameNode("SafeModeException", "hangs up", "RetriableException") as namenode:
         assert HdfsStore(namenode.url, "sluice").list("/x") == []
@@ -131,7 +139,7 @@ class NameNodeWithOneBadDataNode:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> NameNodeWithOneBadDataNode:
@@ -148,6 +156,7 @@ def test_a_read_goes_on_at_another_datanode() -> None:
         assert namenode.excluded == ["", "localhost"]
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_read_asks_the_only_datanode_until_it_answers() -> None:
     with NameNodeWithOneBadDataNode(b"0123456789", whole=False) as namenode:
         assert HdfsStore(namenode.url, "sluice").read("/x") == b"0123456789"

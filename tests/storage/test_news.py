@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.storage.news import News
+from sluice.storage.past import Past
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.storage.test_backfills import commit
@@ -104,3 +105,52 @@ def test_a_database_that_was_made_again_is_looked_at_as_new(database: sa.Engine)
     commit(database, 2, 0, 1)
     found = news.look().topics["logs"]
     assert (found.commit, found.since, dict(found.changed)) == (2, 2, {})
+
+
+def fill(database: sa.Engine, version: tuple[int, int], day: date, revision: int) -> None:
+    """Let a backfill fill a day of the version, as the topic's change `revision`."""
+    t, r = schema.backfill_days, schema.backfill_revisions
+    key = {"task_id": version[0], "version": version[1], "day": day}
+    with database.begin() as connection:
+        connection.execute(sa.delete(t).where(*(t.c[name] == value for name, value in key.items())))
+        values = {"topic": "logs", "backfill_id": 1, "revision": revision, "lines": 1, "projected": False}
+        connection.execute(sa.insert(t).values(**key, **values))
+        connection.execute(sa.delete(r))
+        connection.execute(sa.insert(r).values(topic="logs", revision=revision))
+
+
+def test_each_filled_day_is_news_at_its_last_revision(database: sa.Engine) -> None:
+    news, next_day = News(database), DAY + timedelta(days=1)
+    assert news.look().topics["logs"].past == Past()
+    fill(database, HITS, DAY, 1)
+    fill(database, SIZES, DAY, 2)
+    assert news.look().topics["logs"].past == Past(2, {(HITS, DAY): 1, (SIZES, DAY): 2})
+    fill(database, HITS, next_day, 3)
+    fill(database, HITS, DAY, 4)
+    past = news.look().topics["logs"].past
+    assert past == Past(4, {(HITS, DAY): 4, (SIZES, DAY): 2, (HITS, next_day): 3})
+    assert News(database).look().topics["logs"].past == past
+
+
+def test_a_published_day_is_superseded_until_it_is_published_again(database: sa.Engine) -> None:
+    news = News(database)
+    computed = {"computed_at": AT - timedelta(minutes=1), "cut": {"0": 10}, "published_cut": {"0": 10}}
+    for day in (DAY, DAY + timedelta(days=1)):
+        publish(database, day, AT)
+    with database.begin() as connection:
+        connection.execute(sa.update(schema.days).values(**computed))
+    assert news.look().topics["logs"].past.superseded == ()
+    late = {"topic": "logs", "day": DAY, "partition": 0, "lines": 1, "last_offset": 10}
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.event_days).values(**late))
+    commit(database, 1, 0, 11)
+    assert news.look().topics["logs"].past.superseded == (DAY,)
+    again = {"cut": {"0": 11}, "computed_at": AT + timedelta(hours=1)}
+    with database.begin() as connection:  # it was computed, and is not published yet
+        connection.execute(sa.update(schema.days).where(schema.days.c.day == DAY).values(**again))
+    commit(database, 2, 11, 12)
+    assert news.look().topics["logs"].past.superseded == (DAY,)
+    published = {"published_cut": {"0": 11}, "published_at": AT + timedelta(hours=2)}
+    with database.begin() as connection:
+        connection.execute(sa.update(schema.days).where(schema.days.c.day == DAY).values(**published))
+    assert news.look().topics["logs"].past.superseded == ()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from sluice.archive.file import COLUMNS
+from sluice.archive.index import IndexedFile
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import to_partials, to_results
 from sluice.batch.result_files import WRITTEN, ResultFiles
@@ -28,6 +30,19 @@ if TYPE_CHECKING:
 #: What is read of `logs` to be counted, and how the engine names it.
 COUNTED_COLUMNS = {"kafka_partition": pa.int32(), "kafka_offset": pa.int64(), "line": pa.binary()}
 COUNTED_NAMES = ["partition", "offset", "line"]
+#: Bytes of the archive's files that a partition of the shuffle has at most. As rows of the JVM they are many
+#: times as large, and its heap sorts the rows of as many partitions at a time as there are cores.
+PARTITION_BYTES = 32 << 20
+
+
+def partitions(spark: SparkSession, files: Iterable[IndexedFile], day: date) -> int:
+    """Into how many partitions the day's lines are dealt: as the session says, or more if it is large."""
+    own = sum(file.bytes * file.days.get(day.isoformat(), 0) // max(1, file.lines) for file in files)
+    return max(_usual(spark), -(-own // PARTITION_BYTES))
+
+
+def _usual(spark: SparkSession) -> int:
+    return int(str(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) -> DataFrame:
@@ -42,17 +57,19 @@ def archived(spark: SparkSession, paths: Sequence[str], cut: Mapping[int, int]) 
     return read.withColumn("partition", number).where(F.col("offset") < ends[F.col("partition")])
 
 
-def unique(records: DataFrame, which: DayOf, plan: EnginePlan) -> DataFrame:
+def unique(records: DataFrame, which: DayOf, plan: EnginePlan, parts: int) -> DataFrame:
     """The day's lines, each once: the copy that came first, and how many copies there were.
 
     Within a partition the first copy has the smallest offset, and within a record the smallest place. Copies
     are in several partitions if partitions were added between them. Then Kafka's timestamps say which copy
-    the speed layer met first.
+    the speed layer met first. `parts`: partitions of the shuffle that brings copies together.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     lines = mapped(records.select(*RECORDS.names), partial(of_day, which=which, plan=plan), DAY_LINES)
+    if parts > _usual(records.sparkSession):  # Spark itself may make fewer, but never more than usual
+        lines = lines.repartition(parts, *IDENTITY)
     copies = Window.partitionBy(*IDENTITY)
     arrived = copies.orderBy("arrival", "offset", LINE_IN_RECORD, "partition")
     return (
@@ -105,20 +122,23 @@ def write_results(
     location: str,
     *,
     stores: Stores,
+    parts: int,
     backwards: EnginePlan | None = None,
 ) -> Failures:
     """Write the partition of `task_results` from that of `logs`; returns why versions failed.
 
-    `backwards` counts backfilled versions. A version that fails has no results there, even if a part of them
-    could be computed: the other versions are then computed again without it.
+    `backwards` counts backfilled versions. There are at most `parts` files. A version that fails has no
+    results there, even if a part of them could be computed: the other versions are then computed again
+    without it.
     """
 
     def attempt(left: Mapping[Version, ActiveTask]) -> None:
         gone = [version for version in versions if version not in left]
         filled = backwards.without(gone) if backwards is not None else None
         failures = _write_results(
-            spark, plan.without(gone), list(left.values()), logs, location, stores=stores, backwards=filled
-        )
+            spark, plan.without(gone), list(left.values()), logs, location,
+            stores=stores, parts=parts, backwards=filled,
+        )  # fmt: skip
         if failures:
             raise TasksFailed(failures)
 
@@ -134,17 +154,17 @@ def _write_results(
     location: str,
     *,
     stores: Stores,
+    parts: int,
     backwards: EnginePlan | None,
 ) -> Failures:
     failures = spark.sparkContext.accumulator({}, Noted())
-    buckets = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
-    counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=buckets)
+    counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=parts)
     lines = table_files(stores, logs)
     counted = scanned(spark, stores, lines, COUNTED_COLUMNS, work=counting, schema=SHUFFLED)
     files = ResultFiles(stores, location)
     files.begin()
     merging = partial(_merged, tasks=tasks, series=plan.limits.series, aside=failures.add, files=files)
-    written = mapped(counted.repartitionById(buckets, "bucket"), merging, WRITTEN).collect()
+    written = mapped(counted.repartitionById(parts, "bucket"), merging, WRITTEN).collect()
     failed = Failures(failures.value)
     if not failed:
         files.publish(row.file for row in written)

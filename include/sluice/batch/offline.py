@@ -124,13 +124,14 @@ class _Batch:
         partitions = {name: Partition.new(settings, name, which) for name in ("logs", "task_results")}
         logs, results = (partition.location for partition in partitions.values())
         paths = [settings.hdfs.namenode + file.path for file in files]
-        lines = day_job.unique(day_job.archived(self.spark, paths, cut), which, plan)
+        parts = day_job.partitions(self.spark, files, day)
+        lines = day_job.unique(day_job.archived(self.spark, paths, cut), which, plan, parts)
         raw_lines, kept = day_job.write_logs(lines, plan, logs)
         if versions.dropped:
             plan, backwards = plan.without(versions.ranges), None
         stores = Stores.of(settings)
         failed = day_job.write_results(
-            self.spark, plan, versions.tasks, logs, results, stores=stores, backwards=backwards
+            self.spark, plan, versions.tasks, logs, results, stores=stores, parts=parts, backwards=backwards
         )
         record(self.book.engine, topic, day, failed)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sluice.batch.day_results import RESULTS
+from sluice.engine.batches import gathered
 from sluice.storage.stores import Stores
 
 #: What a worker says of a file: its name, and how many rows it has.
@@ -72,12 +73,13 @@ class ResultFiles:
 def encoded(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
     """RESULTS as Parquet files of about FILE_BYTES, and the number of their rows."""
     sink, writer, rows = pa.BufferOutputStream(), None, 0
-    for group in _groups(batches):
+    for group in gathered(batches, GROUP_ROWS, GROUP_BYTES):
         writer = writer or pq.ParquetWriter(
             sink, RESULTS, compression="zstd", store_schema=False, write_statistics=FILTERED
         )
-        writer.write_table(group, row_group_size=GROUP_ROWS)
-        rows += group.num_rows
+        table = pa.Table.from_batches(group)
+        writer.write_table(table, row_group_size=GROUP_ROWS)
+        rows += table.num_rows
         if sink.tell() >= FILE_BYTES:
             writer.close()
             yield bytes(sink.getvalue()), rows
@@ -85,17 +87,3 @@ def encoded(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
     if writer is not None:
         writer.close()
         yield bytes(sink.getvalue()), rows
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    waiting: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += len(batch)
-        size += batch.nbytes
-        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows, size = [], 0, 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)

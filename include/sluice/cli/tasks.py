@@ -59,7 +59,10 @@ def list_(
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
     """List the tasks with their versions, and why a task that failed is not counted."""
-    columns = ("id", "task", "topic", "period", "dimensions", "metrics", "state", "since", "by", "error")
+    columns = (
+        *("id", "task", "topic", "period", "dimensions", "metrics"),
+        *("state", "since", "by", "description", "error"),
+    )
     rows = [
         (
             task.label,
@@ -71,6 +74,7 @@ def list_(
             task.state,
             task.created_at.astimezone(UTC).replace(microsecond=0),
             task.created_by,
+            task.spec.description,
             task.error,
         )
         for task in _store().list(topic)

@@ -14,7 +14,7 @@ from sluice.client.session import Session
 #: The server says something every 15 s.
 SILENCE_SECONDS = 60.0
 RETRY_SECONDS = 3.0
-KINDS, END = ("commit", "publication"), "end"
+KINDS, END = ("commit", "publication", "backfill", "superseded"), "end"
 
 
 def events(session: Session, tasks: Sequence[str], retry: float = RETRY_SECONDS) -> Iterator[Event]:

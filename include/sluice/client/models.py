@@ -15,6 +15,7 @@ class Task:
     name: str
     version: int
     topic: str
+    description: str | None
     state: Literal["active", "paused", "failed"]
     period: str
     timezone: str
@@ -23,24 +24,26 @@ class Task:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Task:
-        spec = answer["task"]
         return cls(
             name=answer["name"],
             version=answer["version"],
             topic=answer["topic"],
+            description=answer["description"],
             state=answer["state"],
-            period=spec["period"],
-            timezone=spec.get("timezone", "UTC"),
-            dimensions=tuple(each["name"] for each in spec.get("dimensions", ())),
-            metrics=tuple(spec["metrics"]),
+            period=answer["period"],
+            timezone=answer["timezone"],
+            dimensions=tuple(answer["dimensions"]),
+            metrics=tuple(answer["metrics"]),
         )
 
 
 @dataclass(frozen=True)
 class Event:
-    """News of a topic, a `commit` or a `publication`. `tasks`: those that it concerns, with their versions.
+    """News of a topic. `tasks`: those that it concerns, with their versions.
 
-    A commit has a number. A publication has the day that was published last, and when it was.
+    A `commit` has a number. A `publication` has the day that was published last, and when it was. A
+    `backfill` has the days that were filled backwards, and `superseded` all published days that are to be
+    computed again.
     """
 
     kind: str
@@ -49,6 +52,7 @@ class Event:
     commit: int | None = None
     day: date | None = None
     at: datetime | None = None
+    days: tuple[date, ...] = ()
 
     @classmethod
     def of(cls, kind: str, data: Mapping[str, Any]) -> Event:
@@ -60,4 +64,5 @@ class Event:
             data.get("commit"),
             None if day is None else date.fromisoformat(day),
             None if at is None else datetime.fromisoformat(at),
+            tuple(date.fromisoformat(each) for each in data.get("days", ())),
         )

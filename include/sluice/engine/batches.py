@@ -13,22 +13,28 @@ PASS_BYTES = 128 << 20
 
 def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same lines in fewer, larger batches; what is half full already is not copied to be full."""
+    for group in gathered((batch for batch in batches if len(batch)), PASS_LINES, PASS_BYTES):
+        yield group[0] if len(group) == 1 else pa.concat_batches(group)
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int
+) -> Iterator[list[pa.RecordBatch]]:
+    """The batches in groups of about so many rows or bytes.
+
+    A group that is half full is not filled beyond `most_rows`.
+    """
     waiting: list[pa.RecordBatch] = []
-    lines = size = 0
+    rows = size = 0
     for batch in batches:
-        if 2 * lines >= PASS_LINES and lines + len(batch) > PASS_LINES:
-            yield _one(waiting)
-            waiting, lines, size = [], 0, 0
-        if len(batch):
-            waiting.append(batch)
-            lines += len(batch)
-            size += batch.nbytes
-        if lines >= PASS_LINES or size >= PASS_BYTES:
-            yield _one(waiting)
-            waiting, lines, size = [], 0, 0
+        if 2 * rows >= most_rows and rows + len(batch) > most_rows:
+            yield waiting
+            waiting, rows, size = [], 0, 0
+        waiting.append(batch)
+        rows += len(batch)
+        size += batch.nbytes
+        if rows >= most_rows or size >= most_bytes:
+            yield waiting
+            waiting, rows, size = [], 0, 0
     if waiting:
-        yield _one(waiting)
-
-
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        yield waiting

@@ -17,6 +17,7 @@ from sluice.engine.plan import Range, inside
 from sluice.lines.query import LinesQuery
 from sluice.results.filters import Filter
 from sluice.results.layers import Layers
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.pieces import Pieces
 from sluice.results.rows import OPEN, STATES
 from sluice.runtime.arrays import Bools, Ints
@@ -29,8 +30,6 @@ from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 
 EPOCH = date(1970, 1, 1)
-#: A person is waiting, so this waits for PostgreSQL less long than the layers do.
-PATIENCE_SECONDS = 10.0
 
 
 class ResultsDropped(LookupError):

@@ -39,8 +39,6 @@ class Made(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        if not self.whole:
-            return ANSWERS_BYTES + 1  # more than is kept
         arrays = sum(each.starts.nbytes + each.codes.nbytes for each in self.seen)
         return arrays + sum(int(batch.nbytes) for batch in self.batches)
 
@@ -48,8 +46,9 @@ class Made(NamedTuple):
 class Answers:
     """Answers that were made last. May be shared between threads."""
 
-    def __init__(self) -> None:
-        self._kept: Kept[Hashable, Made] = Kept(lambda made: made.bytes, ANSWERS_BYTES)
+    def __init__(self, most: int = ANSWERS_BYTES) -> None:
+        # One that is not whole has more than is kept.
+        self._kept: Kept[Hashable, Made] = Kept(lambda made: made.bytes if made.whole else most + 1, most)
 
     def of(
         self, key: Hashable, batches: Iterator[pa.RecordBatch], seen: list[Seen]

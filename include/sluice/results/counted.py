@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.runtime.settings import Settings
 from sluice.tasks import ActiveTask
 
@@ -31,8 +32,6 @@ OVER_ALL: dict[str, Callable[[Iterable[Number]], Number]] = {
     "max": max,
 }
 
-#: A person is waiting, so this waits for HBase less long than the speed layer does.
-PATIENCE_SECONDS = 10.0
 #: The region servers filter by time if less than this is asked for (100 days).
 FILTERED_MS = 100 * 86_400_000
 
@@ -134,7 +133,7 @@ def counted(
     `layer` is online, offline or merged. Raises UnknownTask, UnknownVersion.
     """
     from sluice.results.layers import find
-    from sluice.results.offline_results import within
+    from sluice.results.periods import within
 
     task = find(settings, name, version)
     starts = within(since, until)

@@ -19,6 +19,8 @@ ABOUT = "sluice"
 #: Doubles above this print with an exponent, so that nobody takes all their digits for exact.
 _EXACT = float(1 << 53)
 _SPECIAL = '[",\r\n]'
+#: Dictionaries whose cells are kept: twice as many as a task may have dimensions.
+_MOST_KNOWN = 32
 
 
 def csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
@@ -111,12 +113,10 @@ class _Texts:
         values = column.dictionary
         key = (len(values), values.offset, *(b.address if b is not None else 0 for b in values.buffers()))
         if key not in self._known:
-            while len(self._known) >= 32:  # noqa: PLR2004 - twice the dimensions that a task may have
+            while len(self._known) >= _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-            self._known[key] = (
-                values,
-                self._made(values),
-            )  # with the values, so that no other takes their place
+            # The values are kept too: as long as they are, no others have their addresses.
+            self._known[key] = values, self._made(values)
         return self._known[key][1].take(column.indices)
 
 

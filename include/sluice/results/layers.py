@@ -7,24 +7,23 @@ that still comes from the state, and a day that is published again still comes f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from sluice.results.answers import Answers
-from sluice.results.opened import PATIENCE_SECONDS, Opened, OpenPeriods
+from sluice.results.answers import ANSWERS_BYTES, Answers
+from sluice.results.opened import GROUPS_BYTES, Opened, OpenPeriods
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.results.sides import KnownSides
-from sluice.results.values import Values
+from sluice.results.values import VALUES_BYTES, Values
 from sluice.runtime.settings import Settings
-from sluice.state.finals import FinalBlocks
+from sluice.state.finals import CACHE_BYTES, FinalBlocks
 from sluice.state.series import series_schema
 from sluice.storage.finals import FinalBlock, Finals, Sides
 from sluice.storage.hbase import HBase
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask
 from sluice.tasks.store import TaskStore, UnknownTask
-
-__all__ = ["PATIENCE_SECONDS", "Layers", "Opened", "Remembers", "StoredLayers", "UnknownVersion", "find"]
 
 
 class UnknownVersion(LookupError):
@@ -54,20 +53,34 @@ class Remembers(Protocol):
     def answers(self) -> Answers: ...
 
 
+class Bounds(NamedTuple):
+    """How many bytes are kept of each kind."""
+
+    blocks: int = CACHE_BYTES
+    values: int = VALUES_BYTES
+    groups: int = GROUPS_BYTES
+    answers: int = ANSWERS_BYTES
+
+    def within(self, most: int) -> Bounds:
+        """The same shares of `most` bytes together."""
+        return Bounds(*(each * most // sum(self) for each in self))
+
+
 class StoredLayers:
     """The layers of an instance, with one connection to HBase. May be shared between threads.
 
-    It keeps what was read last, and what was made of it, in at most 480 MiB.
+    It keeps what was read last, and what was made of it, within `bounds`: 480 MiB, if nothing else is said.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, bounds: Bounds | None = None) -> None:
+        bounds = bounds or Bounds()
         self._settings = settings
         self._engine = engine(settings)
         self._hbase = HBase.of(settings, patience=PATIENCE_SECONDS)
-        self._blocks = FinalBlocks(self._hbase)
-        self._open = OpenPeriods(self._engine, self._hbase)
+        self._blocks = FinalBlocks(self._hbase, bounds.blocks)
+        self._open = OpenPeriods(self._engine, self._hbase, bounds.groups)
         self._sides = KnownSides()
-        self.values, self.answers = Values(), Answers()
+        self.values, self.answers = Values(bounds.values), Answers(bounds.answers)
 
     def task(self, name: str, version: int | None) -> ActiveTask:
         """The task of that name, at its current version or the one asked for.

@@ -18,6 +18,7 @@ from sluice.engine.schema import of_version, partials_schema
 from sluice.metrics import accumulator_columns, accumulators
 from sluice.results.compare import OFFLINE_RESULTS
 from sluice.results.day_accumulators import typed
+from sluice.results.periods import ALWAYS
 from sluice.storage.hive import Hive, Value
 from sluice.tasks.spec import ActiveTask
 
@@ -51,13 +52,6 @@ STORED = pa.schema(
 )
 #: How many periods are merged from their days' accumulators at a time.
 PERIODS = 200
-#: All of time, in ms: Hive's time stamps end with the year 9999.
-ALWAYS = range(-(1 << 50), 1 << 50)
-
-
-def within(since: int | None, until: int | None) -> range:
-    """The starts of periods in [since, until), ms; None: without a limit."""
-    return range(ALWAYS.start if since is None else since, ALWAYS.stop if until is None else until)
 
 
 class DayResults:

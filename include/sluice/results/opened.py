@@ -19,6 +19,7 @@ import sqlalchemy as sa
 
 from sluice.engine.merge import merge
 from sluice.engine.set_aside import TasksFailed
+from sluice.results.patience import PATIENCE_SECONDS
 from sluice.runtime.kept import Kept
 from sluice.state.backfilled import BackfillMissing, read_blocks
 from sluice.state.blocks import BlockId, unpack
@@ -33,8 +34,6 @@ from sluice.storage.hbase import HBase
 from sluice.tasks.period import parse_period
 from sluice.tasks.spec import ActiveTask
 
-#: A person is waiting, so this waits for HBase and PostgreSQL less long than the layers do.
-PATIENCE_SECONDS = 10.0
 #: Commits are made about once a second, and a read takes a fraction of one.
 ATTEMPTS = 10
 #: Groups that are kept, unpacked.

@@ -1,4 +1,4 @@
-"""Which periods of a task touch a day: those inside it, and those that cross its ends."""
+"""Spans of time: all of it, those between two moments, and the periods of a task that touch a day."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from datetime import date
 
 from sluice.runtime.days import DAY_MS, begin_ms, days_of
 from sluice.tasks.period import Period
+
+#: All of time, in ms: Hive's time stamps end with the year 9999.
+ALWAYS = range(-(1 << 50), 1 << 50)
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,8 @@ class Periods:
             first.end if first.start < begin else first.start, last.start + (1 if last.end <= end else 0)
         )
         return cls(inside, crossing)
+
+
+def within(since: int | None, until: int | None) -> range:
+    """The starts of periods in [since, until), ms; None: without a limit."""
+    return range(ALWAYS.start if since is None else since, ALWAYS.stop if until is None else until)

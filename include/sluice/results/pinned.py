@@ -16,8 +16,8 @@ from importlib.metadata import version
 
 from sluice.metrics import load_team
 from sluice.results.layers import Layers, Settled
+from sluice.results.periods import within
 from sluice.results.query import Query
-from sluice.results.reader import ALWAYS
 from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
@@ -47,9 +47,8 @@ class Pinned(Settled):
 
 
 def _sides(layers: Layers, task: ActiveTask, query: Query) -> Sides:
-    since = ALWAYS.start if query.since is None else query.since
-    until = ALWAYS.stop if query.until is None else query.until
-    return layers.sides(task, since, until)
+    starts = within(query.since, query.until)
+    return layers.sides(task, starts.start, starts.stop)
 
 
 def _tag(query: Query, task: ActiveTask, sides: Sides, more: Sequence[str]) -> str:

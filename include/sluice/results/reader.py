@@ -17,18 +17,18 @@ import pyarrow.compute as pc
 from sluice.results.answers import Seen, key_of
 from sluice.results.filters import Chosen, Filter
 from sluice.results.layers import Layers, Remembers
+from sluice.results.periods import within
 from sluice.results.pieces import Piece, Pieces
-from sluice.results.query import Query
+from sluice.results.query import PERIOD, Query
 from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
 from sluice.results.values import Values, firsts, with_some
+from sluice.runtime.arrays import Bools, Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, one
 from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
 
-#: All of time, in ms.
-ALWAYS = range(-(1 << 50), 1 << 50)
 BATCH_ROWS = 65_536
 #: Threads make rows in turns, a few pieces at a time. The interpreter runs only one of them anyway, but would
 #: change between them at each call to Arrow, which doubled the CPU time of an answer.
@@ -58,27 +58,37 @@ def read(layers: Layers, query: Query) -> list[Answer]:
 
 
 class Answer:
-    """The results of one task; it can be read once."""
+    """The results of one task; it can be read once.
+
+    `more` says afterwards whether there are rows behind the query's limit.
+    """
 
     def __init__(self, layers: Layers, task: ActiveTask, query: Query) -> None:
         self.task = task
         self.dimensions = query.kept_dimensions(task)
         self.metrics = query.shown_metrics(task)
         self.schema = schema_of(task, self.dimensions, self.metrics)
+        self.more = False
         self._layers, self._query = layers, query
         self._kept = layers.values if isinstance(layers, Remembers) else None
-        self._since = ALWAYS.start if query.since is None else query.since
-        self._until = ALWAYS.stop if query.until is None else query.until
+        starts = within(query.since, query.until)
+        self._since, self._until = starts.start, starts.stop
         self._only = Filter(task, self._since, self._until, query.where)
         self._seen: list[Seen] = []
+        self._given: tuple[int, int] | None = None  # the periods of the first and the last row given
 
     @property
     def periods(self) -> pa.Table:
-        """`PERIODS`: where each period that was read so far and passed the filters came from; in order."""
-        starts, codes = (np.concatenate([np.empty(0, np.int64), *each]) for each in (
-            [seen.starts for seen in self._seen], [seen.codes for seen in self._seen]
-        ))  # fmt: skip
+        """`PERIODS`: where the rows that were given came from, in order of time.
+
+        These are the task's own periods that passed the filters, from those of the first row to those of the
+        last one; if the rows are sorted, all that passed.
+        """
+        starts = _joined(seen.starts for seen in self._seen)
+        codes = _joined(seen.codes for seen in self._seen)
         starts, first = np.unique(starts, return_index=True)
+        behind = self._behind(starts)
+        starts, first = starts[behind], first[behind]
         sizes = [len(seen.starts) for seen in self._seen]
         commits = np.repeat(np.array([seen.commit for seen in self._seen], np.int64), sizes)
         runs = pa.array([seen.run_id for seen in self._seen], pa.string())
@@ -102,12 +112,25 @@ class Answer:
         for batch in self._batches():
             rows = batch.slice(skip)
             skip = max(0, skip - batch.num_rows)
-            rows = rows if left is None else rows.slice(0, left)
-            for begin in range(0, rows.num_rows, BATCH_ROWS):
-                yield rows.slice(begin, BATCH_ROWS)
-            left = None if left is None else left - rows.num_rows
-            if left == 0:
+            page = rows if left is None else rows.slice(0, left)
+            if page.num_rows:
+                first, last = (page.column(PERIOD)[at].value for at in (0, -1))
+                self._given = first if self._given is None else self._given[0], last
+            for begin in range(0, page.num_rows, BATCH_ROWS):
+                yield page.slice(begin, BATCH_ROWS)
+            self.more = page.num_rows < rows.num_rows
+            if self.more:
                 return
+            left = None if left is None else left - page.num_rows
+
+    def _behind(self, starts: Ints) -> Bools:
+        """Which of the task's own periods, by their starts, are behind the rows that were given."""
+        if self._query.order or self._given is None:
+            return np.full(len(starts), bool(self._query.order))
+        coarse = coarser(self._query, self.task)
+        begins = starts if coarse is None else coarse(starts)
+        first, last = self._given
+        return (first <= begins) & (begins <= last)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         sides = self._layers.sides(self.task, self._since, self._until)
@@ -119,7 +142,8 @@ class Answer:
 
     def _sorted(self, tables: Iterator[pa.Table]) -> pa.Table:
         """All rows in the wanted order; with a limit, only those that can be shown are kept."""
-        page = None if self._query.limit is None else self._query.offset + self._query.limit
+        limit = self._query.limit
+        page = None if limit is None else self._query.offset + limit + 1  # one tells whether there are more
         kept = self.schema.empty_table()
         for table in tables:
             kept = pa.concat_tables([kept, table]).unify_dictionaries()
@@ -211,6 +235,10 @@ class Answer:
             first = first[np.logical_or.reduceat(chosen.passing, first - chosen.begin)]
         starts = one(piece.rows.column(START)).to_numpy()[first]
         self._seen.append(Seen(starts, piece.states[first], piece.commit, piece.run_id))
+
+
+def _joined(arrays: Iterable[Ints]) -> Ints:
+    return np.concatenate([np.empty(0, np.int64), *arrays])
 
 
 def _as_table(batch: pa.RecordBatch) -> pa.Table:

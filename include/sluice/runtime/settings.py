@@ -139,12 +139,16 @@ class Metrics(BaseModel):
     path: str = "include/metrics"
 
 
+#: The same loader in C, if PyYAML has it: each command and each test reads the settings.
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 class _Yaml(PydanticBaseSettingsSource):
     def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
         return None, field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        return dict(yaml.safe_load(SETTINGS_FILE.read_text()))
+        return dict(yaml.load(SETTINGS_FILE.read_text(), _Loader))  # noqa: S506 - a SafeLoader
 
 
 class Settings(BaseSettings):

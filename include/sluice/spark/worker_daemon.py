@@ -7,7 +7,6 @@ before its first line.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sluice.metrics import load_team
+from sluice.runtime import garbage
 from sluice.spark.warm import warm
 
 
@@ -41,8 +41,7 @@ def prepare(load: Callable[[], None]) -> None:
     import sluice.storage.commits
     import sluice.storage.hbase  # noqa: F401
 
-    gc.collect()
-    gc.freeze()
+    garbage.loaded()
 
 
 if __name__ == "__main__":

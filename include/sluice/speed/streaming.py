@@ -104,10 +104,11 @@ class TopicStream:
             look = 0.0
             while not self._stopping.is_set():
                 began = time.monotonic()
-                if self._batch(batch):
-                    self._stopping.wait(
-                        pause_after(time.monotonic() - began, self._settings.speed.batch_seconds)
-                    )
+                left = self._batch(batch)
+                if left is not None:
+                    if not left:
+                        took = time.monotonic() - began
+                        self._stopping.wait(pause_after(took, self._settings.speed.batch_seconds))
                     continue
                 if began >= look:
                     look = began + TAKE_UP_SECONDS
@@ -116,19 +117,20 @@ class TopicStream:
         finally:
             batch.close(PROJECTION_STOP_SECONDS if self._stopping.is_set() else 0.0)
 
-    def _batch(self, batch: MicroBatch) -> bool:
-        """Count what waits in Kafka, or a part of it; False if nothing waits."""
-        end = self._size.end(batch.position, batch.ends())
+    def _batch(self, batch: MicroBatch) -> bool | None:
+        """Count what waits in Kafka; says whether a part of it had to be left. None if nothing waits."""
+        ends = batch.ends()
+        end = self._size.end(batch.position, ends)
         waiting = batch.records_until(end)
         if not waiting:
-            return False
+            return None
         try:
             counts = batch.count(end)
         except Exception:
             self._size.failed()
             raise
         self._size.counted(waiting, counts["bytes"])
-        return True
+        return any(end[name] < last for name, last in ends.items())
 
     def _show(self, error: Exception) -> None:
         self._progress.topic(self.topic, "failed")

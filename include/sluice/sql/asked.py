@@ -23,10 +23,9 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
-from sluice.results.query import MAX_CONDITIONS, MAX_TEXT, MAX_VALUES, Where
-from sluice.results.reader import ALWAYS
+from sluice.results.periods import ALWAYS
+from sluice.results.query import MAX_CONDITIONS, MAX_TEXT, MAX_VALUES, PERIOD, Where
 
-PERIOD = "period"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 

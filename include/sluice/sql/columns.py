@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.results.query import is_list
+from sluice.results.query import PERIOD, is_list
 from sluice.results.rows import STATE
 from sluice.tasks.spec import ActiveTask
 
-PERIOD = "period"
 #: As Spark takes them: no other unit, no dictionary.
 _TIME = pa.timestamp("us", "UTC")
 

@@ -10,7 +10,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.metrics import UnknownMetric, load_team, metric
 from sluice.runtime.settings import Settings
-from sluice.sql.tables import Table, keep, tables
+from sluice.sql.kept import keep
+from sluice.sql.tables import Table, tables
 from sluice.storage.hive import Hive, SqlFailed, SqlUnavailable
 from sluice.storage.postgres import engine
 from sluice.tasks.spec import ActiveTask

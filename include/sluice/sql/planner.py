@@ -7,8 +7,6 @@ after a minute without statements would load it again, for a second of CPU time.
 
 from __future__ import annotations
 
-import gc
-
 import pandas  # noqa: F401 - Spark's workers import it
 import psycopg2  # noqa: F401
 import pyspark.sql.worker.data_source_pushdown_filters  # noqa: F401
@@ -19,6 +17,6 @@ import sluice.sql.asked
 import sluice.sql.columns
 import sluice.sql.shares
 import sluice.sql.source  # noqa: F401
+from sluice.runtime import garbage
 
-gc.collect()
-gc.freeze()
+garbage.loaded()

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from sluice.results.layers import Layers, Settled
+from sluice.results.sides import cut
 from sluice.state.portions import portions
 from sluice.storage.finals import Sides
 from sluice.tasks.spec import ActiveTask
@@ -42,7 +43,7 @@ def shares(task: ActiveTask, sides: Sides, since: int, until: int, most: int = S
     units = sorted(_units(sides, since, until))
     firsts = [portion[0][0] for portion in portions(units, lambda unit: unit[1], most)]
     return [
-        Share(task, begin, end, _within(sides, begin, end))
+        Share(task, begin, end, cut(sides, begin, end))
         for begin, end in pairwise([*([since] if firsts else []), *firsts[1:], until])
     ]
 
@@ -60,15 +61,3 @@ def _units(sides: Sides, since: int, until: int) -> Iterator[tuple[int, int]]:
         state = sides.state.get(start)
         filled = sum(pointer.bytes for pointer in sides.filled.get(start, ()))
         yield start, filled + (state.bytes if state is not None else 0)
-
-
-def _within(sides: Sides, begin: int, end: int) -> Sides:
-    final = tuple(each for each in sides.final if each.first < end and each.until > begin)
-    return replace(
-        sides,
-        final=final,
-        superseded=sides.superseded & {each.first for each in final},
-        open=tuple(start for start in sides.open if begin <= start < end),
-        state={start: each for start, each in sides.state.items() if begin <= start < end},
-        filled={start: each for start, each in sides.filled.items() if begin <= start < end},
-    )

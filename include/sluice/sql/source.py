@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sluice.tasks.spec import ActiveTask
 
 NAME = "sluice"
+#: What each worker keeps of what it read. There may be several, and those that are idle end after a minute.
+KEPT_BYTES = 64 << 20
 
 
 class Results(DataSource):  # type: ignore[misc]  # PySpark is not typed here
@@ -127,8 +129,8 @@ class Reader(DataSourceReader):  # type: ignore[misc]
 def _layers() -> StoredLayers:
     """This process's layers: workers read many shares, and keep their connections."""
     from sluice.metrics import load_team
-    from sluice.results.layers import StoredLayers
+    from sluice.results.layers import Bounds, StoredLayers
     from sluice.runtime.settings import Settings
 
     load_team()
-    return StoredLayers(Settings())
+    return StoredLayers(Settings(), Bounds().within(KEPT_BYTES))

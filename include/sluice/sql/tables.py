@@ -1,22 +1,22 @@
-"""The SQL tables over the results, and how Hive's metastore is kept to them.
+"""The SQL tables over the results, as they must be.
 
 `results` is over all tasks. `v_<task>` has the current version of one task with typed columns; its options
-name that version, so it answers by the same version until it is replaced.
+name that version, so it answers by the same version until it is replaced. Both names are those of views. The
+tables themselves are in a database beside, and never change.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sluice.results.query import is_list
+from sluice.results.query import PERIOD, is_list
 from sluice.results.rows import STATE, schema_of
-from sluice.sql.columns import LONG, PERIOD
-from sluice.storage.hive import Hive, literal
+from sluice.sql.columns import LONG
+from sluice.storage.hive import literal
 from sluice.tasks.spec import ActiveTask, TaskSpec
 
 RESULTS = "results"
@@ -27,7 +27,6 @@ PROVIDER = "sluice.sql.Results"
 MARK = "sluice.table"
 #: The comment once more, for DESCRIBE: Spark does not hand it to the provider.
 COMMENT = "sluice.comment"
-_MARKED = re.compile(rf"\b{re.escape(MARK)}=([0-9a-f]+)")
 MOST_COMMENT = 1_000
 
 _STATE = next(comment for name, _, comment in LONG if name == STATE)
@@ -48,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it must be."""
+    """A table as it must be, and the view of it that has its name."""
 
     name: str
     columns: tuple[Column, ...]
@@ -60,16 +59,32 @@ class Table:
         """Equal for equal tables."""
         return hashlib.sha256(repr(self).encode()).hexdigest()[:16]
 
+    @property
+    def stored(self) -> str:
+        """The name of the table behind the view."""
+        return f"{self.name}__{self.digest}"
+
     def create(self, database: str) -> str:
-        """The statement that creates it, or puts it in place of an older one."""
+        """The statement that creates it."""
         columns = ", ".join(f"`{c.name}` {c.type} COMMENT {literal(c.comment)}" for c in self.columns)
         options = ", ".join(f"{name} {literal(value)}" for name, value in self.options)
         return (
-            f"CREATE OR REPLACE TABLE {database}.{self.name} ({columns}) USING {PROVIDER} "
+            f"CREATE TABLE IF NOT EXISTS {database}.{self.stored} ({columns}) USING {PROVIDER} "
             + (f"OPTIONS ({options}) " if options else "")
             + f"COMMENT {literal(self.comment)} "
             + f"TBLPROPERTIES ('{MARK}' = '{self.digest}', '{COMMENT}' = {literal(self.comment)})"
         )
+
+    def show(self, database: str, stored: str, *, new: bool) -> Iterator[str]:
+        """The statements that create its view, or let it show this table in place of another one."""
+        view, select = f"{database}.{self.name}", f"TABLE {stored}.{self.stored}"
+        comment, mark = literal(self.comment), f"'{MARK}' = '{self.digest}'"
+        if new:
+            yield f"CREATE VIEW {view} COMMENT {comment} TBLPROPERTIES ({mark}) AS {select}"
+            return
+        yield f"ALTER VIEW {view} AS {select}"
+        # The mark comes last: whatever was cut off before is done again.
+        yield f"ALTER VIEW {view} SET TBLPROPERTIES ('comment' = {comment}, {mark})"
 
 
 def tables(tasks: Iterable[ActiveTask]) -> list[Table]:
@@ -101,10 +116,11 @@ def of_task(task: ActiveTask, name: str) -> Table:
 
 
 def described(task: ActiveTask) -> str:
-    """What the task counts, in a sentence or as its SELECT."""
+    """What the task counts: its description, else its SELECT, else a sentence made of the spec."""
     spec = task.spec
     head = f"Task {spec.name}, version {task.version}: "
-    return head + (_sentence(spec) if spec.sql is None else " ".join(spec.sql.split()))[:MOST_COMMENT]
+    written = _sentence(spec) if spec.sql is None else " ".join(spec.sql.split())
+    return head + (spec.description or written)[:MOST_COMMENT]
 
 
 def _sentence(spec: TaskSpec) -> str:
@@ -128,40 +144,3 @@ def sql_type(kind: pa.DataType) -> str:
     if pa.types.is_timestamp(kind):
         return "TIMESTAMP"
     return "STRING" if pa.types.is_dictionary(kind) else _TYPES[kind]
-
-
-def keep(hive: Hive, wanted: Iterable[Table]) -> list[str]:
-    """Create, replace and drop tables until the database has these; returns what was done, a line each.
-
-    A table that somebody else created under one of the names stays. Raises SqlFailed, SqlUnavailable.
-    """
-    database = hive.settings.hive.database
-    there = _there(hive)
-    done = []
-    names = set()
-    for table in wanted:
-        names.add(table.name)
-        known = there.get(table.name)
-        if known == table.digest:
-            continue
-        if known == "":
-            done.append(f"table {table.name} is not the platform's own, and stays: drop it")
-            continue
-        hive.query(table.create(database))
-        done.append(f"table {table.name} was {'created' if known is None else 'replaced'}")
-    for name in sorted(name for name, digest in there.items() if digest and name not in names):
-        hive.query(f"DROP TABLE IF EXISTS {database}.{name}")
-        done.append(f"table {name} was dropped")
-    return done
-
-
-def _there(hive: Hive) -> dict[str, str]:
-    """The digest of each table that has one of our names; empty if the platform did not create it."""
-    rows = hive.query(f"SHOW TABLE EXTENDED IN {hive.settings.hive.database} LIKE '{RESULTS}|{PREFIX}*'").rows
-    return dict(_digests(rows))
-
-
-def _digests(rows: Iterable[tuple[str, str, bool, str]]) -> Iterator[tuple[str, str]]:
-    for _, name, _, said in rows:
-        found = _MARKED.search(said)
-        yield name, found[1] if found else ""

@@ -18,6 +18,8 @@ from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Unhealthy
 
 SECONDS = 5.0
+#: How long Kafka's client looks for a broker.
+BOOTSTRAP_MILLISECONDS = 2_000
 # Client libraries log that a daemon is not there yet, but the exception says so too.
 for _library in ("thrift", "kafka"):
     logging.getLogger(_library).addHandler(logging.NullHandler())
@@ -49,7 +51,7 @@ def kafka(settings: Settings) -> None:
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=settings.kafka.bootstrap,
-            bootstrap_timeout_ms=2000,
+            bootstrap_timeout_ms=BOOTSTRAP_MILLISECONDS,
             request_timeout_ms=milliseconds,
         )
     except KafkaError as error:

@@ -4,14 +4,14 @@ It runs under supervisord, which itself restarts a daemon that died. But a daemo
 working: it hangs, or has lost a part that it needs. Here every daemon is asked for its health, in its own
 protocol. It is restarted if it was healthy since its start, and was then sick `PATIENCE` times in a row while
 all that it depends on was healthy. A daemon that never became healthy is left alone: it still prepares, or
-another start would not help.
+another start would not help. Where supervisord does not run, as in containers, the daemons are only asked.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -55,9 +55,7 @@ class Watch:
             if daemon.name in programs and programs[daemon.name].state == "RUNNING"
         ]
         needs = {daemon.name: catalogue.dependencies(self.settings, daemon) for daemon in running}
-        asked = list({*needs, *(need for each in needs.values() for need in each)})
-        with ThreadPoolExecutor(len(asked) or 1) as pool:
-            problems = dict(zip(asked, pool.map(lambda name: check(self.settings, name), asked), strict=True))
+        problems = ask(self.settings, {*needs, *(need for each in needs.values() for need in each)})
         self.problems = {name: problem or "" for name, problem in problems.items()}
         self.problems |= {
             daemon.name: "not running" for daemon in catalogue.own(self.settings) if daemon not in running
@@ -82,23 +80,46 @@ class Watch:
             seen.sick = 0  # it may become healthy once the daemon that it depends on is
         return seen.sick >= self.patience
 
+    def round(self) -> dict[str, str]:
+        """Restart what has to be; returns the problems of all daemons."""
+        for name, problem in self.look().items():
+            self.restart(name, problem)
+        return dict(self.problems)
+
+    def only_look(self) -> dict[str, str]:
+        """The problems of all daemons, wherever they run."""
+        found = ask(self.settings, [daemon.name for daemon in catalogue.own(self.settings)])
+        return {name: problem or "" for name, problem in found.items()}
+
     def restart(self, name: str, problem: str) -> None:
         self.say(f"{name} runs but is unhealthy: {problem}. It is restarted")
         supervisord.stop_program(self.settings, name)
         supervisord.start_program(self.settings, name)
 
 
+def ask(settings: Settings, names: Iterable[str]) -> dict[str, str | None]:
+    """The problems of these daemons, asked at the same time; None for a healthy one."""
+    asked = list(names)
+    with ThreadPoolExecutor(len(asked) or 1) as pool:
+        return dict(zip(asked, pool.map(lambda name: check(settings, name), asked), strict=True))
+
+
 def run(
-    settings: Settings, say: Callable[[str], None], looked: Callable[[Mapping[str, str]], None]
+    settings: Settings,
+    say: Callable[[str], None],
+    looked: Callable[[Mapping[str, str]], None],
+    *,
+    restarts: bool = True,
 ) -> NoReturn:
-    """Watch for ever; end with the supervisor. looked: is given the daemons' problems after each look."""
+    """Watch for ever, or until the supervisor ends.
+
+    looked: is given the daemons' problems after each look. restarts: restart sick daemons by supervisord.
+    """
     watch = Watch(settings, say)
     while True:
         time.sleep(SECONDS)
         try:
-            for name, problem in watch.look().items():
-                watch.restart(name, problem)
-            looked(dict(watch.problems))
+            looked(watch.round() if restarts else watch.only_look())
             if not settings.notifications.given:
                 notify.forget(settings)
         except supervisord.SupervisorDown as down:

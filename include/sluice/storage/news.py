@@ -1,4 +1,4 @@
-"""What is new: the newest commit that changed a task's numbers, and publications, of all tasks at once.
+"""What is new: commits that changed a task's numbers, publications, and changes of the past, of all tasks.
 
 A look costs a few queries, however many listen. It reads what changed since the look before, so it does not
 depend on how much is stored.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 import sqlalchemy as sa
 
 from sluice.storage import schema
 from sluice.storage.commits import Version
+from sluice.storage.past import Past, past_of
 
 #: The digest of a topic without publications.
 NONE = ""
@@ -39,6 +40,7 @@ class TopicNews:
     changed: Mapping[Version, int]
     since: int
     published: Published
+    past: Past = field(default_factory=Past)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ class News:
                 changed = {version: seq for version, seq in before.changed.items() if version in live}
                 if before.commit < commit:
                     changed |= _changed(connection, topic, before.commit, commit)
-                found[topic] = TopicNews(commit, changed, before.since, published.get(topic, Published()))
+                own = published.get(topic, Published())
+                moved = (commit, own) != (before.commit, before.published)
+                past = past_of(connection, topic, before.past, moved=moved)
+                found[topic] = TopicNews(commit, changed, before.since, own, past)
             self._known = found
             return Look(tasks, found)
 

@@ -9,7 +9,7 @@ import yaml
 from pydantic import AfterValidator, StringConstraints, ValidationError
 
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Model, Name
+from sluice.tasks.model import Description, Model, Name
 from sluice.tasks.problem import Problem, TasksRefused, explain, named_twice
 from sluice.tasks.spec import MAX_SQL, TaskSpec
 from sluice.tasks.zones import check_zone
@@ -120,10 +120,11 @@ def _ambiguous(spec: TaskSpec) -> Iterator[Problem]:
 class _SqlTask(Model):
     """A task that is written as SQL.
 
-    The SELECT says everything but the task's name and, perhaps, its time zone and grouping.
+    The SELECT says everything but the task's name and, perhaps, its description, time zone and grouping.
     """
 
     name: Name
+    description: Description | None = None
     sql: Annotated[str, StringConstraints(max_length=MAX_SQL)]
     timezone: Annotated[str, AfterValidator(check_zone)] | None = None
     grouping: GroupingSpec | None = None
@@ -143,4 +144,4 @@ def _spec(document: Any, pointer: str) -> TaskSpec:
         spec = compile_sql(task.name, task.sql, task.timezone)
     except SqlRefused as refused:
         raise TasksRefused([Problem(f"{pointer}/sql", str(refused))]) from None
-    return spec.model_copy(update={"grouping": task.grouping})
+    return spec.model_copy(update={"description": task.description, "grouping": task.grouping})

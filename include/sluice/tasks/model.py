@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
 NAME = "^[a-z][a-z0-9_-]*$"
 Name = Annotated[str, StringConstraints(pattern=NAME, max_length=64)]
+
+MAX_DESCRIPTION = 500
+#: Line breaks, what steers a terminal, and what turns the direction of the text behind it.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+def _one_plain_line(text: str) -> str:
+    if found := _CONTROL.search(text):
+        raise ValueError(f"{found[0]!r} in a description: write it in one line, without control characters")
+    return text
+
+
+#: A sentence for people, shown in lists, pages and the comments of tables.
+Description = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=MAX_DESCRIPTION, strip_whitespace=True),
+    AfterValidator(_one_plain_line),
+]
 
 
 def _no_internal_topic(name: str) -> str:

@@ -4,6 +4,7 @@ A task reads one topic. Each line that passes every condition of `where` and eve
 counted in the series named by the values of its dimensions, in the period that its own time falls into::
 
     - name: hits_by_client
+      description: Hits of each client of our offices
       topic: logs
       period: 1d
       timezone: Europe/Berlin                       # where a day begins and ends; UTC if left out
@@ -34,7 +35,7 @@ from sluice.metrics import metric
 from sluice.tasks.expressions import MAX_PATTERN
 from sluice.tasks.extract import MAX_INDEX, MAX_VALUES, Extract, Filter
 from sluice.tasks.grouping import GroupingSpec
-from sluice.tasks.model import Model, Name, TopicName
+from sluice.tasks.model import Description, Model, Name, TopicName
 from sluice.tasks.period import Period, parse_period
 from sluice.tasks.topic import TimeSpec, TopicSpec
 from sluice.tasks.zones import check_zone
@@ -78,6 +79,7 @@ class TaskSpec(Model):
     """
 
     name: Name
+    description: Description | None = None  # for people: no layer looks at it
     topic: TopicName
     period: str
     timezone: str = "UTC"
@@ -152,9 +154,9 @@ class TaskSpec(Model):
     def counts_as(self, other: Self) -> bool:
         """Whether both count the same: then they are one version of a task.
 
-        Neither the grouping nor the text of the SELECT matters.
+        Neither the description nor the grouping nor the text of the SELECT matters.
         """
-        apart = {"grouping": None, "sql": None}
+        apart = {"description": None, "grouping": None, "sql": None}
         return self.model_copy(update=apart) == other.model_copy(update=apart)
 
     def with_sets(self, lists: Mapping[str, tuple[str, ...]]) -> Self:
@@ -179,7 +181,8 @@ class TaskSpec(Model):
         document = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         if self.sql is None:
             return document
-        return {key: document[key] for key in ("name", "timezone", "grouping", "sql") if key in document}
+        kept = ("name", "description", "timezone", "grouping", "sql")
+        return {key: document[key] for key in kept if key in document}
 
 
 @dataclass(frozen=True)

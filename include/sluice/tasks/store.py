@@ -1,7 +1,8 @@
 """The tasks that are counted, with every version that ever existed, in PostgreSQL.
 
-A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. (How a
-version's lines are grouped and how its SELECT is written do not affect what it counts, and may change.)
+A change never edits a version: it adds one, and the speed layer counts by it from its next batch on. (A
+version's description, how its lines are grouped and how its SELECT is written do not affect what it counts,
+and may change.)
 Deleting a task ends its newest version; its rows stay, because its results carry its id. A task that is
 paused, or was set aside because it failed, is not counted until somebody resumes it: the same version then
 counts again, over a new range of offsets.

@@ -1,8 +1,8 @@
 """Tasks and versions as rows of PostgreSQL, shared by the stores of tasks and value lists.
 
 A change never edits a version: it adds one. Which values a filter's list had is part of the version (`sets`),
-so a version means the same for ever. Only how its lines are grouped and how it is written may change, because
-no result depends on them.
+so a version means the same for ever. Only its description, how its lines are grouped and how it is written
+may change, because no result depends on them.
 """
 
 from __future__ import annotations
@@ -197,8 +197,9 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
 def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, why: str) -> None:
     """Replace the document of the task's version by a `spec` that counts the same.
 
-    The version's lines are then grouped by another strategy from the next batch on, or its SELECT has another
-    text with the same meaning. The document keeps it, so that users see what they wrote.
+    The version's lines are then grouped by another strategy from the next batch on, or it has another
+    description, or its SELECT another text with the same meaning. The document keeps it, so that users see
+    what they wrote.
     """
     connection.execute(
         sa.update(_versions)

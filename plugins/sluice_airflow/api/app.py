@@ -17,6 +17,7 @@ from sluice_airflow.api.basic import BasicLogin
 from sluice_airflow.api.guard import Guard
 from sluice_airflow.api.models import Problems
 from sluice_airflow.api.security import Reader
+from sluice_airflow.console.router import make_router
 from sluice_airflow.headers import SecurityHeaders
 
 PREFIX = "/api/v1"
@@ -46,6 +47,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
 
     app.include_router(api)
     app.include_router(metrics.router)
+    app.include_router(make_router())
     errors.install(app)
     app.add_middleware(BasicLogin)
     app.add_middleware(Guard, own=own)

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 
+from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
 from sluice.results.query import BadQuery
 from sluice.results.shape import TooManyRows
@@ -54,11 +55,10 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(BadQuery, _unanswerable)
     app.add_exception_handler(TooManyRows, _unanswerable)
+    app.add_exception_handler(TooManyValues, _unanswerable)
     app.add_exception_handler(Busy, _busy)
-    for kind in _STATUS:
+    for kind in (*_STATUS, *_AWAY):
         app.add_exception_handler(kind, _told)
-    for kind in _AWAY:
-        app.add_exception_handler(kind, _away)
 
 
 def problems(found: Iterable[Problem]) -> JSONResponse:
@@ -91,15 +91,23 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     return problems(found)
 
 
+def told(error: Exception) -> tuple[int, str] | None:
+    """The status and the sentence for an error that needs no more than a sentence; None for any other."""
+    for kind, status in _STATUS.items():
+        if isinstance(error, kind):
+            return status, str(error)
+    for kind, said in _AWAY.items():
+        if isinstance(error, kind):
+            return UNAVAILABLE, f"{said}: see `sluice status`"
+    return None
+
+
 async def _told(request: Request, error: Exception) -> JSONResponse:
-    status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
-    return JSONResponse({"detail": str(error)}, status)
-
-
-async def _away(request: Request, error: Exception) -> JSONResponse:
-    said = next(said for kind, said in _AWAY.items() if isinstance(error, kind))
-    again = {"Retry-After": str(AWAY_SECONDS)}
-    return JSONResponse({"detail": f"{said}: see `sluice status`"}, UNAVAILABLE, again)
+    found = told(error)
+    assert found is not None  # noqa: S101 - what it is installed for
+    status, said = found
+    again = {"Retry-After": str(AWAY_SECONDS)} if status == UNAVAILABLE else None
+    return JSONResponse({"detail": said}, status, again)
 
 
 async def _unanswerable(request: Request, error: Exception) -> JSONResponse:

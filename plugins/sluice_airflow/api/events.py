@@ -32,14 +32,23 @@ id: logs=812.77b0d1e4
 event: publication
 data: {"topic": "logs", "day": "2015-05-17", "at": "2015-05-18T01:12:09Z", "tasks": {"hits_by_status": 1}}
 
+id: logs=812.77b0d1e4.3.
+event: backfill
+data: {"topic": "logs", "days": ["2015-05-16"], "tasks": {"hits_by_status": 1}}
+
+id: logs=812.77b0d1e4.3.8c2f00aa
+event: superseded
+data: {"topic": "logs", "days": ["2015-05-16"], "tasks": {"hits_by_status": 1}}
+
 : alive
 
 """
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "`commit`: the newest commit, and the tasks (with their versions) whose numbers "
-        "changed since the last such event. `publication`: the day that was published last. `end`: the "
-        "session is over. The first events say how things stand.",
+        "changed since the last such event. `publication`: the day that was published last. `backfill`: "
+        "days that were filled backwards for these tasks. `superseded`: all published days that are to be "
+        "computed again. `end`: the session is over. The first events say how things stand.",
         "content": {MEDIA: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
     404: {"description": "There is no such task."},
@@ -67,7 +76,7 @@ async def events(
     ] = None,
     last_event_id: LastEventId = "",
 ) -> Response:
-    """When tasks have a newer commit, and when a day was published."""
+    """When tasks have a newer commit, when a day was published, and when their past changed."""
     if task is not None:
         await run_in_threadpool(_known, tasks, task)
     return _listening(request, news, Listener(task, position(last_event_id)))
@@ -77,7 +86,7 @@ async def events(
 async def task_events(
     name: str, request: Request, user: Reader, tasks: Tasks, news: News, *, last_event_id: LastEventId = ""
 ) -> Response:
-    """When the task has a newer commit, and when a day was published."""
+    """When the task has a newer commit, when a day was published, and when its past changed."""
     await run_in_threadpool(_known, tasks, [name])
     return _listening(request, news, Listener([name], position(last_event_id)))
 

@@ -11,6 +11,10 @@ from urllib.parse import urlsplit
 #: The same bound as for a file of tasks.
 MAX_BODY = 1 << 20
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+#: Bodies of pages' forms are taken below this path only, and only from a page that names its site: a form of
+#: another site needs no leave of the browser to be sent.
+FORMS = "/console/"
+_FORM = re.compile(r"application/x-www-form-urlencoded\s*(;|$)", re.IGNORECASE)
 _JSON = re.compile(r"application/([\w.-]+\+)?json\s*(;|$)", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
 
@@ -47,7 +51,9 @@ class Guard:
         if body is None:
             await _refuse(send, 413, f"the body is over {MAX_BODY} bytes: send less at once")
             return
-        if body and not _JSON.match(headers.get(b"content-type", "")):
+        kind = headers.get(b"content-type", "")
+        form = origin is not None and _below_forms(scope) and _FORM.match(kind)
+        if body and not form and not _JSON.match(kind):
             await _refuse(send, 415, "the body must be JSON, with the header Content-Type: application/json")
             return
 
@@ -64,6 +70,11 @@ class Guard:
         allowed = {_place(f"{scope.get('scheme', 'http')}://{host}"), _place(self._own())}
         place = _place(origin)
         return place is not None and place in allowed
+
+
+def _below_forms(scope: Any) -> bool:
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "")).startswith(FORMS)
 
 
 def _place(url: str) -> tuple[str, str, int] | None:

@@ -20,6 +20,11 @@ class TaskOut(BaseModel):
     version: int
     name: str
     topic: str
+    description: str | None
+    period: str
+    timezone: str
+    dimensions: list[str]
+    metrics: list[str]
     state: Literal["active", "paused", "failed"]
     error: str | None = Field(description="Why a failed task is not counted.")
     failed_at: datetime | None
@@ -35,6 +40,11 @@ class TaskOut(BaseModel):
             version=task.version,
             name=task.name,
             topic=task.topic,
+            description=task.spec.description,
+            period=task.spec.period,
+            timezone=task.spec.timezone,
+            dimensions=[each.name for each in task.spec.dimensions],
+            metrics=list(task.spec.metrics),
             state=task.state,
             error=task.error,
             failed_at=task.failed_at,
@@ -185,5 +195,8 @@ class ResultsOut(BaseModel):
     rows: list[dict[str, str | int | float | list[Any] | None]] = Field(
         description="A dimension is null in the row of the rest of a top list."
     )
-    periods: list[SpanOut] = Field(description="Where the task's own periods that were read come from.")
+    periods: list[SpanOut] = Field(
+        description="Where the rows come from: the task's own periods, from those of the first row to those "
+        "of the last; if the rows are sorted, all that passed the conditions."
+    )
     next: str | None = Field(description="The address of the next page, or null if these are all rows.")

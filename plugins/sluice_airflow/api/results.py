@@ -138,9 +138,8 @@ def begin(layers: Layers, wanted: Wanted) -> Response | Begun:
     tag = f'"{pinned.tag(wanted.style, "gzip" if wanted.packed else "")}"'
     if _is_known(tag, wanted.known):
         return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers={"ETag": tag, **_CACHED})
-    limit = wanted.query.limit or 1
-    (answer,) = read(pinned, wanted.query.model_copy(update={"limit": limit + 1}))
-    page = Page(answer, limit)
+    (answer,) = read(pinned, wanted.query)
+    page = Page(answer)
     pieces, held, size = _WRITERS[wanted.style](page, wanted.next), list[bytes](), 0
     headers = {"Content-Type": MEDIA[wanted.style], **_CACHED}
     if wanted.style == "csv":
@@ -154,7 +153,7 @@ def begin(layers: Layers, wanted: Wanted) -> Response | Begun:
             return Begun(held, pieces, {**headers, **({"ETag": tag} if pinned.is_final else {})})
     if pinned.holds():
         headers["ETag"] = tag
-    if page.more:
+    if answer.more:
         headers["Link"] = f'<{wanted.next}>; rel="next"'
     return Response(b"".join(held), headers=headers)
 
@@ -165,21 +164,15 @@ def _is_known(tag: str, known: str) -> bool:
 
 
 class Page:
-    """The rows of an answer up to a limit; `more` says afterwards whether there are others."""
+    """The rows of an answer in pieces, with what is said of them."""
 
-    def __init__(self, answer: Answer, limit: int) -> None:
-        self.answer, self.more = answer, False
-        self._left = limit
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         for batch in self.answer.batches():
-            shown = batch.slice(0, self._left)
-            self._left -= shown.num_rows
-            for begins in range(0, shown.num_rows, PIECE_ROWS):
-                yield shown.slice(begins, PIECE_ROWS)
-            if shown.num_rows < batch.num_rows:
-                self.more = True
-                return
+            for begins in range(0, batch.num_rows, PIECE_ROWS):
+                yield batch.slice(begins, PIECE_ROWS)
 
     def head(self) -> dict[str, Any]:
         """What is said of the answer before its rows."""
@@ -200,7 +193,7 @@ class Page:
             texts = formats.times(pa.array([each[name] for each in found], pa.int64()).cast(zone))
             for each, text in zip(found, texts, strict=True):
                 each[name] = text
-        return {"periods": found, "next": following if self.more else None}
+        return {"periods": found, "next": following if self.answer.more else None}
 
 
 def _json(page: Page, following: str) -> Generator[bytes]:

@@ -240,7 +240,9 @@ class _Run:
         if not files:
             return iter(())
         paths = [self.settings.hdfs.namenode + file.path for file in files]
-        lines = day_job.unique(day_job.archived(self.spark, paths, self.boundary), which, self.living)
+        parts = day_job.partitions(self.spark, files, day)
+        records = day_job.archived(self.spark, paths, self.boundary)
+        lines = day_job.unique(records, which, self.living, parts)
         counting = partial(to_partials, living=self.living, own=self.own)
         partials = mapped(lines, counting, partials_schema())
         blocks: DataFrame = mapped(

@@ -1,0 +1,1 @@
+"""The console: Sluice's web pages inside Airflow, at /sluice/console."""

@@ -1,0 +1,106 @@
+"""The pages of charts, and the data that they draw."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+
+from sluice.results.chart import Chart, chart, drawable
+from sluice.results.layers import Layers
+from sluice.results.pinned import Pinned
+from sluice.results.query import Query as ResultsQuery
+from sluice.results.reader import read
+from sluice.tasks.period import parse_period
+from sluice.tasks.versions import Task
+from sluice_airflow.api.security import Reader
+from sluice_airflow.api.stores import ReadPlaces, ResultLayers, Tasks
+from sluice_airflow.console.chart_in import COARSER, ChartIn, asked
+from sluice_airflow.console.chart_out import document
+from sluice_airflow.console.page import page
+from sluice_airflow.console.route import PageRoute
+
+pages = APIRouter(route_class=PageRoute)
+data = APIRouter()
+
+WEEK_MS = 7 * 86_400_000
+LENGTHS = (("1h", "hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
+_HEADERS = {"Cache-Control": "no-store"}
+ChartAsked = Annotated[ChartIn, Query()]
+
+
+class Choice(NamedTuple):
+    """What the form of a chart offers for a task."""
+
+    metrics: list[str]
+    dimensions: list[str]
+    periods: list[str]
+
+    @classmethod
+    def of(cls, task: Task) -> Choice:
+        own = parse_period(task.spec.period)
+        coarser = [each for each in COARSER if parse_period(each) > own and parse_period(each) % own == 0]
+        dimensions = [each.name for each in task.spec.dimensions]
+        return cls(drawable(task.spec.metrics), dimensions, [task.spec.period, *coarser])
+
+
+@pages.get("/charts")
+def charts(request: Request, user: Reader, tasks: Tasks, given: ChartAsked) -> Response:
+    """The page of one task's charts; without a task, the list of them."""
+    if not given.task:
+        return page(request, "charts.html", user, here="charts", title="Charts", tasks=tasks.list())
+    task = tasks.get(given.task)
+    return page(
+        request,
+        "chart.html",
+        user,
+        here="charts",
+        title=task.name,
+        task=task,
+        tasks=[each.name for each in tasks.list()],
+        choice=Choice.of(task),
+        given=given,
+        metrics=[each for each in given.metric if each] or drawable(task.spec.metrics)[:1],
+        lengths=LENGTHS,
+        bare=given.bare,
+        embed=_with(request, bare="true"),
+        whole=_with(request, bare=None),
+    )
+
+
+@data.get("/charts/data")
+async def chart_data(user: Reader, layers: ResultLayers, places: ReadPlaces, given: ChartAsked) -> Response:
+    """A chart's data, in columns."""
+    place = await places.place()
+    try:
+        made = await place.run(draw, layers, given)
+    finally:
+        place.leave()
+    return Response(made, media_type="application/json", headers=_HEADERS)
+
+
+def draw(layers: Layers, given: ChartIn) -> bytes:
+    """A chart's data as JSON. Raises what `chart_in.asked` and the reader raise."""
+    wanted = asked(layers, given)
+    drawn, commit = _chart(layers, wanted.query, wanted.period_ms)
+    if not given.compare:
+        return document(wanted, drawn, commit, None)
+    shift = WEEK_MS if given.compare == "week" else wanted.until - wanted.since
+    earlier, _ = _chart(layers, wanted.shifted(shift), wanted.period_ms)
+    return document(wanted, drawn, commit, (shift, earlier))
+
+
+def _chart(layers: Layers, query: ResultsQuery, period_ms: int) -> tuple[Chart, int]:
+    """A chart, and the newest commit that an open period of it is as of."""
+    pinned = Pinned(layers, query)
+    (answer,) = read(pinned, query)
+    drawn = chart(answer, query, period_ms)
+    return drawn, max(answer.periods.column("commit").drop_null().to_pylist(), default=0)
+
+
+def _with(request: Request, **changes: str | None) -> str:
+    """The page's address with some parameters changed, or left out where None."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changes]
+    kept += [(name, value) for name, value in changes.items() if value is not None]
+    return f"{request.url.path}?{urlencode(kept)}"

@@ -1,0 +1,77 @@
+"""Routes of the console: a request that fails is answered with a page that says why and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from sluice.results.query import BadQuery
+from sluice.results.shape import TooManyRows
+from sluice.tasks import TasksRefused
+from sluice_airflow.api import errors
+from sluice_airflow.api.reads import Busy
+from sluice_airflow.console.page import page
+
+
+class PageRoute(APIRoute):
+    """A route whose answers are pages, also when it fails."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle: Callable[[Request], Any] = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                answered: Response = await handle(request)
+            except Exception as error:
+                failure = _failure(error)
+                if failure is None:
+                    raise
+                return failed(request, *failure)
+            return answered
+
+        return answer
+
+
+def failed(request: Request, status: int, said: str) -> Response:
+    """The page for a request that failed."""
+    where = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    answer = page(
+        request,
+        "failed.html",
+        None,
+        status,
+        title=HTTPStatus(status).phrase.capitalize(),
+        said=said,
+        # Airflow's own address leads to the log-in page of whichever auth manager there is, and back.
+        log_in=f"/api/v2/auth/login?next={quote(where, safe='')}"
+        if status == HTTPStatus.UNAUTHORIZED
+        else "",
+        again=where if request.method == "GET" and status >= HTTPStatus.INTERNAL_SERVER_ERROR else "",
+    )
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        answer.headers["Retry-After"] = str(errors.AWAY_SECONDS)
+    return answer
+
+
+def _failure(error: Exception) -> tuple[int, str] | None:
+    """The status and the sentence for an error; None for a defect."""
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail)
+    if isinstance(error, RequestValidationError):
+        said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+        return errors.UNPROCESSABLE, said
+    if isinstance(error, TasksRefused):
+        said = "; ".join(f"{each.pointer.lstrip('/')} {each.message}".strip() for each in error.problems)
+        return errors.UNPROCESSABLE, said
+    if isinstance(error, BadQuery | TooManyRows):
+        return errors.UNPROCESSABLE, str(error)
+    if isinstance(error, Busy):
+        return errors.UNAVAILABLE, str(error)
+    return errors.told(error)

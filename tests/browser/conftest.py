@@ -1,0 +1,50 @@
+"""A browser, and a server of the console over stores in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
+from tests.browser.tools import browser as found
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from tests.browser.site import Site
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    own = found()
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path=own.executable, args=["--no-sandbox", "--no-zygote"], env=dict(own.environment)
+        )
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    from tests.browser.site import site as made
+
+    with made(monkeypatch) as own:
+        yield own
+
+
+@pytest.fixture
+def page(browser: Browser, site: Site) -> Iterator[Page]:
+    """A page of the site, in a zone that is not UTC; whatever its console says is an error."""
+    context = browser.new_context(base_url=site.url, timezone_id="Europe/Berlin", locale="en-GB")
+    own = context.new_page()
+    said: list[str] = []
+    own.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    own.on("pageerror", lambda error: said.append(str(error)))
+    own.said = said  # type: ignore[attr-defined]
+    yield own
+    context.close()

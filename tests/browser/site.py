@@ -1,0 +1,116 @@
+"""The console on a server of its own, over stores in memory and with a double of the login."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.responses import HTMLResponse
+
+from sluice.storage import schema
+from sluice.storage.news import Look, Published, TopicNews
+from sluice.tasks.store import TaskStore
+from tests.engine.samples import spec
+from tests.plugins.served import served
+from tests.plugins.test_api import Login
+from tests.results.stored import COMMIT, Stored
+from tests.results.test_reader import DAY_NUMBER, SKETCHED, stored, task
+from tests.tasks.database import sqlite
+
+HOURS = 72
+FINAL = frozenset({DAY_NUMBER, DAY_NUMBER + 1})
+#: What is hostile in a path also is so in names of alerts and users.
+HOSTILE = "<img/src=x/onerror=alert(1)>"
+#: As Airflow shows a view of a plugin.
+FRAME = """<!doctype html><html lang="en"><head><title>frame</title></head><body>
+<iframe title="Sluice" sandbox="allow-scripts allow-same-origin allow-forms allow-downloads"
+ width="1000" height="700" src="/console/charts?task=sample"></iframe></body></html>"""
+
+
+@dataclass
+class Site:
+    """The server, and what a test changes of what it shows."""
+
+    url: str
+    login: Login
+    layers: Stored
+    database: sa.Engine
+    commit: int = COMMIT  # as of which the layers are
+    deaf: bool = False  # nobody may listen to events
+
+    def count(self, lines: int) -> None:
+        """So many more lines of a new period come, and are committed."""
+        fresh = stored(self.layers.of, [*entries(), *[(HOURS, 1, 1, 50)] * lines], FINAL)
+        self.layers.rows = fresh.rows
+        self.layers.head += 1
+        self.commit += 1
+
+
+def entries() -> list[tuple[int, int, int, int]]:
+    """Lines of three days, with a gap of three hours: hour, client, path, bytes."""
+    found = []
+    for hour in range(HOURS):
+        if hour not in range(30, 33):
+            lines = 12 + round(8 * math.sin(hour / 24 * 2 * math.pi))
+            found += [(hour, each % 3, min(each % 7, 4), 7 * each % 900) for each in range(lines)]
+    return found
+
+
+@contextmanager
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site with a task that has results, of each state, and with things that are wrong."""
+    from airflow.api_fastapi.core_api.security import get_user
+
+    from sluice_airflow.api import app as module
+    from sluice_airflow.api import hub, security, stores
+    from sluice_airflow.api.reads import Busy
+
+    login, database = Login(), sqlite()
+    layers = stored(task(SKETCHED), entries(), FINAL)
+    layers.superseded = frozenset({DAY_NUMBER + 1})
+    own = Site("", login, layers, database)
+
+    async def known(token: str) -> Login:
+        return login
+
+    login.get_user_from_token = known  # type: ignore[attr-defined]
+    login.as_("user", HOSTILE)
+    monkeypatch.setattr(security, "get_auth_manager", lambda: login)
+    fill(database, layers)
+
+    def look() -> Look:
+        keys = {each.name: ("logs", each.key) for each in TaskStore(database).list()}
+        return Look(keys, {"logs": TopicNews(own.commit, {(1, 1): own.commit}, 0, Published())})
+
+    class Told(hub.Hub):
+        def join(self) -> Any:
+            if own.deaf:
+                raise Busy("32 listen already", 15)
+            return super().join()
+
+    listeners = Told(look, seconds=0.1)
+    app = module.make_app()
+    app.dependency_overrides = {
+        get_user: login.user,
+        stores.database: lambda: database,
+        stores.layers: lambda: layers,
+        stores.hub: lambda: listeners,
+    }
+    app.add_api_route("/frame", lambda: HTMLResponse(FRAME))
+    with served(app) as own.url:
+        yield own
+
+
+def fill(database: sa.Engine, layers: Stored) -> None:
+    """Tasks of each state, and an alert."""
+    tasks = TaskStore(database)
+    tasks.apply([layers.of.spec, spec(name="paused"), spec(name="broken")], "ann")
+    tasks.pause("paused", "ann")
+    tasks.set_aside(tasks.get("broken").task_id, 1, HOSTILE)
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.alerts).values(source="watch", name=HOSTILE, message=HOSTILE))

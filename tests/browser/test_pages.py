@@ -1,0 +1,131 @@
+"""Every page in a browser: for everyone, in both themes, on a narrow screen, without errors."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.browser.tools import modules
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.site import Site
+
+pytestmark = pytest.mark.slow
+
+PAGES = (
+    "/console/",
+    "/console/charts",
+    "/console/charts?task=sample&last=all&metric=count&metric=p50&split=path&compare=before",
+    "/console/charts?task=sample&bare=true",
+    "/console/nowhere",
+)
+
+
+def settled(page: Page) -> None:
+    """Wait until nothing is being loaded."""
+    page.wait_for_selector("[aria-busy=true]", state="detached")
+
+
+def until(page: Page, holds: str, seconds: float = 20.0) -> None:
+    """Wait until an expression holds. The page forbids what Playwright's own way of waiting needs."""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(holds):
+        assert time.monotonic() < deadline, holds
+        page.wait_for_timeout(20)
+
+
+def visit(page: Page, path: str) -> None:
+    """Go to a page, and wait until all of it is there."""
+    page.goto(path)
+    settled(page)
+
+
+def violations(page: Page) -> list[Any]:
+    """What axe finds, with the elements."""
+    # By an evaluation: the page itself takes no script but its own.
+    page.evaluate((modules() / "axe-core" / "axe.min.js").read_text())
+    found = page.evaluate("axe.run()")["violations"]
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_breaks_no_rule_for_everyone(page: Page, path: str, theme: str) -> None:
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # type: ignore[arg-type]
+    visit(page, path)
+    for details in page.locator("details:visible").all():
+        details.locator("summary").click()
+    assert violations(page) == []
+
+
+def test_the_rules_are_those_that_a_bad_page_breaks(page: Page) -> None:
+    visit(page, "/console/")
+    page.evaluate("document.querySelector('main').append(document.createElement('img'))")
+    assert [rule for rule, _ in violations(page)] == ["image-alt"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_fits_a_narrow_screen(page: Page, path: str) -> None:
+    page.set_viewport_size({"width": 320, "height": 640})
+    visit(page, path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+@pytest.mark.parametrize("path", PAGES[:-1])
+def test_a_page_loads_only_from_this_server_and_says_no_error(page: Page, site: Site, path: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    visit(page, path)
+    assert [each for each in asked if not each.startswith((site.url, "blob:", "data:"))] == []
+    assert page.said == []  # type: ignore[attr-defined]
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_a_page_has_the_theme_that_airflow_has(page: Page) -> None:
+    paper = "getComputedStyle(document.body).backgroundColor"
+    page.emulate_media(color_scheme="light")
+    visit(page, "/console/")
+    light = page.evaluate(paper)
+    other = page.context.new_page()  # as Airflow's own page, which shares the storage
+    other.goto("/console/nowhere")
+    other.evaluate("localStorage.setItem('theme', 'dark')")
+    until(page, f"{paper} !== '{light}'")
+    visit(page, "/console/charts")
+    assert page.evaluate(paper) != light
+
+
+def test_times_are_in_the_readers_zone_which_the_page_names(page: Page) -> None:
+    visit(page, "/console/")
+    assert "Europe/Berlin" in page.locator("footer").inner_text()
+    assert page.locator("[data-task=sample] time").inner_text() == "2015-05-20 01:00:00"  # 23:00 in UTC
+
+
+def test_newest_numbers_follow_the_commits(page: Page, site: Site) -> None:
+    with page.expect_response("**/events?*"):  # it listens
+        visit(page, "/console/")
+    page.evaluate("window.same = true")
+    site.count(31)
+    page.locator("[data-task=sample] .figure", has_text="31").wait_for()
+    assert page.evaluate("window.same")
+
+
+def test_the_keyboard_reaches_the_content_first(page: Page) -> None:
+    visit(page, "/console/")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+
+
+def test_the_first_page_is_small(page: Page) -> None:
+    """As it comes over the wire without compression; Airflow's server compresses it."""
+    sizes: list[int] = []
+    page.on(
+        "response", lambda answer: sizes.append(len(answer.body())) if "/events" not in answer.url else None
+    )
+    page.goto("/console/")
+    settled(page)
+    assert sum(sizes) < 200 << 10
