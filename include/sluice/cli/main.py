@@ -100,6 +100,12 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
+    "lag": Lazy(
+        "sluice.cli.lag",
+        "lag",
+        "Show how far the archiver and the speed layer are behind, and what rebalances cost.",
+        metrics=False,
+    ),
     "nightly": Lazy(
         "sluice.cli.nightly",
         "nightly",
