@@ -72,7 +72,5 @@ def test_a_rebalance_that_the_next_one_overtakes_has_no_time() -> None:
     rebalances.gained([0, 1], 1, "archiver joined")
     rebalances.lost([], 2, "nothing was lost")
     rebalances.lost([1], 2, "archiver-2 joined")
-    assert [(each.gained, each.lost, each.seconds) for each in written] == [
-        ((0, 1), (), None),
-        ((), (1,), None),
-    ]
+    assert [(each.gained, each.lost) for each in written] == [((0, 1), ()), ((), (1,))]
+    assert [each.seconds for each in written] == [None, None]

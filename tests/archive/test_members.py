@@ -44,9 +44,15 @@ def owned(trial: Trial) -> dict[str, int]:
     return {member: owners.count(member) for member in sorted(set(owners))}
 
 
-def shares(trial: Trial, **wanted: int) -> None:
-    named = {name.replace("_", "-"): count for name, count in wanted.items()}
-    until(f"the members have {named}", lambda: owned(trial) == named, 60)
+def share(trial: Trial, *members: str) -> None:
+    """Wait until these have all partitions, and none of them has few. Loads decide, so numbers may differ."""
+
+    def so() -> bool:
+        found = owned(trial)
+        enough = min(found.values(), default=0) >= PARTITIONS // len(members) // 2
+        return enough and found.keys() == set(members) and sum(found.values()) == PARTITIONS
+
+    until(f"{members} have all partitions", so, 60)
 
 
 def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(trial: Trial) -> None:
@@ -61,12 +67,12 @@ def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(tr
     loading.start()
     try:
         members = [trial.process(max_age_seconds=1.0)]
-        shares(trial, archiver=8)
+        share(trial, "archiver")
         members += [trial.process(member=f"archiver-{number}") for number in (2, 3, 4)]
-        shares(trial, archiver=2, archiver_2=2, archiver_3=2, archiver_4=2)
+        share(trial, "archiver", "archiver-2", "archiver-3", "archiver-4")
         assert trial.stop(members[2]) == 0
         members[3].send_signal(signal.SIGKILL)
-        shares(trial, archiver=4, archiver_2=4)
+        share(trial, "archiver", "archiver-2")
     finally:
         over.set()
         loading.join(60)
@@ -78,8 +84,9 @@ def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(tr
     assert (archiver.records, archiver.seconds) == (0, 0.0)
     assert (archiver.processed or 0.0) > 0
     assert archiver.arriving > 0
-    told = [(name, partitions) for _, _, name, partitions, _ in report.by_member()]
-    assert [(name, len(partitions)) for name, partitions in told] == [("archiver", 4), ("archiver-2", 4)]
+    told = {name: set(partitions) for _, _, name, partitions, _ in report.by_member()}
+    assert told.keys() == {"archiver", "archiver-2"}
+    assert told["archiver"] ^ told["archiver-2"] == set(range(PARTITIONS))
     whys = {each.why for each in report.rebalances}
     assert {"archiver joined", "this member stops"} <= whys
     assert any("archiver-4 left" in why or "a member left" in why for why in whys)
