@@ -62,7 +62,7 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
-lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (8 hours; RUNS=1: 20 minutes)
+lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (50 minutes; RUNS=30: 8 hours)
 	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS))
 
 lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,13 @@ import pytest
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import Observed
-from sluice.lab.transmission import figures
+from sluice.lab.transmission import experiments, figures
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice.lab.transmission.computed import least, rows, whole
 from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
 from sluice.lab.transmission.members import Event
-from sluice.lab.transmission.page import PAGE, PLOTS, load, render, write
+from sluice.lab.transmission.page import PAGE, PLOTS, load, render, runs, write
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS, ask
 from sluice.lab.transmission.run import Log
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
@@ -124,3 +125,17 @@ def test_what_is_kept_of_our_assignor_is_what_it_computes() -> None:
         if (row["scenario"], row["strategy"], row["step"]) == ("paper", OURS, "start")
     )
     assert start["partitions"] == "/".join(str(len(held)) for held in assign(PAPER.group()).values())
+
+
+def test_how_long_live_runs_take_is_said_before() -> None:
+    plan = experiments.Plan()
+    assert 30 < experiments.minutes(plan) < 60, "a default that somebody can wait for"
+    assert experiments.minutes(replace(plan, runs=30)) == pytest.approx(10 * experiments.minutes(plan))
+    one = replace(plan, scenarios=("paper",), contenders=("ours",), runs=1)
+    assert experiments.minutes(one) == pytest.approx((8 + 8 + 8 + 2) / 60)
+
+
+def test_the_page_says_how_many_runs_each_scenario_had() -> None:
+    kept = [{"scenario": "paper", "run": 0}, {"scenario": "both", "run": 2}, {"scenario": "skew", "run": 0}]
+    assert runs(kept) == "1 (paper, skew), 3 (both)"
+    assert runs([{"scenario": "paper", "run": 4}, {"scenario": "skew", "run": 4}]) == "5"

@@ -27,7 +27,9 @@ from sluice.runtime.settings import ROOT
 FOLDER = ROOT / "docs" / "transmission"
 NAMES = ("computed", "live", "samples", "stood")
 LIVE = ("paper", "skew", "slow", "both", "frozen")
-RUNS = 30
+RUNS = 3
+#: Beside its steps, a run takes about this long: consumers leave, and the next ones start to fetch.
+BETWEEN_SECONDS = 2.0
 #: Paper 003's minute takes 24 s: C0 leaves after 8 s and comes back after 16.
 TIMES = Times(settle=8.0, gap=8.0)
 SAMPLE_SECONDS = 2.0
@@ -68,6 +70,16 @@ class Found:
 
 def _to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def minutes(plan: Plan) -> float:
+    """About how long the plan takes on live brokers."""
+    runs = len(plan.contenders) * plan.runs
+    seconds = 0.0
+    for name in plan.scenarios:
+        times = FROZEN if name == "frozen" else plan.times
+        seconds += runs * (times.settle + times.gap * len(SCENARIOS[name].steps) + BETWEEN_SECONDS)
+    return seconds / 60
 
 
 def compute(folder: Path = FOLDER) -> None:

@@ -49,11 +49,23 @@ def load(folder: Path = FOLDER) -> Measured:
     return {name: kept(name, folder) for name in NAMES}
 
 
+def runs(live: Sequence[Row]) -> str:
+    """How many runs each contender had; by scenario, where that differs."""
+    names = list(dict.fromkeys(str(row["scenario"]) for row in live))
+    counts = {name: 1 + max(int(row["run"]) for row in live if row["scenario"] == name) for name in names}
+    if len(set(counts.values())) == 1:
+        return str(next(iter(counts.values())))
+    return ", ".join(
+        f"{count} ({', '.join(name for name in names if counts[name] == count)})"
+        for count in sorted(set(counts.values()))
+    )
+
+
 def render(measured: Measured) -> str:
     """The page. measured: the rows of every experiment, by its name."""
     computed, live = measured["computed"], measured["live"]
     return templates.get_template("transmission.md.j2").render(
-        runs=1 + max(int(row["run"]) for row in live),
+        runs=runs(live),
         beat=BEAT_MS / 1e3,
         session=SESSION_MS / 1e3,
         gap=TIMES.gap,
