@@ -19,24 +19,30 @@ def messages(*sizes: int) -> Any:
 def test_a_load_is_what_comes_and_what_waits_in_bytes() -> None:
     loads = Loads()
     loads.took(0, messages(100, 300))
-    loads.look(0, 10.0, 1000, 900)
-    loads.look(0, 11.0, 1050, 900)
+    for second in range(12):
+        loads.look(0, 10.0 + second, 500 + 50 * second, 900)
     load = loads.loads()[0]
     assert load.rate == pytest.approx(50 * 200)
     assert load.lag == pytest.approx(150 * 200)
 
 
-def test_a_partition_that_was_not_read_has_no_load_yet() -> None:
+def test_a_partition_that_was_not_read_or_is_new_has_no_load_yet() -> None:
     loads = Loads()
     loads.look(0, 10.0, 1000, 900)
+    loads.look(0, 30.0, 1000, 900)
+    loads.took(1, messages(100))
+    loads.look(1, 10.0, 1000, 900)
+    loads.look(1, 19.0, 1000, 900)
     assert loads.loads() == {}
+    loads.look(1, 21.0, 1000, 900)
+    assert loads.loads().keys() == {1}
 
 
 def test_a_log_that_became_shorter_is_no_rate() -> None:
     loads = Loads()
     loads.took(0, messages(1))
     loads.look(0, 1.0, 1000, 0)
-    loads.look(0, 2.0, 10, 0)
+    loads.look(0, 12.0, 10, 0)
     assert loads.loads()[0].rate == 0
 
 

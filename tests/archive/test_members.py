@@ -82,7 +82,6 @@ def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(tr
     assert not report.problems
     archiver = {name: behind for _, name, behind in report.by_topic()}["archiver"]
     assert (archiver.records, archiver.seconds) == (0, 0.0)
-    assert (archiver.processed or 0.0) > 0
     assert archiver.arriving > 0
     told = {name: set(partitions) for _, _, name, partitions, _ in report.by_member()}
     assert told.keys() == {"archiver", "archiver-2"}

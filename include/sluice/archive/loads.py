@@ -12,6 +12,8 @@ from sluice.transmission.identity import Message
 
 #: The pace is that of the last minute: a partition's files come every few seconds.
 PACE_SECONDS = 60.0
+#: A rate of fewer seconds is too noisy to move partitions for.
+SETTLED_SECONDS = 10.0
 
 
 @dataclass
@@ -20,6 +22,7 @@ class _Seen:
 
     size: Smoothed = field(default_factory=Smoothed)
     arriving: Smoothed = field(default_factory=Smoothed)
+    first: float | None = None
     end: tuple[float, int] | None = None
     waiting: int = 0
     positions: deque[tuple[float, int]] = field(default_factory=deque)
@@ -41,6 +44,7 @@ class Loads:
         seen = self._of(partition)
         if seen.end is not None and end >= seen.end[1]:
             seen.arriving.add((end - seen.end[1]) / max(at - seen.end[0], 1e-3), at - seen.end[0])
+        seen.first = at if seen.first is None else seen.first
         seen.end, seen.waiting = (at, end), max(0, end - position)
         seen.positions.append((at, position))
         # The first one is as old as the span or older, so a pace is never of a shorter one.
@@ -60,11 +64,12 @@ class Loads:
         self._seen.pop(partition, None)
 
     def loads(self) -> dict[int, Load]:
-        """Bytes a second that come, and bytes that wait, of each partition that was looked at and read."""
+        """Bytes a second that come, and bytes that wait, of each partition seen for SETTLED_SECONDS."""
         return {
             number: Load((seen.arriving.rate or 0.0) * seen.size.rate, seen.waiting * seen.size.rate)
             for number, seen in list(self._seen.items())
-            if seen.end is not None and seen.size.rate is not None
+            if seen.first is not None and seen.end is not None and seen.size.rate is not None
+            if seen.end[0] - seen.first >= SETTLED_SECONDS
         }
 
     def _of(self, partition: int) -> _Seen:
