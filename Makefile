@@ -62,6 +62,9 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
+lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (50 minutes; RUNS=30: 8 hours)
+	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS))
+
 lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -82,4 +85,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test bench bench-grouping lab lint format lock clean
+.PHONY: help setup demo up down fast test bench bench-grouping lab lab-transmission lint format lock clean

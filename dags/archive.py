@@ -1,7 +1,7 @@
 """### Archive
 Runs `jobs/archiver.py` for ever, as a detached process that is supervised like the speed layer. It is a Kafka
 consumer group that writes the master dataset to HDFS exactly once. It archives `logs` and every topic that a
-task reads.
+task reads. While it falls behind, one more process is started at a time, up to `archive.members`.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """

@@ -11,6 +11,7 @@ import argparse
 from pathlib import Path
 
 from sluice.archive import service
+from sluice.archive.heartbeat import ARCHIVER
 from sluice.runtime import garbage
 
 
@@ -27,6 +28,9 @@ def main() -> int:
     parser.add_argument(
         "--progress", type=Path, help="where to write the heartbeat (default: the instance's run directory)"
     )
+    parser.add_argument(
+        "--member", default=ARCHIVER, help="this one's name among several (default: %(default)s)"
+    )
     given = parser.parse_args()
     if given.declare_lost:
         partition, _, first = given.declare_lost.partition(":")
@@ -34,7 +38,7 @@ def main() -> int:
             parser.error("--declare-lost takes one topic, and PARTITION:OFFSET as in 2:1000")
         return service.declare_lost(given.topic[0], int(partition), int(first))
     garbage.loaded()
-    return service.archive(given.topic, given.progress)
+    return service.archive(given.topic, given.progress, given.member)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from sluice.archive.scaling import Follows
+from sluice.runtime.crew import Crew
 from sluice.runtime.settings import get_settings
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice.stack import jobs
@@ -68,7 +70,7 @@ class JobTrigger(BaseTrigger):
         stopped = await asyncio.to_thread(self.supervisor().stop)
         self.log.info("%s %s", self.job, "stopped" if stopped else "left alone: it has another owner")
 
-    def supervisor(self) -> Supervisor:
+    def supervisor(self) -> Supervisor | Crew:
         return supervisor(self.job, self.arguments, self.owner, lambda: self._environment, self.stuck_after)
 
     async def _say(self, lines: Callable[[], Iterable[str]]) -> None:
@@ -88,7 +90,7 @@ class JobTrigger(BaseTrigger):
         changed = sorted(name for name in now if now[name] != before[name])
         return f"changed in Airflow's connections: {', '.join(changed)}" if changed else ""
 
-    async def _alert(self, watch: Supervisor, status: str) -> None:
+    async def _alert(self, watch: Supervisor | Crew, status: str) -> None:
         """Update the open alerts; a database that is away is no reason to stop watching."""
         alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
         if count := watch.restarted_lately:
@@ -116,21 +118,26 @@ def supervisor(
     owner: str,
     environment: Callable[[], dict[str, str]],
     stuck_after: float,
-) -> Supervisor:
-    """A supervisor that watches ``jobs/<job>.py``.
+) -> Supervisor | Crew:
+    """What watches ``jobs/<job>.py``; of the archiver there may be several.
 
     Airflow and the jobs share one Python, because they import the same package.
     """
     settings = get_settings()
-    return Supervisor(
-        job,
-        [sys.executable, str(settings.root / "jobs" / f"{job}.py"), *arguments],
-        owner,
-        environment=environment,
-        position=functools.partial(jobs.position, settings, job),
-        lag=functools.partial(jobs.lag, settings, job),
-        stuck_after=stuck_after,
-    )
+
+    def make(member: str) -> Supervisor:
+        named = [] if member == job else ["--member", member]
+        return Supervisor(
+            member,
+            [sys.executable, str(settings.root / "jobs" / f"{job}.py"), *arguments, *named],
+            owner,
+            environment=environment,
+            position=functools.partial(jobs.position, settings, member),
+            lag=functools.partial(jobs.lag, settings, member),
+            stuck_after=stuck_after,
+        )
+
+    return Crew(job, make, Follows(settings)) if job == "archiver" else make(job)
 
 
 class SupervisedJob(BaseOperator):

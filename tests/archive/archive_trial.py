@@ -47,17 +47,18 @@ def until(what: str, true: Callable[[], Any], seconds: float = 120.0) -> Any:
 
 @dataclass
 class Trial:
-    """A topic of two partitions, its archive, and methods to handle both."""
+    """A topic of some partitions, its archive, and methods to handle both."""
 
     settings: Settings
     topic: str
     scratch: Path
     sent: int = 0
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    partitions_made: int = 2
 
     def __post_init__(self) -> None:
         with Topics(self.settings) as topics:
-            self.topic_id = topics.create(self.topic, partitions=2).id
+            self.topic_id = topics.create(self.topic, partitions=self.partitions_made).id
 
     def recreate(self) -> None:
         admin = KafkaAdminClient(bootstrap_servers=self.settings.kafka.bootstrap)
@@ -66,7 +67,7 @@ class Trial:
         with Topics(self.settings) as topics:
 
             def made() -> str | None:
-                found = topics.create(self.topic, partitions=2).id
+                found = topics.create(self.topic, partitions=self.partitions_made).id
                 return found if found != self.topic_id else None
 
             self.topic_id = until("the topic is new", made)
@@ -139,11 +140,11 @@ class Trial:
         consumer = KafkaConsumer(
             bootstrap_servers=self.settings.kafka.bootstrap, enable_auto_commit=False, max_poll_records=10_000
         )
-        partitions = [TopicPartition(self.topic, number) for number in (0, 1)]
+        partitions = [TopicPartition(self.topic, number) for number in range(self.partitions_made)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
         ends = consumer.end_offsets(partitions)
-        found: Contents = {0: [], 1: []}
+        found: Contents = {number: [] for number in range(self.partitions_made)}
         while any(consumer.position(at) < ends[at] for at in partitions):
             for at, messages in consumer.poll(timeout_ms=500, max_records=10_000).items():
                 for m in messages:
@@ -157,7 +158,7 @@ class Trial:
     def archived(self) -> Contents:
         """What the archive's files hold, straight from HDFS."""
         store = HdfsStore.of(self.settings)
-        found: Contents = {0: [], 1: []}
+        found: Contents = {number: [] for number in range(self.partitions_made)}
         for partition in found:
             for file in self.claims(partition).files():
                 data = store.read(f"{self.directory(partition)}/{file.name}")
@@ -181,7 +182,7 @@ class Trial:
                 assert archive[partition] == lines
             raise
 
-    def process(self, fault: str = "", **limits: Any) -> subprocess.Popen[bytes]:
+    def process(self, fault: str = "", member: str = "archiver", **limits: Any) -> subprocess.Popen[bytes]:
         """An archiver as a process of its own; `fault` names the point where it dies."""
         limits = {"max_lines": 500, "max_age_seconds": 1.0} | limits
         environment = {
@@ -198,6 +199,8 @@ class Trial:
             self.topic,
             "--progress",
             progress,
+            "--member",
+            member,
         ]
         with (self.scratch / f"log-{len(self.processes)}.txt").open("wb") as log:
             process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)

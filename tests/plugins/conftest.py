@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     get_settings.cache_clear()
     yield tmp_path
-    for file in (tmp_path / "run").glob("*.json"):
-        if (record := detached.read(file.stem)) is not None:
+    for name in detached.names(tmp_path / "run"):
+        if (record := detached.read(name)) is not None:
             detached.stop(record, 0)
     get_settings.cache_clear()

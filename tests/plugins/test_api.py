@@ -108,6 +108,7 @@ READS = [
     ("GET", "/lists/good"),
     ("GET", "/topics"),
     ("GET", "/topics/logs"),
+    ("GET", "/lag"),
     ("GET", "/openapi.json"),
 ]
 WRITES = [

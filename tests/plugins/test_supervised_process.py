@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import json
 import os
 import signal
 import time
@@ -179,3 +180,43 @@ def test_crash_loop_fails_the_task_with_the_end_of_the_log(
     assert event["status"] == "crash loop"
     with pytest.raises(AirflowException, match="no broker at hand"):
         module.SupervisedJob(task_id="t", job="sleeper").lost(context(), event)
+
+
+def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_both(
+    module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from sluice.archive import scaling
+    from sluice.runtime import crew
+
+    (home / "root" / "jobs" / "archiver.py").write_text(JOB)
+    monkeypatch.setenv("SLUICE_ARCHIVE__MEMBERS", "2")
+    module.get_settings.cache_clear()
+    monkeypatch.setattr(crew, "DECIDE_SECONDS", 0.0)
+    monkeypatch.setattr(scaling, "GROW_AFTER_SECONDS", 0.0)
+    operator = module.SupervisedJob(task_id="t", job="archiver")
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context())
+    trigger = module.JobTrigger(**deferred.value.trigger.serialize()[1])
+    run = home / "run"
+    partitions = {str(number): {"position": 5} for number in range(4)}
+    topics = {"logs": {"state": "archiving", "partitions": partitions}}
+    (run / "archiver.progress.json").write_text(json.dumps({"updated_at": time.time(), "topics": topics}))
+    look = {"at": time.time(), "lag": {"logs": {"archive": {"records": 9, "seconds": 500.0}}}}
+    (run / "watch.progress.json").write_text(json.dumps(look))
+
+    async def script(task: asyncio.Task) -> None:
+        deadline = time.monotonic() + 30
+        while detached.adopt("archiver-2") is None:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        assert not task.done()
+
+    asyncio.run(watched(trigger, script))
+    second = detached.read("archiver-2")
+    assert second
+    assert second.argv[-2:] == ["--member", "archiver-2"]
+    asyncio.run(trigger.on_kill())
+    assert detached.adopt("archiver") is None
+    assert detached.adopt("archiver-2") is None

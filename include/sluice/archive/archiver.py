@@ -9,7 +9,7 @@ import time
 from kafka.errors import KafkaError
 from sqlalchemy.exc import DBAPIError
 
-from sluice.archive.heartbeat import Heartbeat
+from sluice.archive.heartbeat import ARCHIVER, Heartbeat
 from sluice.archive.membership import Dropped, Replaced
 from sluice.archive.session import Session
 from sluice.runtime.backoff import Backoff
@@ -24,10 +24,17 @@ FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.5, 5.0
 
 
 class Archiver:
-    """Archives one topic until `stop` is set."""
+    """Archives one topic until `stop` is set, as the group's member of that name."""
 
-    def __init__(self, settings: Settings, topic: str, heartbeat: Heartbeat, stop: threading.Event) -> None:
-        self._settings, self._topic = settings, topic
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        heartbeat: Heartbeat,
+        stop: threading.Event,
+        member: str = ARCHIVER,
+    ) -> None:
+        self._settings, self._topic, self._member = settings, topic, member
         self._heartbeat, self._stop = heartbeat, stop
 
     def run(self) -> None:
@@ -68,6 +75,7 @@ class Archiver:
                 topics=topics,
                 heartbeat=self._heartbeat,
                 stop=self._stop,
+                member=self._member,
             ).run()
 
     def _tell(self, change: str) -> None:

@@ -19,9 +19,13 @@ from sluice.runtime.settings import Settings
 log = logging.getLogger(__name__)
 
 
-def progress_file(settings: Settings) -> Path:
-    """Where the instance's archiver writes its heartbeat."""
-    return settings.home / "run" / "archiver.progress.json"
+#: The first member of the archiver's groups, the one that always runs.
+ARCHIVER = "archiver"
+
+
+def progress_file(settings: Settings, member: str = ARCHIVER) -> Path:
+    """Where that member of the instance's archiver writes its heartbeat."""
+    return settings.home / "run" / f"{member}.progress.json"
 
 
 class Heartbeat:

@@ -15,7 +15,7 @@ from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
 from sluice.archive.file import Place, of_loss
-from sluice.archive.heartbeat import Heartbeat, progress_file
+from sluice.archive.heartbeat import ARCHIVER, Heartbeat, progress_file
 from sluice.archive.layout import partition_directory
 from sluice.runtime.settings import Settings, get_settings
 from sluice.storage.hdfs import HdfsStore
@@ -34,9 +34,9 @@ class NoSuchGap(ValueError):
 class _Thread:
     """A topic's archiver, in a thread of its own that can be stopped alone."""
 
-    def __init__(self, settings: Settings, topic: str, heartbeat: Heartbeat) -> None:
+    def __init__(self, settings: Settings, topic: str, heartbeat: Heartbeat, member: str) -> None:
         self._topic, self._heartbeat, self._stop = topic, heartbeat, threading.Event()
-        archiver = Archiver(settings, topic, heartbeat, self._stop)
+        archiver = Archiver(settings, topic, heartbeat, self._stop, member)
         self._thread = threading.Thread(target=archiver.run, name=f"archive {topic}", daemon=True)
         self._thread.start()
 
@@ -53,25 +53,25 @@ class _Thread:
         self._heartbeat.forget(self._topic)
 
 
-def archive(names: Sequence[str], progress: Path | None = None) -> int:
+def archive(names: Sequence[str], progress: Path | None = None, member: str = ARCHIVER) -> int:
     """Archive these topics until SIGTERM or SIGINT; then flush and return 0.
 
     If none is named, archive all topics (`TopicStore.names`), new ones as they come. Trouble with one topic
-    does not stop the others.
+    does not stop the others. member: this one's name in the groups, if there are several.
     """
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
     )
     logging.getLogger("kafka").setLevel(logging.ERROR)  # it warns of each poll that takes 0.1 s
     settings = get_settings()
-    heartbeat, stop = Heartbeat(progress or progress_file(settings)), threading.Event()
+    heartbeat, stop = Heartbeat(progress or progress_file(settings, member)), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     threads: dict[str, _Thread] = {}
     while not stop.is_set():
         wanted = set(names or TopicStore(engine(settings)).names_or(threads))
         for topic in wanted - threads.keys():
-            threads[topic] = _Thread(settings, topic, heartbeat)
+            threads[topic] = _Thread(settings, topic, heartbeat, member)
         for topic in threads.keys() - wanted:
             threads.pop(topic).forget()
         stop.wait(TOPICS_SECONDS)

@@ -19,15 +19,17 @@ from dataclasses import asdict
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.errors import KafkaError, OffsetOutOfRangeError
 
+from sluice.archive.assignor import LoadAssignor
 from sluice.archive.events import Archived, Event, Gone, Seek
 from sluice.archive.feeds import Feed, Feeds
 from sluice.archive.file import Place
-from sluice.archive.heartbeat import Heartbeat
+from sluice.archive.heartbeat import ARCHIVER, Heartbeat
+from sluice.archive.loads import Loads
 from sluice.archive.membership import Membership, Replaced
 from sluice.archive.partition import PartitionWriter, held
+from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.transmission.identity import Message
@@ -69,6 +71,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         topics: Topics,
         heartbeat: Heartbeat,
         stop: threading.Event,
+        member: str = ARCHIVER,
     ) -> None:
         self._settings, self._topic, self._topic_id = settings, topic, topic_id
         self._topics, self._heartbeat, self._stop = topics, heartbeat, stop
@@ -80,7 +83,10 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._generation = -1
         self._beaten = 0.0
         self._poll_records = FIRST_POLL_RECORDS
-        self._consumer = _consumer(settings, topic)
+        self._loads = Loads()
+        self._rebalances = Rebalances.of(self._database, topic, member)
+        self._assignor = LoadAssignor(topic, self._loads.loads)
+        self._consumer = _consumer(settings, topic, member, self._assignor)
 
     def run(self) -> None:
         """Archive until told to stop. Raises Replaced, Dropped, KafkaError."""
@@ -101,6 +107,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
     # The group says which member works on what. `poll` calls these, on the consumer's event loop.
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        why, generation = self._assignor.why, self._assignor.generation
+        self._rebalances.gained([at.partition for at in assigned], generation, why)
         for at in assigned:
             # Fetch nothing before the writer knows where to begin. Any position keeps the consumer from
             # asking the group for one.
@@ -123,11 +131,21 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
 
         What takes longer than HAND_OVER_SECONDS is dropped.
         """
+        self._give_up(revoked, self._assignor.why)
         self._feeds.release([at.partition for at in revoked], HAND_OVER_SECONDS)
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
         """Another member owns them already: drop what is buffered."""
+        self._give_up(lost, "the group dropped this member")
+        self._assignor.forget()
         self._feeds.release([at.partition for at in lost], 0.0)
+
+    def _give_up(self, partitions: Collection[TopicPartition], why: str) -> None:
+        # Those that it flushed before it left the group are written down already.
+        numbers = [at.partition for at in partitions if self._feeds.get(at.partition) is not None]
+        self._rebalances.lost(numbers, self._assignor.generation, why)
+        for number in numbers:
+            self._loads.forget(number)
 
     def _poll(self) -> None:
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
@@ -148,6 +166,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         for at, messages in polled.items():
             if (feed := self._feeds.fed(at.partition)) is None:
                 continue
+            self._loads.took(at.partition, messages)
             if not feed.pass_on(messages):
                 self._consumer.seek(at, feed.expected)
             elif feed.writer.full():
@@ -171,6 +190,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             if isinstance(event, Seek):
                 self._consumer.seek(at, event.offset)
                 feed.begin(event)
+                self._rebalances.reads(event.partition)
                 self._consumer.resume(at)
             elif isinstance(event, Archived):
                 archived[at] = OffsetAndMetadata(event.next, "", -1)
@@ -190,6 +210,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         """Flush every partition, tell the group, and leave it."""
         self._beat("stopping")
         feeds = dict(self._feeds)
+        self._rebalances.lost(list(feeds), self._assignor.generation, "this member stops")
         self._feeds.release(list(feeds), seconds)
         offsets = {
             TopicPartition(self._topic, number): OffsetAndMetadata(feed.writer.progress.position, "", -1)
@@ -222,8 +243,10 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         at = TopicPartition(self._topic, number)
         end = self._consumer.highwater(at) if at in self._consumer.assignment() else None
         position = progress["position"]
-        lag = max(0, end - position) if end is not None and position is not None else None
-        return {**progress, "end": end, "lag": lag}
+        if end is None or position is None:
+            return {**progress, "end": end, "lag": None, "pace": None}
+        self._loads.look(number, time.monotonic(), end, position)
+        return {**progress, "end": end, "lag": max(0, end - position), "pace": self._loads.pace(number)}
 
 
 def fitting(polled: Collection[Sequence[Message]]) -> int:
@@ -243,15 +266,15 @@ def _unpark(consumer: KafkaConsumer) -> None:
         fetcher._next_partition_records = None
 
 
-def _consumer(settings: Settings, topic: str) -> KafkaConsumer:
+def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssignor) -> KafkaConsumer:
     return KafkaConsumer(
         bootstrap_servers=settings.kafka.bootstrap,
         group_id=archive_group(topic),
-        client_id="sluice-archive",
+        client_id=member,
         enable_auto_commit=False,
         # Where Kafka does not have what a writer asks for, the writer must hear of it: never skip.
         auto_offset_reset="none",
-        partition_assignment_strategy=[CooperativeStickyAssignor],
+        partition_assignment_strategy=[assignor],
         session_timeout_ms=SESSION_MS,
         heartbeat_interval_ms=HEARTBEAT_MS,
         max_poll_records=POLL_RECORDS,

@@ -1,4 +1,4 @@
-"""`sluice lab ...`: try strategies of grouping on streams, without a running platform."""
+"""`sluice lab ...`: strategies of grouping and assignors, tried without a running platform."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.format import Format, write
+from sluice.cli.transmission import transmission
 
 if TYPE_CHECKING:
     from sluice.lab.trials import Row, Setting
     from sluice.tasks.extract import Extract
 
-app = typer.Typer(help="Strategies of grouping, tried on streams and measured.", no_args_is_help=True)
+app = typer.Typer(
+    help="The laboratory: strategies of grouping on streams, and assignors of consumer groups on brokers.",
+    no_args_is_help=True,
+)
+app.command()(transmission)
 
 #: The columns of a row that are shown; a CSV file has all columns.
 _SHOWN = (

@@ -100,6 +100,12 @@ COMMANDS = {
     "audit": Lazy(
         "sluice.cli.audit", "audit", "Follow the lines from hop to hop and prove that none is lost."
     ),
+    "lag": Lazy(
+        "sluice.cli.lag",
+        "lag",
+        "Show how far the archiver and the speed layer are behind, and what rebalances cost.",
+        metrics=False,
+    ),
     "nightly": Lazy(
         "sluice.cli.nightly",
         "nightly",
@@ -108,7 +114,10 @@ COMMANDS = {
     ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy(
-        "sluice.cli.lab", "app", "Strategies of grouping, tried on streams and measured.", inside=False
+        "sluice.cli.lab",
+        "app",
+        "The laboratory: strategies of grouping, and assignors of consumer groups.",
+        inside=False,
     ),
     "demo": Lazy(
         "sluice.cli.demo.entry",

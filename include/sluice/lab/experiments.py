@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sluice import grouping
 from sluice.lab import named, papers
 from sluice.lab.drift import Drift, Kind
+from sluice.lab.kept import keep
+from sluice.lab.kept import kept as kept_rows
 from sluice.lab.simulate import simulate
 from sluice.lab.streams import edu_stream, isp_stream, zipf_stream
 from sluice.lab.trials import Row, Setting, rows, run, waits
@@ -33,7 +34,6 @@ UTILISATIONS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 MEMORY_WORKERS = 32  # paper 000's figure 6
 MEMORY_STRATEGIES = ("shuffle", "pkg", "kg2", "planned", "key")
 _MEMORY_BATCH = 2_000_000
-_DIGITS = 5
 
 
 def balance(scale: float) -> Iterator[Row]:
@@ -123,18 +123,12 @@ def measure(name: str, folder: Path = FOLDER, scale: float = 1.0) -> Path:
     if not 0 < scale <= 1:
         raise ValueError(f"scale: {scale:g}; it must be above 0 and at most 1")
     found = list(EXPERIMENTS[name](scale))
-    columns = list(found[0])
-    path = folder / f"{name}.json"
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps([_rounded(row[column]) for column in columns]) for row in found)
-    path.write_text(f'{{"columns": {json.dumps(columns)},\n"rows": [\n{lines}\n]}}\n')
-    return path
+    return keep(name, found, folder)
 
 
 def kept(name: str, folder: Path = FOLDER) -> list[Row]:
     """The rows that an experiment found when it was last run."""
-    document = json.loads((folder / f"{name}.json").read_text())
-    return [dict(zip(document["columns"], row, strict=True)) for row in document["rows"]]
+    return kept_rows(name, folder)
 
 
 def _last_batches(setting: Setting) -> Iterator[Row]:
@@ -155,8 +149,3 @@ def _each(setting: Setting, *, combining: bool = True) -> Iterator[tuple[str, Se
 
 def _part(of: int, scale: float) -> int:
     return max(int(of * scale), 1)
-
-
-def _rounded(value: str | int | float) -> str | int | float:
-    """Keep only the digits that mean something, so that files change only where a figure did."""
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value

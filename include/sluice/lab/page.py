@@ -51,14 +51,15 @@ PLOTS: dict[str, tuple[str, Row, Plot]] = {
 }
 _MARKS, _PROSE_MARKS = 6, 3  # how many totals a table and a sentence can hold
 
-_jinja = jinja2.Environment(
+#: The templates of this package.
+templates = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=jinja2.StrictUndefined,
     keep_trailing_newline=True,
     autoescape=False,  # noqa: S701 - Markdown, not HTML
 )
-_jinja.filters["shown"] = shown
-_jinja.filters["percent"] = lambda part: f"{part:.0%}".replace("%", " %")
+templates.filters["shown"] = shown
+templates.filters["percent"] = lambda part: f"{part:.0%}".replace("%", " %")
 
 
 def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
@@ -77,7 +78,7 @@ def render(measured: Measured) -> str:
     """The page. measured: the rows of every experiment, by its name."""
     ratios = comparison.held_ratio(measured)
     widest = selected(measured["balance"], stream="edu", workers=papers.MOST_WORKERS)
-    return _jinja.get_template("grouping.md.j2").render(
+    return templates.get_template("grouping.md.j2").render(
         papers=papers,
         drift_at=DRIFT_AT,
         plots={name: plot.title for name, (_, _, plot) in PLOTS.items()},

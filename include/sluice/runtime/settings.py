@@ -96,6 +96,7 @@ class Archive(BaseModel):
     max_lines: int = Field(300_000, ge=1)
     max_bytes: int = Field(64 << 20, ge=1)
     max_age_seconds: float = Field(15.0, gt=0)
+    members: int = Field(0, ge=0, le=64)  # archivers at most; 0: half as many as the machine has cores
 
 
 class Limits(BaseModel):

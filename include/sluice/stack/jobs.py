@@ -7,12 +7,16 @@ progress, and the lag of their Kafka groups shows what they still have to do.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sluice.runtime.settings import Settings
+
+#: A member that has not written its progress for so long does not count.
+SILENT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,39 @@ JOBS = {
 
 
 def progress(settings: Settings, job: str) -> dict[str, Any]:
-    """The content of the job's progress file; empty if there is none that can be read."""
+    """The content of the job's progress file; empty if there is none that can be read.
+
+    Of a job with several members it is that of all, without those that have been silent for long.
+    """
+    own = _read(settings, job)
+    others = (settings.home / "run").glob(f"{job}-*.progress.json")
+    found = [_read(settings, path.name.removesuffix(".progress.json")) for path in others]
+    living = [each for each in found if time.time() - each.get("updated_at", 0) < SILENT_SECONDS]
+    return _together([own, *living]) if own and living else own
+
+
+def _read(settings: Settings, job: str) -> dict[str, Any]:
     path = settings.home / "run" / f"{job}.progress.json"
     try:
         return dict(json.loads(path.read_text()))
     except (FileNotFoundError, ValueError):
         return {}
+
+
+def _together(members: list[dict[str, Any]]) -> dict[str, Any]:
+    """One document of the archivers' ones: a partition is as the member says that wrote last.
+
+    A topic is archived if one member archives it; the document is as old as the oldest.
+    """
+    topics: dict[str, Any] = {}
+    for member in sorted(members, key=lambda each: each["updated_at"]):
+        for name, topic in member.get("topics", {}).items():
+            before = topics.get(name, topic)
+            works = before if before.get("state") == "archiving" else topic
+            partitions = {**before.get("partitions", {}), **topic.get("partitions", {})}
+            topics[name] = {**topic, "state": works.get("state"), "partitions": partitions}
+    oldest = min(each["updated_at"] for each in members)
+    return {**members[0], "updated_at": oldest, "topics": topics}
 
 
 def failing(settings: Settings, job: str) -> dict[str, str]:
@@ -50,20 +81,27 @@ def failing(settings: Settings, job: str) -> dict[str, str]:
     }
 
 
-def position(settings: Settings, job: str) -> Any:
-    """A value that changes with the job's progress; None before it began or for an unknown job."""
-    topics = progress(settings, job).get("topics", {}) if job in JOBS else {}
-    return {name: JOBS[job].position_of(topic) for name, topic in topics.items()} or None
+def position(settings: Settings, member: str) -> Any:
+    """A value that changes with the progress of a job, or of one of its members.
+
+    None before it began, for an unknown job, and for a member without work: the others have it.
+    """
+    job = _job(member)
+    topics = _read(settings, member).get("topics", {}) if job in JOBS else {}
+    found = {name: JOBS[job].position_of(topic) for name, topic in topics.items()}
+    if job == "archiver" and not any(found.values()) and member != job:
+        return None
+    return found or None
 
 
-def lag(settings: Settings, job: str) -> int | None:
+def lag(settings: Settings, member: str) -> int | None:
     """The Kafka records that the job has yet to process, over its topics; None if Kafka fails."""
     from kafka.errors import KafkaError
 
     from sluice.transmission.lag import group_lag
     from sluice.transmission.topics import TopicMissing
 
-    records = 0
+    job, records = _job(member), 0
     try:
         for topic in progress(settings, job).get("topics", {}):
             group = f"sluice-{JOBS[job].group}-{topic}"
@@ -72,3 +110,9 @@ def lag(settings: Settings, job: str) -> int | None:
     except KafkaError:
         return None
     return records
+
+
+def _job(member: str) -> str:
+    """The job that a member belongs to: archiver-2 is one of archiver."""
+    job, _, number = member.rpartition("-")
+    return job if number.isdecimal() else member

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Date,
     DateTime,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -436,6 +437,22 @@ figures = Table(
     metadata,
     Column("at", DateTime(timezone=True), primary_key=True),
     Column("figures", Json, nullable=False),  # {metric: [[labels, value], ...]}
+)
+
+# What rebalances of the archiver's groups gave to a member, or took from it; the last 1,000 of a topic.
+rebalances = Table(
+    "rebalances",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("topic", Text, nullable=False),
+    Column("member", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("why", Text, nullable=False),
+    Column("gained", Json, nullable=False),  # partitions
+    Column("lost", Json, nullable=False),
+    Column("seconds", Float),  # until the member read all that it gained
+    Index("rebalances_of", "topic", "id"),
 )
 
 alerts = Table(

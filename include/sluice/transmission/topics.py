@@ -31,6 +31,15 @@ class Topic:
     partitions: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Span:
+    """Offsets of a log: its first one, that of the first record since a moment, and its end."""
+
+    start: int
+    then: int
+    end: int
+
+
 class Topics:
     """Administers topics over one connection; may be shared between threads."""
 
@@ -88,6 +97,40 @@ class Topics:
         with self._lock:
             found = self._admin().describe_groups([group])[group]
         return frozenset(member["member_id"] for member in found["members"])
+
+    def owners(self, group: str) -> dict[int, str]:
+        """The member that has each partition of a group with one topic. Raises KafkaError.
+
+        A member is shown as its client's id, which need not be unique.
+        """
+        with self._lock:
+            found = self._admin().describe_groups([group])[group]
+        return {
+            number: member["client_id"]
+            for member in found["members"]
+            for topic in (member["member_assignment"] or {}).get("assigned_partitions", ())
+            for number in topic["partitions"]
+        }
+
+    def spans(self, name: str, since: int) -> dict[int, Span]:
+        """Each partition's log: its first offset, that of the first record since then, and its end.
+
+        since: ms since the epoch. Raises TopicMissing, or KafkaError if no broker answers.
+        """
+        places = [TopicPartition(name, number) for number in self.describe(name).partitions]
+        with self._lock:
+            starts, then, ends = (
+                self._admin().list_partition_offsets(dict.fromkeys(places, spec))
+                for spec in (OffsetSpec.EARLIEST, since, OffsetSpec.LATEST)
+            )
+        return {
+            at.partition: Span(
+                starts[at].offset,
+                then[at].offset if then[at].offset >= 0 else ends[at].offset,
+                ends[at].offset,
+            )
+            for at in places
+        }
 
     def bounds(self, name: str, partition: int) -> tuple[int, int]:
         """The first offset that the partition's log still has, and the offset after its last one."""

@@ -1,0 +1,142 @@
+"""The archiver's assignor: `sluice.assignment` in the terms of kafka-python's cooperative protocol.
+
+Each member tells the leader what it owns, of which generation, and the loads of that (JSON in the
+subscription's user data). The leader tells each member why the group was assigned again (JSON in the
+assignment's).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from sluice.assignment.assign import assign
+from sluice.assignment.base import Group, Load, Member, Partition
+from sluice.assignment.cooperative import this_round
+
+#: A subscription says the generation from this version of Kafka's protocol on.
+VERSION = 2
+NO_GENERATION = -1
+_UUID = 36  # characters that kafka-python puts after a member's name and a dash
+
+
+class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
+    """One member's assignor.
+
+    loads: asks for the loads of the topic's partitions that the member has. why: of the last assignment.
+    """
+
+    name = "sluice-load"
+
+    def __init__(self, topic: str, loads: Callable[[], Mapping[int, Load]]) -> None:
+        self.generation, self.why = NO_GENERATION, ""
+        self._topic, self._loads = topic, loads
+        self._owned: frozenset[Partition] = frozenset()
+        # What the leader remembers of the round before; a new leader knows nothing.
+        self._members: frozenset[str] = frozenset()
+        self._partitions: Mapping[str, int] = {}
+        self._moving = False
+        self._known: dict[Partition, Load] = {}
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        return [RebalanceProtocol.COOPERATIVE]
+
+    def forget(self) -> None:
+        """The member has lost what it owned: it claims nothing when it joins again."""
+        self._owned, self.generation = frozenset(), NO_GENERATION
+
+    def metadata(self, topics: Iterable[str]) -> Any:
+        loads = {number: list(load) for number, load in self._loads().items()}
+        return ConsumerProtocolSubscription(
+            version=VERSION,
+            topics=sorted(topics),
+            user_data=json.dumps({self._topic: loads}).encode(),
+            owned_partitions=[
+                ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=numbers)
+                for topic, numbers in _by_topic(self._owned).items()
+            ],
+            generation_id=self.generation,
+        )
+
+    def on_assignment(self, assignment: Any, generation: int) -> None:
+        self._owned = frozenset(Partition(at.topic, at.partition) for at in assignment.partitions())
+        self.generation, self.why = generation, _why_of(assignment.user_data)
+
+    def assign(self, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
+        """What each member gets in this round; only the leader is asked."""
+        told = list(members)
+        for each in told:
+            self._known |= loads_of(each.metadata.user_data)
+        joined = tuple(member_of(each.member_id, each.metadata) for each in told)
+        topics = frozenset[str]().union(*(member.topics for member in joined))
+        partitions = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
+        group = Group(joined, partitions, self._known)
+        wanted = assign(group)
+        given = this_round(group, wanted)
+        why = json.dumps({"why": self._reason(group)}).encode()
+        self._members = frozenset(member.id for member in joined)
+        self._partitions, self._moving = partitions, given != wanted
+        return {
+            member: ConsumerProtocolAssignment(VERSION, list(_by_topic(held).items()), why)
+            for member, held in given.items()
+        }
+
+    def _reason(self, group: Group) -> str:
+        """Why the group is assigned again, as far as this leader can know."""
+        now = {member.id for member in group.members}
+        came = sorted(member.id for member in group.members if member.generation == NO_GENERATION)
+        said = [f"{named(member)} joined" for member in came]
+        said += [f"{named(member)} left" for member in sorted(self._members - now)]
+        if any(count > self._partitions.get(topic, count) for topic, count in group.partitions.items()):
+            said.append("partitions were added")
+        if not said and self._moving:
+            said.append("partitions were handed over")
+        if not said:
+            all_owned = len(group.owners()) == len(group.all_partitions())
+            said.append("members joined again" if all_owned else "a member left")
+        return ", ".join(said)
+
+
+def named(member: str) -> str:
+    """A member's name, without the random part of its id."""
+    return member[: -_UUID - 1] if len(member) > _UUID + 1 else member
+
+
+def member_of(member: str, subscription: Any) -> Member:
+    """A group's member by what it told when it joined."""
+    owned = frozenset(
+        Partition(at.topic, number) for at in subscription.owned_partitions or () for number in at.partitions
+    )
+    return Member(member, frozenset(subscription.topics), owned, generation=subscription.generation_id)
+
+
+def loads_of(user_data: bytes | None) -> dict[Partition, Load]:
+    """The loads that a member told; none if what it told cannot be read."""
+    try:
+        told = json.loads(bytes(user_data or b"{}"))
+        return {
+            Partition(topic, int(number)): Load(float(rate), float(lag))
+            for topic, loads in told.items()
+            for number, (rate, lag) in loads.items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _why_of(user_data: bytes | None) -> str:
+    try:
+        return str(json.loads(bytes(user_data or b"{}"))["why"])
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        found[topic].append(number)
+    return dict(found)

@@ -1,0 +1,76 @@
+"""What a member knows of its partitions' loads and pace, measured while it archives."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sluice.assignment.base import Load
+from sluice.assignment.observed import Smoothed
+from sluice.transmission.identity import Message
+
+#: The pace is that of the last minute: a partition's files come every few seconds.
+PACE_SECONDS = 60.0
+#: A rate of fewer seconds is too noisy to move partitions for.
+SETTLED_SECONDS = 10.0
+
+
+@dataclass
+class _Seen:
+    """One partition: its record's mean size, how fast records come, and where it was in the last minute."""
+
+    size: Smoothed = field(default_factory=Smoothed)
+    arriving: Smoothed = field(default_factory=Smoothed)
+    first: float | None = None
+    end: tuple[float, int] | None = None
+    waiting: int = 0
+    positions: deque[tuple[float, int]] = field(default_factory=deque)
+
+
+class Loads:
+    """The partitions that a member has now. Times are seconds of a clock that only goes forward."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, _Seen] = {}
+
+    def took(self, partition: int, messages: Sequence[Message]) -> None:
+        """The member fetched these."""
+        size = sum(len(message.value or b"") for message in messages)
+        self._of(partition).size.add(size / len(messages), 1.0)
+
+    def look(self, partition: int, at: float, end: int, position: int) -> None:
+        """At that time the log ended at `end`, and everything before `position` was archived."""
+        seen = self._of(partition)
+        if seen.end is not None and end >= seen.end[1]:
+            seen.arriving.add((end - seen.end[1]) / max(at - seen.end[0], 1e-3), at - seen.end[0])
+        seen.first = at if seen.first is None else seen.first
+        seen.end, seen.waiting = (at, end), max(0, end - position)
+        seen.positions.append((at, position))
+        # The first one is as old as the span or older, so a pace is never of a shorter one.
+        while len(seen.positions) > 1 and seen.positions[1][0] <= at - PACE_SECONDS:
+            seen.positions.popleft()
+
+    def pace(self, partition: int) -> float | None:
+        """Records archived a second, over the last minute or since the partition came; None at first."""
+        positions = self._of(partition).positions
+        if not positions or positions[0] == positions[-1]:
+            return None
+        (began, first), (ended, last) = positions[0], positions[-1]
+        return max(0, last - first) / max(ended - began, 1e-3)
+
+    def forget(self, partition: int) -> None:
+        """The partition has another owner."""
+        self._seen.pop(partition, None)
+
+    def loads(self) -> dict[int, Load]:
+        """Bytes a second that come, and bytes that wait, of each partition seen for SETTLED_SECONDS."""
+        return {
+            number: Load((seen.arriving.rate or 0.0) * seen.size.rate, seen.waiting * seen.size.rate)
+            for number, seen in list(self._seen.items())
+            if seen.first is not None and seen.end is not None and seen.size.rate is not None
+            if seen.end[0] - seen.first >= SETTLED_SECONDS
+        }
+
+    def _of(self, partition: int) -> _Seen:
+        return self._seen.setdefault(partition, _Seen())

@@ -1,0 +1,83 @@
+"""How many archivers there should be: one more while the archive falls behind, one less when it does not.
+
+Both need the state to last, and the two limits are far apart, so the number does not swing. A file is up to
+`archive.max_age_seconds` old when it is written, so that much is no sign of falling behind.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from sluice.runtime.settings import Settings
+from sluice.stack import jobs
+
+#: Behind by more than this for so long: one more. It takes a new member some seconds to be of use.
+BEHIND_SECONDS, GROW_AFTER_SECONDS = 60.0, 45.0
+#: Behind by less than this, beside a file's age, for so long: one less.
+CLOSE_SECONDS, SHRINK_AFTER_SECONDS = 15.0, 300.0
+#: A look of the watch that is older says nothing.
+FRESH_SECONDS = 60.0
+
+
+def most(settings: Settings) -> int:
+    """The setting `archive.members`; 0 there means half of the machine's cores, and at least one."""
+    return settings.archive.members or max(1, (os.cpu_count() or 1) // 2)
+
+
+@dataclass
+class Sizing:
+    """Decides how many members there are, one step at a time.
+
+    most: members. close: behind by less than this is not behind. Times are seconds of one clock.
+    """
+
+    most: int
+    close: float
+    _behind_since: float | None = None
+    _close_since: float | None = None
+
+    def wanted(self, now: float, members: int, behind: float | None) -> int:
+        """How many there should be. behind: by how many seconds the archive is; None if nobody knows."""
+        if members > self.most:
+            return members - 1
+        too_far = behind is not None and behind > BEHIND_SECONDS
+        near = behind is not None and behind < self.close
+        self._behind_since = (self._behind_since or now) if too_far else None
+        self._close_since = (self._close_since or now) if near else None
+        if self._lasts(self._behind_since, now, GROW_AFTER_SECONDS) and members < self.most:
+            self._behind_since = None
+            return members + 1
+        if self._lasts(self._close_since, now, SHRINK_AFTER_SECONDS) and members > 1:
+            self._close_since = None
+            return members - 1
+        return members
+
+    @staticmethod
+    def _lasts(since: float | None, now: float, seconds: float) -> bool:
+        return since is not None and now - since >= seconds
+
+
+class Follows:
+    """How many archivers an instance needs, by what the watch saw last."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        close = min(settings.archive.max_age_seconds + CLOSE_SECONDS, BEHIND_SECONDS)
+        self._sizing = Sizing(most(settings), close)
+
+    def __call__(self, now: float, members: int) -> int:
+        topics = jobs.progress(self._settings, "archiver").get("topics", {}).values()
+        useful = max((len(topic.get("partitions", {})) for topic in topics), default=0)
+        self._sizing.most = min(most(self._settings), max(1, useful))
+        return self._sizing.wanted(now, members, behind(self._settings))
+
+
+def behind(settings: Settings) -> float | None:
+    """By how many seconds the archive is behind, on the topic where that is most; None if nobody knows."""
+    look = jobs.progress(settings, "watch")
+    if not look.get("lag") or time.time() - look["at"] > FRESH_SECONDS:
+        return None
+    seconds = [hops["archive"]["seconds"] for hops in look["lag"].values()]
+    return max((each for each in seconds if each is not None), default=None)

@@ -1,0 +1,99 @@
+"""`sluice lag`: how far the platform's consumers are behind."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sluice.cli.format import plain, table
+
+if TYPE_CHECKING:
+    from sluice.monitoring.lag.model import Behind, Report
+
+#: Between two looks of --watch.
+WATCH_SECONDS = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+_FIGURES = ("records", "oldest", "arriving/s", "processed/s", "catches up in")
+
+
+def lag(
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; with --watch a line for each look.")
+    ] = False,
+) -> None:
+    """Show how far the archiver and the speed layer are behind, by topic, member and partition.
+
+    records: that wait. oldest: how long the oldest of them has waited. Rates are records a second over the
+    last minute. "never" catches up: at these rates, more come than are processed. "?" is not known.
+
+    It also shows the last rebalances of the archiver's groups: why, which partitions moved, and the longest
+    time that one of them stood still.
+
+    \b
+    Examples:
+      sluice lag
+      sluice lag logs --watch
+      sluice lag --json
+    """
+    from sluice.monitoring.lag.look import look
+    from sluice.runtime.settings import get_settings
+
+    while True:
+        report = look(get_settings(), topic)
+        if as_json:
+            typer.echo(json.dumps(plain(report.document()), indent=None if watch else 1))
+        else:
+            typer.echo((_CLEAR if watch else "") + shown(report), nl=False)
+        if not watch:
+            raise typer.Exit(int(bool(report.problems)))
+        time.sleep(WATCH_SECONDS)
+
+
+def shown(report: Report) -> str:
+    """The report for people."""
+    parts = [table(("topic", "consumer", *_FIGURES), [(*to, *_cells(b)) for *to, b in report.by_topic()])]
+    rows = [
+        (topic, consumer, member, " ".join(map(str, partitions)), *_cells(behind))
+        for topic, consumer, member, partitions, behind in report.by_member()
+    ]
+    parts.append(table(("topic", "consumer", "member", "partitions", *_FIGURES), rows))
+    each = [
+        (one.topic, one.consumer, one.partition, one.member or "nobody", *_cells(one.behind))
+        for one in report.partitions
+    ]
+    parts.append(table(("topic", "consumer", "partition", "member", *_FIGURES), each))
+    if report.rebalances:
+        columns = ("rebalance", "topic", "member", "why", "gained", "lost", "stood still")
+        parts.append(table(columns, [_rebalance(one) for one in report.rebalances]))
+    parts += [f"{topic}: {said}\n" for topic, said in report.problems.items()]
+    return "\n".join(parts)
+
+
+def _cells(behind: Behind) -> tuple[Any, ...]:
+    return (
+        behind.records,
+        _span(behind.seconds, "?"),
+        f"{behind.arriving:,.1f}",
+        "?" if behind.processed is None else f"{behind.processed:,.1f}",
+        _span(behind.catch_up, "?" if behind.processed is None else "never"),
+    )
+
+
+def _rebalance(one: Any) -> tuple[Any, ...]:
+    gained, lost = (" ".join(map(str, numbers)) or None for numbers in (one.gained, one.lost))
+    still = None if one.stood_still is None else f"{one.stood_still:.1f} s"
+    return one.at.replace(microsecond=0), one.topic, one.member, one.why, gained, lost, still
+
+
+def _span(seconds: float | None, unknown: str) -> str:
+    if seconds is None:
+        return unknown
+    minutes, hours = 60, 3600
+    if seconds < minutes:
+        return f"{seconds:.1f} s"
+    return f"{seconds / minutes:.1f} min" if seconds < hours else f"{seconds / hours:.1f} h"

@@ -1,0 +1,92 @@
+"""Answers AskedAssignor.java: our algorithm for groups on live brokers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from types import TracebackType
+from typing import Any
+
+from sluice.assignment.assign import assign
+from sluice.assignment.base import Group, Member, Partition
+from sluice.assignment.cooperative import this_round
+from sluice.assignment.observed import Observed
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 5.0
+
+
+class Asked:
+    """A loopback port that takes a group and gives what each member gets in this round.
+
+    observed: loads and speeds; a member is called by its client id, which is its member id up to the last
+    part of the broker's making (`C0-<uuid>`).
+    """
+
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._lock = threading.Lock()
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve, name="asked", daemon=True)
+
+    def __enter__(self) -> Asked:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+    def saw(self, at: float, ends: dict[Partition, tuple[float, float]]) -> None:
+        """At that second the logs ended here, and their consumers were there, in bytes."""
+        with self._lock:
+            for partition, (end, position) in ends.items():
+                self._observed.log(at, partition, end, position)
+
+    def processed(self, member: str, amount: float, busy: float) -> None:
+        """The member of that client id processed so many bytes in so many seconds of work."""
+        with self._lock:
+            self._observed.processed(member, amount, busy)
+
+    def answer(self, question: dict[str, Any]) -> dict[str, list[Partition]]:
+        """What each member gets in this round."""
+        with self._lock:
+            loads, speeds = self._observed.loads(), self._observed.speeds()
+        members = tuple(
+            Member(
+                id=name,
+                topics=frozenset(member["topics"]),
+                owned=frozenset(Partition(topic, number) for topic, number in member["owned"]),
+                speed=speeds.get(name.split("-", 1)[0]),
+                generation=member["generation"],
+            )
+            for name, member in question["members"].items()
+        )
+        group = Group(members, question["partitions"], loads)
+        return this_round(group, assign(group))
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed: the laboratory is done
+                return
+            with connection:
+                try:
+                    self._reply(connection)
+                except (OSError, ValueError, KeyError) as error:
+                    log.warning("an assignor's question could not be answered: %s", error)
+
+    def _reply(self, connection: socket.socket) -> None:
+        connection.settimeout(_PATIENCE)
+        parts = []
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+        connection.sendall(json.dumps(self.answer(json.loads(b"".join(parts)))).encode())

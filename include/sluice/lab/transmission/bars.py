@@ -1,0 +1,136 @@
+"""What our assignor must reach, held against what was kept of the experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sluice.lab.tables import Measured, selected
+from sluice.lab.transmission.figures import over_runs
+from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
+
+UNEVEN = ("skew", "slow", "both")
+#: Of the best other's unevenness; of uniform's moves; of cooperative-sticky's worst standstill.
+LOAD, MOVES, STANDSTILL = 0.5, 1.1, 1.1
+MILLISECONDS = 50.0
+#: An assignment that is this close to the most even one of all is as even as can be.
+CLOSE = 0.02
+COMPUTED_PAPER = {
+    "range": ("2/3/8", "4/9", 3, 1),
+    "roundrobin": ("2/3/8", "4/9", 4, 2),
+    "sticky": ("4/4/5", "6/7", 4, 0),
+    "cooperative-sticky": ("4/4/5", "6/7", 4, 0),
+}
+
+
+class Bar(NamedTuple):
+    """One thing to reach. holds: whether it was. figure: what was found, in words."""
+
+    name: str
+    figure: str
+    holds: bool
+
+
+def bars(measured: Measured) -> list[Bar]:
+    """Every bar, in the order of the page."""
+    return [
+        *_paper(measured),
+        *_agreement(measured),
+        *_load(measured),
+        *_moves(measured),
+        *_standstill(measured),
+        _cost(measured),
+    ]
+
+
+def even_enough(ours: float, best_other: float, least: float) -> bool:
+    """At most half as uneven as the best other, or next to as even as can be."""
+    return ours <= LOAD * best_other or ours <= least + CLOSE
+
+
+def _paper(measured: Measured) -> Iterator[Bar]:
+    rows = selected(measured["computed"], scenario="paper")
+    for name, (start, gone, moved, living) in COMPUTED_PAPER.items():
+        (first,) = selected(rows, strategy=name, step="start")
+        (second,) = selected(rows, strategy=name, step="- C0")
+        found = (first["partitions"], _sorted(second["partitions"]), second["moved"], second["living"])
+        text = f"{found[0]}, then {found[1]}; {found[2]} moved, {found[3]} between living members"
+        yield Bar(f"paper: {name} computes what its rule says", text, found == (start, gone, moved, living))
+
+
+def _agreement(measured: Measured) -> Iterator[Bar]:
+    """Live brokers end each phase of each run as evenly as the assignors' own classes computed.
+
+    Who has one more than another may depend on the members' ids, so the unevenness by number is compared.
+    """
+    computed, live = (selected(measured[name], scenario="paper") for name in ("computed", "live"))
+    for name in ALL:
+        expected = {row["step"]: float(row["number"]) for row in selected(computed, strategy=name)}
+        rows = selected(live, strategy=name)
+        agreeing = sum(abs(float(row["number"]) - expected[row["step"]]) < CLOSE for row in rows)
+        yield Bar(
+            f"paper: {name} on live brokers ends as computed",
+            f"{agreeing} of {len(rows)} phases",
+            agreeing == len(rows),
+        )
+
+
+def _load(measured: Measured) -> Iterator[Bar]:
+    for scenario in UNEVEN:
+        rows = selected(measured["live"], scenario=scenario)
+        for step in ("start", "+ C0"):
+            found = {name: over_runs(rows, "load", strategy=name, step=step).middle for name in ALL}
+            best = min(KAFKAS, key=lambda name: found[name])
+            (same, *_) = selected(measured["computed"], scenario=scenario, step=step)
+            least = float(same["least"])
+            yield Bar(
+                f"{scenario}, {step}: load at most half as uneven as the best other, or least possible",
+                f"{found[OURS]:.3f}; {best} {found[best]:.3f}, least possible {least:.3f}",
+                even_enough(found[OURS], found[best], least),
+            )
+
+
+def _moves(measured: Measured) -> Iterator[Bar]:
+    """Over all scenarios: what has to move when a member leaves depends on what it was given before."""
+    sums = {
+        name: sum(int(row["moved"]) for row in selected(measured["computed"], strategy=name))
+        for name in (OURS, "kip848-uniform")
+    }
+    limit = sums["kip848-uniform"] * MOVES
+    yield Bar(
+        "all scenarios, computed: moves at most uniform's + 10 %",
+        f"{sums[OURS]}; uniform {sums['kip848-uniform']}",
+        sums[OURS] <= limit,
+    )
+    rows = selected(measured["live"], scenario="paper")
+    for step in ("- C0", "+ C0"):
+        ours, other = (over_runs(rows, "moved", strategy=name, step=step).middle for name in sums)
+        yield Bar(
+            f"paper, {step}, live: moves at most uniform's + 10 %",
+            f"{ours:g}; uniform {other:g}",
+            ours <= other * MOVES,
+        )
+
+
+def _standstill(measured: Measured) -> Iterator[Bar]:
+    for scenario in ("paper", *UNEVEN):
+        rows = selected(measured["live"], scenario=scenario)
+        for step in ("- C0", "+ C0"):
+            ours, other = (
+                over_runs(rows, "worst", strategy=name, step=step) for name in (OURS, "cooperative-sticky")
+            )
+            yield Bar(
+                f"{scenario}, {step}: no partition stands still longer than under cooperative-sticky + 10 %",
+                f"{ours.middle:.2f} s; cooperative-sticky {other.middle:.2f} s",
+                ours.middle <= other.middle * STANDSTILL,
+            )
+
+
+def _cost(measured: Measured) -> Bar:
+    rows = selected(measured["computed"], scenario="large", strategy=OURS)
+    worst = max(float(row["milliseconds"]) for row in rows)
+    return Bar("50 members, 1,000 partitions: under 50 ms", f"{worst:.1f} ms", worst < MILLISECONDS)
+
+
+def _sorted(partitions: object) -> str:
+    return "/".join(sorted(str(partitions).split("/"), key=lambda text: int(text.partition("-")[0])))

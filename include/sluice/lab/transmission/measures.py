@@ -1,0 +1,176 @@
+"""What the log of a run says: rates, owners, moves, standstill, doubles, CPU."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from sluice.assignment.base import Assignment, Partition
+from sluice.assignment.measures import by_load, by_number, counts, moves
+from sluice.lab.transmission.members import Event
+from sluice.lab.transmission.run import Log
+from sluice.lab.trials import Row
+
+
+class Phase(NamedTuple):
+    """The time from one step to the next. label: the step that begins it, or "start"."""
+
+    label: str
+    begin: float
+    end: float
+
+
+def phases(log: Log) -> list[Phase]:
+    """The run from its start, step by step."""
+    labels = ["start", *map(str, log.scenario.steps)]
+    bounds = [log.began, *log.steps, log.ended]
+    return [Phase(label, *span) for label, span in zip(labels, pairwise(bounds), strict=True)]
+
+
+def owners(log: Log, at: float) -> Assignment:
+    """What each member in the group had at that second. A member that has left is not there."""
+    found: dict[str, set[Partition]] = {}
+    for event in sorted(log.events, key=lambda event: event.at):
+        if event.at > at:
+            break
+        if event.kind == "assigned":
+            for others in found.values():  # a member that stood still has not heard that it lost them
+                others.difference_update(event.partitions())
+            found.setdefault(event.member, set()).update(event.partitions())
+        elif event.kind in ("revoked", "lost"):
+            found.setdefault(event.member, set()).difference_update(event.partitions())
+        elif event.kind in ("left", "failed"):
+            found.pop(event.member, None)
+    return {member: sorted(found[member]) for member in sorted(found)}
+
+
+def standstill(log: Log, phase: Phase) -> dict[Partition, float]:
+    """The longest time in the phase in which nobody processed a record, by partition, in seconds."""
+    seen: dict[Partition, list[float]] = defaultdict(list)
+    for event in _got(log):
+        for partition in event.partitions():
+            seen[partition].append(event.at)
+    longest = {}
+    for partition, times in seen.items():
+        before = max((at for at in times if at < phase.begin), default=phase.begin)
+        within = [at for at in sorted(times) if phase.begin <= at < phase.end]
+        longest[partition] = max(after - first for first, after in pairwise([before, *within, phase.end]))
+    return longest
+
+
+def twice(log: Log) -> int:
+    """Records that were processed more than once in the run."""
+    spans: dict[Partition, list[tuple[int, int]]] = defaultdict(list)
+    for event in _got(log):
+        for topic, number, first, following in event.what["of"]:
+            spans[Partition(topic, number)].append((first, following))
+    again = 0
+    for found in spans.values():
+        reached = 0
+        for first, following in sorted(found):
+            again += max(0, min(reached, following) - first)
+            reached = max(reached, following)
+    return again
+
+
+def rate(log: Log, begin: float, end: float, member: str | None = None) -> float:
+    """Bytes a second that were processed, by one member or by all."""
+    size = sum(
+        event.what["bytes"]
+        for event in _got(log)
+        if begin <= event.at < end and member in (None, event.member)
+    )
+    return float(size / (end - begin)) if end > begin else 0.0
+
+
+def balanced_after(log: Log, phase: Phase) -> float:
+    """Seconds from the step until partitions changed hands for the last time in the phase."""
+    changes = [
+        event.at
+        for event in log.events
+        if event.kind in ("assigned", "revoked", "lost")
+        and phase.begin <= event.at < phase.end
+        and event.what["of"]
+    ]
+    return max(changes, default=phase.begin) - phase.begin
+
+
+def cpu(log: Log, phase: Phase) -> float:
+    """The part of one processor that the members used in the phase, together."""
+    looks = [(at, sum(used.values())) for at, used in log.looks if phase.begin <= at <= phase.end]
+    if not looks:
+        return 0.0
+    (first, before), (last, after) = looks[0], looks[-1]
+    return (after - before) / (last - first) if last > first else 0.0
+
+
+def rows(log: Log, number: int) -> Iterator[Row]:
+    """A row for each phase. Times are seconds, rates megabytes a second. number: of the run."""
+    speeds = {member: log.scenario.speed(member) for member in log.scenario.topics}
+    before: Assignment = {}
+    again = twice(log)
+    for phase in phases(log):
+        held = owners(log, phase.end)
+        every = {each: log.scenario.load(each) for some in held.values() for each in some}
+        stood = sorted(standstill(log, phase).values()) or [0.0]
+        moved = moves(before, held)
+        middle = (phase.begin + phase.end) / 2
+        yield {
+            "scenario": log.scenario.name,
+            "strategy": log.contender,
+            "run": number,
+            "step": phase.label,
+            "partitions": "/".join(map(str, counts(held))),
+            "number": by_number(held),
+            "load": by_load(held, every, {member: speeds[member] for member in held}),
+            "moved": moved.all,
+            "living": moved.living,
+            "p50": stood[len(stood) // 2],
+            "p99": stood[min(len(stood) - 1, int(0.99 * len(stood)))],
+            "worst": stood[-1],
+            "balanced": balanced_after(log, phase),
+            "rate": rate(log, phase.begin, phase.end) / 1e6,
+            "later_rate": rate(log, middle, phase.end) / 1e6,
+            "twice": again,
+            "cpu": cpu(log, phase),
+        }
+        before = held
+
+
+def samples(log: Log, number: int, every: float) -> Iterator[Row]:
+    """The rate of each member and of all, and their CPU use, sampled every so many seconds."""
+    names = list(log.scenario.topics)
+    at = log.began
+    while at + every <= log.ended:
+        row: Row = {
+            "scenario": log.scenario.name,
+            "strategy": log.contender,
+            "run": number,
+            "at": at - log.began,
+        }
+        for name in names:
+            row[name] = rate(log, at, at + every, name) / 1e6
+        row["all"] = rate(log, at, at + every) / 1e6
+        row["cpu"] = cpu(log, Phase("", at, at + every))
+        yield row
+        at += every
+
+
+def stood(log: Log, number: int) -> Iterator[Row]:
+    """How long each partition stood still after each step."""
+    for phase in phases(log)[1:]:
+        for partition, seconds in sorted(standstill(log, phase).items()):
+            yield {
+                "scenario": log.scenario.name,
+                "strategy": log.contender,
+                "run": number,
+                "step": phase.label,
+                "partition": f"{partition.topic}-{partition.number}",
+                "seconds": seconds,
+            }
+
+
+def _got(log: Log) -> list[Event]:
+    return [event for event in log.events if event.kind == "got"]

@@ -1,0 +1,82 @@
+"""What a member measures of its partitions, and the rebalances that it writes down."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sluice.archive.loads import Loads
+from sluice.archive.rebalances import Rebalances
+from sluice.storage.rebalances import Rebalance
+
+
+def messages(*sizes: int) -> Any:
+    return [SimpleNamespace(value=b"x" * size) for size in sizes]
+
+
+def test_a_load_is_what_comes_and_what_waits_in_bytes() -> None:
+    loads = Loads()
+    loads.took(0, messages(100, 300))
+    for second in range(12):
+        loads.look(0, 10.0 + second, 500 + 50 * second, 900)
+    load = loads.loads()[0]
+    assert load.rate == pytest.approx(50 * 200)
+    assert load.lag == pytest.approx(150 * 200)
+
+
+def test_a_partition_that_was_not_read_or_is_new_has_no_load_yet() -> None:
+    loads = Loads()
+    loads.look(0, 10.0, 1000, 900)
+    loads.look(0, 30.0, 1000, 900)
+    loads.took(1, messages(100))
+    loads.look(1, 10.0, 1000, 900)
+    loads.look(1, 19.0, 1000, 900)
+    assert loads.loads() == {}
+    loads.look(1, 21.0, 1000, 900)
+    assert loads.loads().keys() == {1}
+
+
+def test_a_log_that_became_shorter_is_no_rate() -> None:
+    loads = Loads()
+    loads.took(0, messages(1))
+    loads.look(0, 1.0, 1000, 0)
+    loads.look(0, 12.0, 10, 0)
+    assert loads.loads()[0].rate == 0
+
+
+def test_the_pace_is_that_of_the_last_minute() -> None:
+    loads = Loads()
+    assert loads.pace(0) is None
+    for second in range(200):
+        # A file of 15 seconds' records at a time.
+        loads.look(0, float(second), 10_000, second // 15 * 15 * 10 if second < 150 else 1500)
+    assert loads.pace(0) == pytest.approx((1500 - 135 * 10) / 60)
+    loads.forget(0)
+    assert loads.pace(0) is None
+
+
+def test_a_rebalance_is_written_when_all_that_was_gained_is_read() -> None:
+    written: list[Rebalance] = []
+    rebalances = Rebalances("logs", "archiver-2", written.append)
+    rebalances.gained([2, 0], 7, "archiver left")
+    rebalances.reads(0)
+    rebalances.reads(1)  # had it before
+    assert not written
+    rebalances.reads(2)
+    rebalances.reads(2)
+    (one,) = written
+    assert (one.gained, one.lost, one.generation, one.why) == ((0, 2), (), 7, "archiver left")
+    assert one.seconds is not None
+    assert 0 <= one.seconds < 10
+
+
+def test_a_rebalance_that_the_next_one_overtakes_has_no_time() -> None:
+    written: list[Rebalance] = []
+    rebalances = Rebalances("logs", "archiver", written.append)
+    rebalances.gained([0, 1], 1, "archiver joined")
+    rebalances.lost([], 2, "nothing was lost")
+    rebalances.lost([1], 2, "archiver-2 joined")
+    assert [(each.gained, each.lost) for each in written] == [((0, 1), ()), ((), (1,))]
+    assert [each.seconds for each in written] == [None, None]

@@ -1,0 +1,141 @@
+"""Kafka's own assignors answer as their rules say, ours is more even, and docs/transmission.md says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sluice.assignment.assign import assign
+from sluice.assignment.base import Partition
+from sluice.assignment.observed import Observed
+from sluice.lab.transmission import experiments, figures
+from sluice.lab.transmission.asked import Asked
+from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
+from sluice.lab.transmission.computed import least, rows, whole
+from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
+from sluice.lab.transmission.members import Event
+from sluice.lab.transmission.page import PAGE, PLOTS, load, render, runs, write
+from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS, ask
+from sluice.lab.transmission.run import Log
+from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
+
+pytestmark = pytest.mark.slow
+
+A, B = Partition("t0", 0), Partition("t0", 1)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_assignor_hands_out_every_partition_once(name: str) -> None:
+    group = SCENARIOS[name].group()
+    for assignor, answer in zip(ALL, ask([(each, group) for each in ALL]), strict=True):
+        assert whole(group, answer), assignor
+
+
+def test_kafkas_own_classes_give_papers_group_what_their_rules_say() -> None:
+    found = list(rows(["paper"], repeats=1))
+    for name, (start, gone, moved, living) in COMPUTED_PAPER.items():
+        first, second, third = (row for row in found if row["strategy"] == name)
+        assert (first["partitions"], third["partitions"]) == (start, start)
+        assert sorted(str(second["partitions"]).split("/")) == gone.split("/")
+        assert (second["moved"], second["living"]) == (moved, living)
+
+
+def test_under_skew_and_with_a_slow_member_ours_is_next_to_the_least_uneven() -> None:
+    for name in ("skew", "slow", "both"):
+        scenario = SCENARIOS[name]
+        found = [row for row in rows([name], repeats=1) if row["step"] in ("start", "+ C0")]
+        best = least(scenario, sorted(scenario.topics))
+        others = min(float(row["load"]) for row in found if row["strategy"] in KAFKAS)
+        for row in found:
+            if row["strategy"] == OURS:
+                assert even_enough(float(row["load"]), others, best)
+
+
+def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_that_another_has() -> None:
+    asked = Asked(Observed())
+    member = {"topics": ["t0"], "owned": [], "generation": 1}
+    alone = {"C0-x": member | {"owned": [[*A], [*B]]}}
+    assert asked.answer({"members": alone, "partitions": {"t0": 2}}) == {"C0-x": [A, B]}
+    two = alone | {"C1-y": member}
+    assert asked.answer({"members": two, "partitions": {"t0": 2}}) == {"C0-x": [A], "C1-y": []}
+
+
+def made(*events: tuple[str, str, float, dict[str, object]]) -> Log:
+    """A log of paper's scenario: C0 leaves at 10 and comes back at 20; it ends at 30."""
+    log = Log(PAPER, "range", began=0.0, ended=30.0, steps=[10.0, 20.0])
+    log.events = [Event(member, kind, at, what) for member, kind, at, what in events]  # type: ignore[arg-type]
+    return log
+
+
+def got(
+    at: float, first: int, following: int, partition: Partition = A, member: str = "C1"
+) -> tuple[str, str, float, dict[str, object]]:
+    return member, "got", at, {"of": [[*partition, first, following]], "bytes": (following - first) * 1000}
+
+
+def test_records_that_two_members_processed_count_as_twice() -> None:
+    assert twice(made(got(1, 0, 10), got(2, 5, 12), got(3, 12, 20))) == 5
+    assert twice(made(got(1, 0, 10), got(2, 0, 10, B))) == 0
+
+
+def test_a_partition_stands_still_from_its_last_record_before_a_step_to_the_next_one() -> None:
+    log = made(got(9, 0, 1), got(14, 1, 2), got(19, 2, 3))
+    assert standstill(log, phases(log)[1])[A] == 5
+    assert rate(log, 10, 20) == 200
+
+
+def test_the_latest_that_is_given_a_partition_owns_it() -> None:
+    log = made(
+        ("C0", "assigned", 1.0, {"of": [[*A], [*B]]}),
+        ("C1", "assigned", 12.0, {"of": [[*B]]}),
+        ("C0", "revoked", 13.0, {"of": [[*A]]}),
+        ("C0", "left", 14.0, {}),
+    )
+    assert owners(log, 5) == {"C0": [A, B]}
+    assert owners(log, 12.5) == {"C0": [A], "C1": [B]}
+    assert owners(log, 20) == {"C1": [B]}
+    assert balanced_after(log, phases(log)[1]) == 3
+
+
+def test_a_median_of_thirty_has_an_interval_of_the_tenth_and_the_twenty_first() -> None:
+    assert figures.of(list(range(1, 31))) == (15.5, 10, 21)
+    assert figures.of([3.0]) == (3.0, 3.0, 3.0)
+
+
+def test_the_page_is_made_of_what_was_kept(tmp_path: Path) -> None:
+    assert PAGE.read_text() == render(load()), "run: sluice lab transmission --page"
+    page = write(tmp_path / "transmission.md")
+    for name in PLOTS:
+        image = Path("images") / f"transmission-{name}.svg"
+        assert (page.parent / image).read_bytes() == (PAGE.parent / image).read_bytes()
+
+
+def test_the_page_shows_every_bar_and_whether_it_holds() -> None:
+    text = PAGE.read_text()
+    for bar in bars(load()):
+        assert f"| {bar.name} | {bar.figure} | {'holds' if bar.holds else '**fails**'} |" in text
+
+
+def test_what_is_kept_of_our_assignor_is_what_it_computes() -> None:
+    (start,) = (
+        row
+        for row in load()["computed"]
+        if (row["scenario"], row["strategy"], row["step"]) == ("paper", OURS, "start")
+    )
+    assert start["partitions"] == "/".join(str(len(held)) for held in assign(PAPER.group()).values())
+
+
+def test_how_long_live_runs_take_is_said_before() -> None:
+    plan = experiments.Plan()
+    assert 30 < experiments.minutes(plan) < 60, "a default that somebody can wait for"
+    assert experiments.minutes(replace(plan, runs=30)) == pytest.approx(10 * experiments.minutes(plan))
+    one = replace(plan, scenarios=("paper",), contenders=("ours",), runs=1)
+    assert experiments.minutes(one) == pytest.approx((8 + 8 + 8 + 2) / 60)
+
+
+def test_the_page_says_how_many_runs_each_scenario_had() -> None:
+    kept = [{"scenario": "paper", "run": 0}, {"scenario": "both", "run": 2}, {"scenario": "skew", "run": 0}]
+    assert runs(kept) == "1 (paper, skew), 3 (both)"
+    assert runs([{"scenario": "paper", "run": 4}, {"scenario": "skew", "run": 4}]) == "5"

@@ -1,0 +1,164 @@
+"""What `sluice lag` and REST show: sums, rates, owners, and what rebalances cost."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.cli.format import plain
+from sluice.cli.lag import shown
+from sluice.monitoring.lag import look
+from sluice.monitoring.lag.cost import costs
+from sluice.monitoring.lag.look import Hop, partition_lag
+from sluice.monitoring.lag.model import Behind, PartitionLag, Report
+from sluice.storage import pace, rebalances, schema
+from sluice.storage.rebalances import Rebalance
+from sluice.transmission.topics import Span
+from tests.tasks.database import sqlite
+
+AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def behind(records: int = 0, processed: float | None = 0.0, arriving: float = 0.0) -> Behind:
+    return Behind(records, 1.0, arriving, processed)
+
+
+def test_what_never_catches_up_has_no_time_for_it() -> None:
+    assert behind(0).catch_up == 0
+    assert behind(100, processed=30, arriving=20).catch_up == 10
+    assert behind(100, processed=20, arriving=20).catch_up is None
+    assert behind(100, processed=None).catch_up is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.none() | st.floats(0, 9)), min_size=1))
+def test_a_sum_has_the_records_of_all_and_the_oldest_of_all(parts: list[tuple[int, float | None]]) -> None:
+    found = Behind.of([Behind(records, seconds, 2.0, None) for records, seconds in parts])
+    assert found.records == sum(records for records, _ in parts)
+    assert found.seconds == max((seconds for _, seconds in parts if seconds is not None), default=None)
+    assert found.arriving == 2.0 * len(parts)
+    assert found.processed is None
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 50), st.none() | st.integers(0, 200))
+def test_a_partition_is_behind_by_what_its_log_still_has(
+    start: int, then: int, end: int, position: int | None
+) -> None:
+    start, then, end = sorted((start, then, end))
+    hop = Hop("archiver", {} if position is None else {0: position}, {0: 5.0}, {0: "archiver-2"})
+    found = partition_lag("logs", hop, 0, Span(start, then, end), 7.0)
+    waiting = [offset for offset in range(start, end) if offset >= (position or 0)]
+    assert found.behind.records == len(waiting)
+    assert found.behind.seconds == (7.0 if waiting else 0.0)
+    assert found.behind.arriving == (end - then) / 60
+    assert (found.member, found.behind.processed) == ("archiver-2", 5.0)
+
+
+def test_a_speed_layer_that_is_silent_has_no_partition() -> None:
+    said = {"updated_at": (AT - timedelta(seconds=5)).isoformat(), "topics": {"logs": {"state": "counting"}}}
+    assert look.counts(said, "logs", AT)
+    assert not look.counts(said, "shop", AT)
+    assert not look.counts(said, "logs", AT + timedelta(minutes=1))
+    assert not look.counts({**said, "topics": {"logs": {"state": "failed"}}}, "logs", AT)
+    assert not look.counts({}, "logs", AT)
+
+
+def commit(seq: int, seconds: int, start: int, end: int, topic_id: str = "x") -> dict[str, object]:
+    at = AT + timedelta(seconds=seconds)
+    row = {"topic": "logs", "seq": seq, "token": "t", "topic_id": topic_id, "committed_at": at}
+    return {**row, "tasks": [], "counts": {}, "start": {"0": start}, "end": {"0": end}}
+
+
+def test_the_speed_layer_s_pace_is_that_of_the_commits_of_the_last_minute() -> None:
+    database = sqlite()
+    rows = [commit(1, -500, 0, 10), commit(2, -70, 10, 40), commit(3, -30, 40, 90), commit(4, -1, 90, 100)]
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits), rows)
+        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+        assert (found.now, found.then) == ({0: 100}, {0: 40})
+        young = pace.committed(connection, "logs", "x", AT - timedelta(hours=1))
+        assert (young.now, young.then) == ({0: 100}, {0: 0})
+        assert pace.committed(connection, "logs", "made again", AT) == pace.Committed({}, {})
+
+
+def test_commits_of_an_earlier_topic_of_that_name_are_another_s() -> None:
+    database = sqlite()
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits), [commit(1, -90, 0, 70, "old"), commit(2, -5, 0, 30)])
+        found = pace.committed(connection, "logs", "x", AT - timedelta(minutes=1))
+    assert (found.now, found.then) == ({0: 30}, {0: 0})
+
+
+def rebalance(
+    seconds: float, gained: tuple[int, ...] = (), lost: tuple[int, ...] = (), took: float | None = None
+) -> Rebalance:
+    return Rebalance("logs", "archiver", 1, AT + timedelta(seconds=seconds), "because", gained, lost, took)
+
+
+def test_a_partition_stands_still_from_its_last_owner_s_end_to_its_next_one_s_first_read() -> None:
+    found = costs([rebalance(0, lost=(1, 2)), rebalance(3, gained=(2,), took=0.5)], 10)
+    assert [each.stood_still for each in found] == [3.5, None]
+    assert [each.gained for each in found] == [(2,), ()]
+
+
+def test_a_partition_whose_owner_died_counts_from_its_next_assignment() -> None:
+    died = [rebalance(-50, lost=(2,)), rebalance(-49, gained=(2,), took=0.1)]
+    assert costs([*died, rebalance(3, gained=(2,), took=0.5)], 1)[0].stood_still == 0.5
+
+
+def test_a_group_that_was_stopped_did_not_stand_still_for_a_rebalance() -> None:
+    assert costs([rebalance(-3000, lost=(2,)), rebalance(0, gained=(2,), took=1)], 1)[0].stood_still == 1
+
+
+def test_a_rebalance_that_another_overtook_has_no_time() -> None:
+    assert costs([rebalance(0, lost=(1,)), rebalance(1, gained=(1,))], 1)[0].stood_still is None
+
+
+def test_only_the_last_rebalances_of_a_topic_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebalances, "KEPT", 3)
+    database = sqlite()
+    rebalances.add(database, Rebalance("shop", "m", 1, AT, "w", (9,), (), 0.5))
+    for second in range(9):
+        rebalances.add(database, rebalance(second, gained=(second,)))
+    with database.connect() as connection:
+        assert [each.gained for each in rebalances.last(connection, "logs", 9)] == [(8,), (7,), (6,)]
+        (other,) = rebalances.last(connection, "shop", 9)
+    assert other == Rebalance("shop", "m", 1, AT, "w", (9,), (), 0.5)
+
+
+def report() -> Report:
+    partitions = [
+        PartitionLag("logs", "archiver", 0, "archiver", 5, 105, Behind(100, 2.0, 10.0, 20.0)),
+        PartitionLag("logs", "archiver", 1, "archiver-2", 0, 50, Behind(50, None, 10.0, None)),
+        PartitionLag("logs", "speed_layer", 0, None, 105, 105, Behind(0, 0.0, 10.0, 10.0)),
+    ]
+    moved = costs([rebalance(0, lost=(1,)), rebalance(2, gained=(1,), took=0.5)], 9)
+    return Report(AT, tuple(partitions), tuple(moved), {"shop": "Kafka does not say: gone"})
+
+
+def test_a_person_sees_topics_members_partitions_rebalances_and_problems() -> None:
+    topics, members, partitions, moved, problem = shown(report()).split("\n\n")
+    assert "logs   archiver         150  2.0 s   20.0        20.0         never" in topics
+    assert "logs   archiver  archiver    0" in members
+    assert "speed_layer" not in members, "nobody has its partition"
+    assert "nobody" in partitions
+    assert "because" in moved
+    assert "2.5 s" in moved
+    assert problem == "shop: Kafka does not say: gone\n"
+
+
+def test_a_program_gets_the_same_as_json() -> None:
+    document = json.loads(json.dumps(plain(report().document())))
+    assert [each["records"] for each in document["topics"]] == [150, 0]
+    assert [(each["member"], each["partitions"]) for each in document["members"]] == [
+        ("archiver", [0]),
+        ("archiver-2", [1]),
+    ]
+    assert [each["catch_up"] for each in document["partitions"]] == [10, None, 0]
+    assert document["rebalances"][0]["stood_still"] == 2.5
+    assert report().only("shop").document()["problems"] == document["problems"]
+    assert not report().only("shop").partitions

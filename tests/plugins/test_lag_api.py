@@ -1,0 +1,94 @@
+"""`GET /lag`: one look serves all who ask at once, and few may wait for it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from tests.monitoring.test_lag import report
+from tests.plugins.served import eventually
+from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
+
+
+class Watched:
+    """A double of the look, which takes as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.taken, self.go_on = 0, threading.Event()
+        self.go_on.set()
+
+    def __call__(self):
+        self.taken += 1
+        assert self.go_on.wait(10)
+        return report()
+
+
+@pytest.fixture
+def watched(app: FastAPI, client: TestClient, login: Login) -> Iterator[Watched]:  # noqa: F811
+    from sluice_airflow.api import lag
+
+    login.as_("viewer")
+    double = Watched()
+    shared = lag.Looks(double)
+    app.dependency_overrides[lag.looks] = lambda: shared
+    yield double
+    double.go_on.set()
+
+
+def test_a_viewer_sees_topics_members_partitions_and_rebalances(
+    client: TestClient,  # noqa: F811
+    watched: Watched,
+) -> None:
+    answer = client.get(f"{API}/lag").json()
+    assert [each["records"] for each in answer["topics"]] == [150, 0]
+    assert answer["members"][1]["member"] == "archiver-2"
+    assert answer["partitions"][0]["catch_up"] == 10
+    assert answer["rebalances"][0]["stood_still"] == 2.5
+    assert answer["problems"] == [{"topic": "shop", "message": "Kafka does not say: gone"}]
+
+
+def test_one_topic_is_shown_alone_and_an_unknown_one_is_not_there(
+    client: TestClient,  # noqa: F811
+    watched: Watched,
+) -> None:
+    assert len(client.get(f"{API}/lag?topic=logs").json()["partitions"]) == 3
+    assert client.get(f"{API}/lag?topic=shop").json()["partitions"] == []
+    assert client.get(f"{API}/lag?topic=none").status_code == 404
+    assert watched.taken == 1, "the three asked within a second"
+
+
+def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
+    client: TestClient,  # noqa: F811
+    watched: Watched,
+) -> None:
+    from sluice_airflow.api import lag
+
+    watched.go_on.clear()
+    with ThreadPoolExecutor(lag.WAITING) as pool:
+        waiting = [pool.submit(client.get, f"{API}/lag") for _ in range(lag.WAITING)]
+        assert eventually(lambda: watched.taken == 1)
+
+        def sent_away() -> bool:
+            return all(each.running() for each in waiting) and client.get(f"{API}/lag").status_code == 503
+
+        full = eventually(sent_away)
+        watched.go_on.set()
+        assert full
+        assert [each.result().status_code for each in waiting] == [200] * lag.WAITING
+    assert watched.taken == 1
+
+
+def test_the_openapi_document_shows_an_example_of_the_answer(
+    client: TestClient,  # noqa: F811
+    watched: Watched,
+) -> None:
+    from sluice_airflow.api.lag import LagOut
+
+    document = client.get(f"{API}/openapi.json").json()
+    answer = document["paths"][f"{API}/lag"]["get"]["responses"]["200"]["content"]["application/json"]
+    assert LagOut.model_validate(answer["example"]).topics[0].catch_up == 10
