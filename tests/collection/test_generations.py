@@ -306,3 +306,23 @@ def test_a_file_that_loses_its_name_before_its_first_line_is_read_is_sent(
     assert set(lines) == old | ({(NAME, 8, "three")} if copied else {(NAME, 0, "new")})
     follower.log.write_text("x\n")
     assert follower.look() == [(f"{NAME}#1" if copied else f"{NAME}#2", 0, "x")]
+
+
+def test_a_copy_that_is_closed_before_its_original_is_known_as_a_copy(follower: Follower) -> None:
+    """Files that are found idle together are closed in the order of their inodes: the copies' are lower here."""
+    follower.idle_ms = 500
+    logs = [follower.home / f"logs/access.{day}.log" for day in range(12)]
+    for log in logs:
+        log.with_suffix(".copy").write_text(f"{log.name}\n")
+    for log in logs:
+        log.write_text(f"{log.name}\n")
+    follower.start()
+    for log in logs:
+        log.rename(log.with_suffix(".moved"))
+        log.with_suffix(".copy").rename(log)
+    writable(follower, False)
+    assert follower.look() == []
+    time.sleep(2)  # no line was sent yet, so all are idle
+    writable(follower, True)
+    lines = follower.look() + follower.look()
+    assert sorted(lines) == sorted(2 * [(f"logs/{log.name}", 0, log.name) for log in logs])

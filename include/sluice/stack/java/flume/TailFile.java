@@ -2,8 +2,12 @@ package org.apache.flume.source.taildir;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
@@ -251,7 +255,7 @@ public class TailFile {
   private boolean isKeptApart(boolean closing) throws IOException {
     TailFile newest = NEWEST.get(path);
     Generations.Entry known = generations.of(path);
-    if (known != null && newest.raf != null && sameBeginning(newest)) { // the other one is a copy
+    if (known != null && sameBeginning(newest)) { // the other one is a copy
       content = known;
       kept = true;
       return true;
@@ -270,9 +274,23 @@ public class TailFile {
 
   private boolean sameBeginning(TailFile other) throws IOException {
     byte[] ours = head(HEAD);
-    byte[] theirs = other.head(HEAD);
+    byte[] theirs = other.beginning();
     int both = Math.min(ours.length, theirs.length);
     return both > 0 && Arrays.equals(ours, 0, both, theirs, 0, both);
+  }
+
+  /** The first bytes, of a file that was closed because nothing came, too; none if another has its name now. */
+  private byte[] beginning() throws IOException {
+    if (raf != null) {
+      return head(HEAD);
+    }
+    Path named = Path.of(path);
+    try (InputStream in = Files.newInputStream(named)) {
+      byte[] first = in.readNBytes(HEAD);
+      return Long.valueOf(inode).equals(Files.getAttribute(named, "unix:ino")) ? first : new byte[0];
+    } catch (NoSuchFileException gone) {
+      return new byte[0];
+    }
   }
 
   /**
