@@ -309,7 +309,7 @@ def test_a_file_that_loses_its_name_before_its_first_line_is_read_is_sent(
 
 
 def test_a_copy_that_is_closed_before_its_original_is_known_as_a_copy(follower: Follower) -> None:
-    """Files that are found idle together are closed in the order of their inodes: the copies' are lower here."""
+    """Files that are found idle together are closed by their inodes: the copies' are lower here."""
     follower.idle_ms = 500
     logs = [follower.home / f"logs/access.{day}.log" for day in range(12)]
     for log in logs:
