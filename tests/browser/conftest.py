@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from tests.browser.site import Site
 
 
+#: Without root, and drawing the same on every machine.
+ARGUMENTS = (
+    *("--no-sandbox", "--no-zygote"),
+    *("--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"),
+)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import expect, sync_playwright
@@ -24,7 +31,7 @@ def browser() -> Iterator[Browser]:
     expect.set_options(timeout=30_000)  # as long as everything else waits: other machines are slower
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(
-            executable_path=own.executable, args=["--no-sandbox", "--no-zygote"], env=dict(own.environment)
+            executable_path=own.executable, args=[*ARGUMENTS], env=dict(own.environment)
         )
         yield started
         started.close()

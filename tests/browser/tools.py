@@ -30,6 +30,10 @@ _FONTS = """<?xml version="1.0"?>
 """
 
 
+#: In which language the browser itself writes, such as dates in fields.
+ENGLISH = {"LANGUAGE": "en_US", "LC_ALL": "en_US.UTF-8", "LANG": "en_US.UTF-8"}
+
+
 class Browser(NamedTuple):
     """A browser to start, and the environment that it needs."""
 
@@ -52,7 +56,7 @@ def browser() -> Browser:
         return Browser(Path(own), dict(os.environ))
     modules()
     needs = {"LD_LIBRARY_PATH": str(PLACE / "al2023" / "lib"), "FONTCONFIG_FILE": str(PLACE / "fonts.conf")}
-    return Browser(PLACE / "chromium", {**os.environ, **needs})
+    return Browser(PLACE / "chromium", {**os.environ, **needs, **ENGLISH})
 
 
 def node(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
