@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
-from tests.browser.tools import browser as found
+from tests.browser.tools import started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -16,25 +16,13 @@ if TYPE_CHECKING:
     from tests.browser.site import Site
 
 
-#: Without root, and drawing the same on every machine.
-ARGUMENTS = (
-    *("--no-sandbox", "--no-zygote"),
-    *("--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"),
-)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
-    own = found()
     expect.set_options(timeout=30_000)  # as long as everything else waits: other machines are slower
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=own.executable, args=[*ARGUMENTS], env=dict(own.environment)
-        )
-        yield started
-        started.close()
+    with started() as own:
+        yield own
 
 
 @pytest.fixture

@@ -40,20 +40,35 @@ def admin(settings: Settings) -> tuple[str, str]:
 
 
 @contextmanager
-def somebody(settings: Settings, browser: Browser, role: Role) -> Iterator[Page]:
-    """A page of a new user with this role, who is logged in, and removed afterwards."""
+def known(settings: Settings, role: Role) -> Iterator[str]:
+    """The token of a new user with this role, who is removed afterwards."""
     users, name = Users(settings), f"{role}-{uuid.uuid4().hex[:8]}"
     login = {"username": name, "password": users.add(name, role)}
-    context = browser.new_context(base_url=settings.airflow.url)
-    context.set_default_timeout(PATIENCE_MS)
     try:
         with httpx.Client(base_url=settings.airflow.url, timeout=120, trust_env=False) as http:
-            token = http.post("/auth/token", json=login).raise_for_status().json()["access_token"]
-        context.add_cookies([{"name": "_token", "value": token, "url": settings.airflow.url}])
+            answer = http.post("/auth/token", json=login).raise_for_status()
+        yield answer.json()["access_token"]
+    finally:
+        users.remove(name)
+
+
+@contextmanager
+def logged_in(settings: Settings, browser: Browser, token: str) -> Iterator[Page]:
+    """A page in a context of its own, for whom the token is of."""
+    context = browser.new_context(base_url=settings.airflow.url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_cookies([{"name": "_token", "value": token, "url": settings.airflow.url}])
+    try:
         yield context.new_page()
     finally:
         context.close()
-        users.remove(name)
+
+
+@contextmanager
+def somebody(settings: Settings, browser: Browser, role: Role) -> Iterator[Page]:
+    """A page of a new user with this role."""
+    with known(settings, role) as token, logged_in(settings, browser, token) as page:
+        yield page
 
 
 def console(page: Page) -> Frame:
