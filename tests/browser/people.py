@@ -79,13 +79,13 @@ def console(page: Page) -> Frame:
     return frame
 
 
-def tab_to(page: Page, name: str, most: int = 300) -> None:
-    """Press Tab until something is focused whose name begins so."""
+def tab_to(page: Page, name: str, *, whole: bool = True, most: int = 300) -> None:
+    """Press Tab until something is focused that has this name, or whose name begins so."""
     seen = []
     for _ in range(most):
         page.keyboard.press("Tab")
         found = [each.evaluate(_FOCUSED) for each in page.frames]
-        if any(each.startswith(name) for each in found):
+        if any(each == name or (not whole and each.startswith(name)) for each in found):
             return
         seen += [each[:30] for each in found if each]
     raise AssertionError(f"Tab does not lead to {name!r}, but to {seen[-40:]}")

@@ -41,7 +41,7 @@ def change(page: Page, period: str) -> None:
 
 
 def save(page: Page) -> None:
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
 
 
 def test_of_two_people_the_second_is_told_and_may_go_on(stack: Settings, browser: Browser, task: str) -> None:
