@@ -129,7 +129,7 @@ def newcomer(film: Film, frame: Frame) -> str:
     film.click(frame.get_by_role("button", name="Save"))
     film.click(frame.get_by_role("link", name="Chart", exact=True))
     frame.locator(".legend button").first.wait_for(timeout=CHART_MS)
-    film.click(frame.get_by_label("status"))
+    film.click(frame.get_by_role("checkbox", name="status"))
     frame.locator(".legend button", has_text="200").wait_for(timeout=CHART_MS)
     for _ in range(BEATS):
         film.page.wait_for_timeout(BEAT)

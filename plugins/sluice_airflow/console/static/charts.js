@@ -169,7 +169,7 @@ function press(event) {
   const step = steps[/** @type {keyof steps} */ (event.key)];
   const middle = data.times[at < 0 ? last : at];
   const length = data.until - data.since;
-  if (step) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
+  if (step !== undefined) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
   else if (event.key === "+") zoom(Math.round(middle - length / 4), Math.round(middle + length / 4));
   else if (event.key === "-") zoom(data.since - length / 2, data.until + length / 2);
   else if (event.key === "Enter") openPoint(true);
