@@ -62,6 +62,7 @@ class Found:
     widest: Sequence[float]
     paints: Mapping[str, Sequence[float]]
     live: Mapping[str, Mapping[str, float]]  # cores by part, by what happens meanwhile
+    answers: Mapping[str, float]  # a second, to all live charts
 
 
 def run(quick: bool = False) -> Outcome:
@@ -91,25 +92,31 @@ def measured(settings: Settings, browser: Browser, token: str, curves: Served, s
         (widest,) = console_pages.requests(page, {"": console_pages.widest(curves.name)}, 3).values()
         stack.say(f"{NAME}: charts {p95([s for took in requests.values() for s in took]):.3f} s")
         paints = console_pages.interactions(page, curves.name, size.interactions)
-    live = all_live(settings, browser, token, curves, size.seconds)
-    return Found(first, previews, requests, widest, paints, live)
+    live, answers = all_live(settings, browser, token, curves, size.seconds)
+    return Found(first, previews, requests, widest, paints, live, answers)
 
 
 def all_live(
     settings: Settings, browser: Browser, token: str, curves: Served, seconds: float
-) -> dict[str, dict[str, float]]:
-    """What the open charts cost the platform, in cores by part, by what happens meanwhile."""
+) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """What the open charts cost the platform, in cores by part, by what happens meanwhile.
+
+    And how many answers a second all charts together got: that they were live indeed.
+    """
     beats = {"at rest": None, "a commit a second": lambda: curves.commit([serving.newest(curves)])}
     cpu, without, found = Cpu(settings), dict[str, dict[str, float]](), dict[str, dict[str, float]]()
     for name, beat in beats.items():
         with serving.repeating(beat):
             without[name] = spent(cpu, seconds)
-    with console_pages.open_charts(settings, browser, token, curves.name, CHARTS):
+    answers = {}
+    with console_pages.open_charts(settings, browser, token, curves.name, CHARTS) as pages:
         for name, beat in beats.items():
+            before, began = console_pages.answers(pages), time.monotonic()
             with serving.repeating(beat):
                 found[name] = between(without[name], spent(cpu, seconds))
+            answers[name] = (console_pages.answers(pages) - before) / (time.monotonic() - began)
             stack.say(f"{NAME}: {CHARTS} live charts, {name}: {sum(found[name].values()):.3f} cores")
-    return found
+    return found, answers
 
 
 def spent(cpu: Cpu, seconds: float) -> dict[str, float]:
@@ -145,6 +152,7 @@ def outcome(found: Found, what: str, quick: bool) -> Outcome:
         [part, *(live.get(part, 0.0) for live in found.live.values())]
         for part in sorted({part for live in found.live.values() for part in live})
     ]
+    parts.append(["answers to the charts, a second", *(found.answers[name] for name in found.live)])
     tables = [
         Table("Milliseconds", columns, rows),
         Table(f"Cores that {CHARTS} live charts take", ["part", *found.live], parts),

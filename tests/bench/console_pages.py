@@ -153,6 +153,14 @@ def interactions(page: Page, task: str, rounds: int) -> dict[str, list[float]]:
     return found
 
 
+def answers(pages: Sequence[Page]) -> int:
+    """How many answers with a chart's numbers the pages have got so far."""
+    got = (
+        "performance.getEntriesByType('resource').filter((each) => each.name.includes('/charts/data')).length"
+    )
+    return sum(page.evaluate(got) for page in pages)
+
+
 @contextmanager
 def open_charts(
     settings: Settings, browser: Browser, token: str, task: str, number: int

@@ -19,11 +19,16 @@ def test_the_bars_are_on_what_is_slow_and_on_what_the_charts_add() -> None:
         widest=[1.0],
         paints={"key": [0.016, 0.04], "click": [0.12]},
         live={"at rest": {"Airflow": 0.04, "PostgreSQL": 0.01}, "a commit a second": {"Airflow": 0.5}},
+        answers={"at rest": 1.8, "a commit a second": 33.0},
     )
     shown = console.outcome(found, "", quick=True)
     assert [bar.figure for bar in shown.bars] == pytest.approx([0.2, 190.0, 1.2, 0.3, 0.12, 0.05, 0.5])
     assert [bar.holds for bar in shown.bars] == [True, True, False, True, False, True, False]
-    assert shown.tables[1].rows == [["Airflow", 0.04, 0.5], ["PostgreSQL", 0.01, 0.0]]
+    assert shown.tables[1].rows == [
+        ["Airflow", 0.04, 0.5],
+        ["PostgreSQL", 0.01, 0.0],
+        ["answers to the charts, a second", 1.8, 33.0],
+    ]
 
 
 def test_the_questions_differ_and_are_what_a_chart_may_be_asked_for() -> None:

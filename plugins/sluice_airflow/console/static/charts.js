@@ -158,7 +158,9 @@ function moved(time) {
 /** @param {string} name of the series to show or hide */
 function toggle(name) {
   if (!hidden.delete(name)) hidden.add(name);
-  redraw();
+  for (const each of panels) each.press(hidden);
+  // A million values take longer to draw than a click may take: the buttons are painted first.
+  requestAnimationFrame(() => window.setTimeout(redraw));
 }
 
 /** @param {KeyboardEvent} event */
