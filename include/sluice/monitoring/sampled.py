@@ -44,7 +44,7 @@ def shares(report: Mapping[str, Any]) -> list[tuple[int, float]]:
     """Each worker's share of the load (tuples times time) in the newest batch, the busiest first."""
     loads = {each["worker"]: each["tuples"] * each["time"] for each in report["load"]}
     total = sum(loads.values())
-    found = [(worker, load / total) for worker, load in loads.items()] if total else []
+    found = [(worker, round(load / total, 6)) for worker, load in loads.items()] if total else []
     return sorted(found, key=lambda each: (-each[1], each[0]))
 
 

@@ -203,6 +203,6 @@ def _points(
 
 
 def _slot(at: float, now: float) -> int | None:
-    """Which point a time belongs to; the last one ends now."""
-    slot = POINTS - 1 - int((now - at) // STEP)
-    return slot if 0 <= slot < POINTS else None
+    """Which point a time belongs to; None before the first. The last one ends now, or a little later."""
+    slot = POINTS - 1 - max(0, int((now - at) // STEP))
+    return slot if slot >= 0 else None

@@ -26,11 +26,16 @@ class Platform:
         self._taken = 0.0
 
     def picture(self) -> Picture:
-        """The newest picture."""
-        with self._lock:
+        """The newest picture; the one before while somebody else looks."""
+        last = self._last
+        if not self._lock.acquire(blocking=last is None) and last is not None:
+            return last
+        try:
             if self._last is None or time.monotonic() - self._taken > FRESH:
                 self._last, self._taken = picture(self._look()), time.monotonic()
             return self._last
+        finally:
+            self._lock.release()
 
 
 def picture(seen: Seen) -> Picture:
