@@ -16,6 +16,7 @@ from sluice.monitoring.flow.seen import AgentNow, DagRuns, Seen
 from sluice.monitoring.lag.model import Behind, PartitionLag, Report
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.supervisord import Program
+from sluice.storage.alerts import Alert
 from tests.cli.test_grouping import ROUTED, document
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -132,3 +133,22 @@ def healthy(**problems: str) -> Mapping[str, Said[str]]:
 def nothing() -> Seen:
     """A platform that never ran."""
     return Seen(at=AT, daemons={name: Said() for name in DAEMONS})
+
+
+def hurting(hostile: str) -> Seen:
+    """Some of it is broken, some is late, and every text is hostile."""
+    hot = {"key": [hostile], "share": 0.5, "error": 0.0, "workers": [0]}
+    reports = {"4v1": {**ROUTED, "hot": [hot]}}
+    whole = speed()
+    whole["topics"]["logs"]["grouping"] = reports
+    alerts = [
+        Alert("reconcile", hostile, hostile, AT - 3600 * SECOND),
+        Alert("airflow", "nightly_batch.batch", f"nightly_batch.batch failed in run {hostile}: x", AT),
+        Alert("collection", "web1: channel", "web1: channel 85 % full", AT),
+    ]
+    return seen(
+        daemons=healthy(kafka=hostile),
+        alerts=Said(alerts),
+        lag=Said(report(70.0)),
+        speed=whole,
+    )
