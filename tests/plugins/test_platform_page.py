@@ -207,3 +207,14 @@ def test_the_newest_run_and_the_newest_success_of_a_dag(monkeypatch: pytest.Monk
     assert found["reconcile"].newest == Run("reconcile", "r2", "failed")
     assert found["reconcile"].succeeded == at
     assert (found["archive"].newest, found["archive"].paused) == (Run("archive", ""), True)
+
+
+def test_a_daemon_that_dies_or_hangs_is_red_within_15_seconds() -> None:
+    """The longest that each step between a daemon's death and the page takes."""
+    from sluice.monitoring.flow import platform, seen, troubles
+    from sluice_airflow.console.assets import STATIC
+
+    pause = re.search(r"now: ([\d_]+)", (STATIC / "platform.js").read_text())
+    assert pause is not None
+    page = int(pause[1].replace("_", "")) / 1000
+    assert page + platform.FRESH + seen.LIVE + seen.PATIENCE + troubles.SLOW <= 15

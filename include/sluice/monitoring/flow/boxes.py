@@ -165,11 +165,11 @@ class Boxes:
         facts = [
             self._run("reconcile"),
             Fact("Days that differ", _sum(figure(figures, "sluice_reconciled_days", outcome="differs"))),
-            Fact("Not published", _sum(figure(figures, "sluice_unpublished_days")), unit="days"),
+            Fact("Days not published", _sum(figure(figures, "sluice_unpublished_days"))),
             Fact("Last day published", max(published, default=None), "time"),
             Fact("Last success", self._succeeded("reconcile"), "time"),
         ]
-        lines = [self._gauges("Not published", "days", ("unpublished",))]
+        lines = [self._gauges("Unpublished", "days", ("unpublished",))]
         known = self._seen.books.value is not None
         return Made(facts, lines, NO_FINAL if known and not published else "", known)
 
