@@ -194,10 +194,10 @@ class Boxes:
         return self._seen.at if self._past.rate(key, live, self._now) else self._past.grew(key)
 
     def _rates(self, label: str, unit: str, key: Key) -> Line:
-        return Line(label, unit, self._past.rates(key, self._now))
+        return Line(label, unit, self._past.rates(key, minute(self._seen)))
 
     def _gauges(self, label: str, unit: str, key: Key) -> Line:
-        return Line(label, unit, self._past.gauges(key, self._now))
+        return Line(label, unit, self._past.gauges(key, minute(self._seen)))
 
     def _newest(self, *path: str) -> datetime | None:
         """The newest of a time that the speed layer's progress has of each topic."""
@@ -251,6 +251,11 @@ def agents(seen: Seen) -> tuple[AgentRow, ...]:
         )
         for each in seen.agents.value or ()
     )
+
+
+def minute(seen: Seen) -> float:
+    """The end of the minute of a look: until when its small lines go."""
+    return (seen.at.timestamp() // 60 + 1) * 60
 
 
 def moment(document: object, *path: str) -> datetime | None:

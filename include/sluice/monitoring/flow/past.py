@@ -6,7 +6,7 @@ A counter is kept as what it grew by, so that a process which starts again does 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +26,7 @@ LEAST_SECONDS = 20.0
 Key = tuple[str, ...]
 #: Values by key, and by what is summed in it (an agent, a topic).
 Raw = Mapping[tuple[Key, str], float]
+Points = tuple[float | None, ...]
 #: Names of agents to their tier.
 Tiers = Mapping[str, str]
 Document = Mapping[str, Any]
@@ -53,32 +54,47 @@ class Minute:
 
 @dataclass(frozen=True)
 class Past:
-    """The minutes of the last 24 hours, oldest first. last: the counters of the newest samples."""
+    """The minutes of the last 24 hours, oldest first. last: the counters of the newest samples.
+
+    Points are made once for a time: give them whole minutes. Not for several threads at a time.
+    """
 
     minutes: tuple[Minute, ...] = ()
     last: tuple[tuple[float, Raw], ...] = ()
+    drawn: dict[tuple[str, Key, float], Points] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def since(self) -> datetime | None:
         return datetime.fromtimestamp(self.minutes[0].at, UTC) if self.minutes else None
 
-    def rates(self, key: Key, now: float) -> tuple[float | None, ...]:
+    def rates(self, key: Key, now: float) -> Points:
         """What the counters of this key grew by a second, in points."""
-        found = [(each.at, each.grown[key], each.seconds) for each in self.minutes if key in each.grown]
-        return _points(found, now, lambda of: sum(v for v, _ in of) / max(sum(s for _, s in of), 1.0))
 
-    def gauges(self, key: Key, now: float) -> tuple[float | None, ...]:
+        def rate(minutes: Sequence[Minute]) -> float | None:
+            found = [(each.grown[key], each.seconds) for each in minutes if key in each.grown]
+            return sum(grew for grew, _ in found) / max(sum(s for _, s in found), 1.0) if found else None
+
+        return self.points("rate", key, now, rate)
+
+    def gauges(self, key: Key, now: float) -> Points:
         """The largest value of each point."""
-        found = [(each.at, each.gauges[key], 0.0) for each in self.minutes if key in each.gauges]
-        return _points(found, now, lambda of: max(value for value, _ in of))
 
-    def each_point(self, now: float, of: Callable[[list[Minute]], float | None]) -> tuple[float | None, ...]:
-        """A value of the minutes of each point."""
-        slots: list[list[Minute]] = [[] for _ in range(POINTS)]
-        for each in self.minutes:
-            if (slot := _slot(each.at, now)) is not None:
-                slots[slot].append(each)
-        return tuple(of(each) if each else None for each in slots)
+        def largest(minutes: Sequence[Minute]) -> float | None:
+            return max((each.gauges[key] for each in minutes if key in each.gauges), default=None)
+
+        return self.points("gauge", key, now, largest)
+
+    def points(
+        self, name: str, key: Key, now: float, of: Callable[[Sequence[Minute]], float | None]
+    ) -> Points:
+        """A value of the minutes of each point; the last point ends now. name, key: what `of` makes."""
+        if (name, key, now) not in self.drawn:
+            slots: list[list[Minute]] = [[] for _ in range(POINTS)]
+            for each in self.minutes:
+                if (slot := _slot(each.at, now)) is not None:
+                    slots[slot].append(each)
+            self.drawn[name, key, now] = tuple(of(each) if each else None for each in slots)
+        return self.drawn[name, key, now]
 
     def total(self, key: Key) -> float | None:
         """What the counters of this key grew by in all; None if they were never sampled."""
@@ -190,16 +206,6 @@ def grown(before: Raw, now: Raw) -> dict[Key, float]:
             again = 0.0 if key[0] == "hop" else value
             found[key] = found.get(key, 0.0) + (value - old if value >= old else again)
     return found
-
-
-def _points(
-    found: Iterable[tuple[float, float, float]], now: float, of: Callable[[list[tuple[float, float]]], float]
-) -> tuple[float | None, ...]:
-    slots: list[list[tuple[float, float]]] = [[] for _ in range(POINTS)]
-    for at, value, seconds in found:
-        if (slot := _slot(at, now)) is not None:
-            slots[slot].append((value, seconds))
-    return tuple(of(each) if each else None for each in slots)
 
 
 def _slot(at: float, now: float) -> int | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.monitoring import sampled
 from sluice.monitoring.flow.booked import TopicBooks
-from sluice.monitoring.flow.boxes import moment
+from sluice.monitoring.flow.boxes import minute, moment
 from sluice.monitoring.flow.model import FreshRow, HopRow, HotKey, HotTask, Line, WorkerLoad
 from sluice.monitoring.flow.past import Minute, Past
 from sluice.monitoring.flow.seen import Seen
@@ -65,25 +65,25 @@ def within(counts: Mapping[str, float], share: float) -> float | None:
 def _fresh(
     seen: Seen, topic: str, reading: Mapping[str, Any], books: TopicBooks | None, past: Past
 ) -> FreshRow:
-    def waited(minutes: list[Minute]) -> float | None:
+    def waited(minutes: Sequence[Minute]) -> float | None:
         return _waited(minutes, topic)
 
     return FreshRow(
         topic,
-        waited(list(past.minutes[-NEWEST:])),
+        waited(past.minutes[-NEWEST:]),
         moment(reading, "batch_at"),
         moment(reading, "projection", "at"),
         books.archived if books else None,
         books.computed if books else "",
         books.published if books else "",
-        Line("95 % within", "s", past.each_point(seen.at.timestamp(), waited)),
+        Line("95 % within", "s", past.points("fresh", (topic,), minute(seen), waited)),
     )
 
 
-def _waited(minutes: list[Minute], topic: str) -> float | None:
+def _waited(minutes: Sequence[Minute], topic: str) -> float | None:
     counts: dict[str, float] = {}
-    for minute in minutes:
-        for key, lines in minute.grown.items():
+    for each in minutes:
+        for key, lines in each.grown.items():
             if key[:2] == ("fresh", topic):
                 counts[key[2]] = counts.get(key[2], 0.0) + lines
     return within(counts, MOST_LINES)
@@ -103,7 +103,7 @@ def _hops(topic: str, books: TopicBooks, past: Past) -> Iterator[HopRow]:
 
 
 def _hot(seen: Seen, report: Mapping[str, Any], past: Past) -> HotTask:
-    topic, task, now = report["topic"], report["task"], seen.at.timestamp()
+    topic, task, now = report["topic"], report["task"], minute(seen)
     keys = [[sampled.storable(value) for value in each["key"]] for each in report["hot"][:KEYS]]
     imbalance = report.get("imbalance")
     return HotTask(
