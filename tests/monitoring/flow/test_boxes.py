@@ -8,7 +8,7 @@ from sluice.monitoring.flow.model import BOXES, Box, Fact
 from sluice.monitoring.flow.platform import picture
 from sluice.monitoring.flow.seen import Seen
 from sluice.stack.catalogue import DAEMONS
-from tests.monitoring.flow.made import AT, SECOND, agents, healthy, nothing, report, seen
+from tests.monitoring.flow.made import AT, SECOND, agents, healthy, nothing, report, seen, speed
 
 
 def box(found: Seen, key: str) -> Box:
@@ -70,6 +70,13 @@ def test_fill_and_failures_of_a_tier() -> None:
     assert (facts(busy, "collectors")["Fill"], facts(busy, "collectors")["Failed sends"]) == (0.25, 0.0)
     (web1, *_) = picture(busy).agents
     assert (web1.name, web1.tier, web1.rate) == ("web1", "edges", 1.0)
+
+
+def test_the_newest_error_of_the_speed_layer_is_shown() -> None:
+    assert facts(seen(), "speed")["Newest error"] == "none"
+    failed = speed()
+    failed["topics"]["logs"]["errors"] = [{"at": "2026-11-25T11:00:00", "message": "no block " * 40}]
+    assert str(facts(seen(speed=failed), "speed")["Newest error"]).startswith("no block no")
 
 
 def test_each_line_has_the_points_of_24_hours() -> None:

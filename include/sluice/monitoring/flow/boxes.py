@@ -29,6 +29,8 @@ class Made(NamedTuple):
     known: bool = True
 
 
+#: Characters of an error in a box.
+ERROR = 120
 NO_AGENTS = "No agent is deployed. The DAG collection deploys those of include/collection.yaml."
 NO_TOPIC = "No topic is read yet. The collection creates its topic, and a task names others."
 NO_JOB = "It has not run yet. The DAG {} starts it: unpause it in Airflow."
@@ -116,6 +118,7 @@ class Boxes:
             Fact("Rate", self._past.rate(("lines",), self._raw, self._now), unit="lines/s"),
             *self._behind("speed_layer"),
             Fact("Dead letters", _sum(dead), unit="in 24 h"),
+            Fact("Newest error", self._newest_error(), "text"),
             Fact("Last commit", self._newest("batch_at"), "time"),
         ]
         lines = [self._rates("Rate", "lines/s", ("lines",)), self._gauges("Lag", "s", ("lag", "speed"))]
@@ -139,6 +142,7 @@ class Boxes:
             Fact("Rate", self._past.rate(("archived",), self._raw, self._now), unit="lines/s"),
             *self._behind("archiver"),
             Fact("In memory", _sum(figure(figures, "sluice_archiver_buffered_lines")), unit="lines"),
+            Fact("Lost", _sum(figure(figures, "sluice_archive_lost_records")), unit="records"),
             Fact(
                 "Newest line", max((each.archived for each in books if each.archived), default=None), "time"
             ),
@@ -186,6 +190,13 @@ class Boxes:
         whole = Behind.of([behind for *_, behind in found])
         about = Fact("Lag", lines, unit=f"lines, about ({whole.records:,} records)" if lines else "lines")
         return [about, Fact("Oldest waits", whole.seconds, "seconds")]
+
+    def _newest_error(self) -> str:
+        """The last error since the start, of the batches or of the projector."""
+        topics = self._seen.speed.get("topics", {}).values()
+        errors = [error for topic in topics for error in topic.get("errors", ())]
+        newest = max(errors, key=lambda error: error["at"], default=None)
+        return "none" if newest is None else str(newest["message"])[:ERROR]
 
     def _live(self, agents: Sequence[AgentNow]) -> dict[tuple[Key, str], float]:
         return {(("blocks", each.tier), each.name): each.taken for each in agents if each.taken is not None}
