@@ -101,11 +101,6 @@ class Boxes:
             Fact("Topics", float(len(topics)) if report else None),
             Fact("Rate", _sum(each.behind.arriving for each in parts), unit="records/s"),
             Fact("Records", _sum(each.end for each in parts), unit="ever"),
-            Fact(
-                "Lost",
-                _sum(figure(self._seen.figures, "sluice_archive_lost_records")),
-                unit="records expired",
-            ),
         ]
         lines = [self._rates("Rate", "records/s", ("hop", "records"))]
         nothing = report is not None and not topics and not report.problems
