@@ -7,17 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.lab.trials import Row
+from sluice.runtime.files import write_whole
 
 _DIGITS = 5
 
 
 def keep(name: str, rows: Sequence[Row], folder: Path) -> Path:
     """Keep an experiment's rows, which all have the same columns; returns the file's path."""
-    columns = list(rows[0])
+    columns = list(rows[0]) if rows else []
     path = folder / f"{name}.json"
     folder.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps([_rounded(row[column]) for column in columns]) for row in rows)
-    path.write_text(f'{{"columns": {json.dumps(columns)},\n"rows": [\n{lines}\n]}}\n')
+    write_whole(path, f'{{"columns": {json.dumps(columns)},\n"rows": [\n{lines}\n]}}\n')
     return path
 
 

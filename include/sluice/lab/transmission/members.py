@@ -123,6 +123,10 @@ class Producer:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def __enter__(self) -> Producer:
         return self
 
