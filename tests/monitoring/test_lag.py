@@ -120,7 +120,11 @@ def test_a_rebalance_that_another_overtook_has_no_time() -> None:
 
 def test_each_partition_of_a_rebalance_has_its_own_time() -> None:
     given_up = [rebalance(0, lost=(1,)), rebalance(1, lost=(2,))]
-    taken = [rebalance(3, gained=(1,), took=0.5), rebalance(3, gained=(2,)), rebalance(3, gained=(4,), took=0.1)]
+    taken = [
+        rebalance(3, gained=(1,), took=0.5),
+        rebalance(3, gained=(2,)),
+        rebalance(3, gained=(4,), took=0.1),
+    ]
     found = costs([*taken, *given_up], 10)
     assert len(found) == 3, "rows of one time and member are of one rebalance"
     assert found[0].by_partition == {1: 3.5, 2: None, 4: 0.1}

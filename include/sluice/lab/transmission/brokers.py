@@ -98,7 +98,7 @@ class Brokers:
         return [process.pid for process in self._running]
 
     def make(self, partitions: Mapping[str, int]) -> None:
-        """Make the topics, each with so many partitions, and empty; those of these names are deleted first."""
+        """Make the topics, each with so many partitions; old ones of these names are deleted."""
         with closing(self._admin()) as admin:
             if old := [topic for topic in admin.list_topics() if topic in partitions]:
                 admin.delete_topics(old)
@@ -115,7 +115,7 @@ class Brokers:
             bootstrap_servers=self.bootstrap,
             client_id="sluice-lab",
             bootstrap_timeout_ms=_TRY_MS,
-            # Left alone it waits up to half a minute before it looks again for brokers that are just starting.
+            # By default it waits up to half a minute before it looks again for brokers that start.
             reconnect_backoff_max_ms=_RETRY_MS,
         )
 

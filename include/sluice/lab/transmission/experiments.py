@@ -8,10 +8,11 @@ partition stood still.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sluice.assignment.observed import Observed
 from sluice.lab.kept import keep
@@ -40,7 +41,7 @@ WARM_UP = Times(settle=8.0, gap=0.0)
 PHASE_SECONDS, DROPPED_SECONDS, BETWEEN_SECONDS = 6.0, 11.0, 3.0
 #: Bytes a second of all partitions of paper 003's group, and of an ordinary member.
 ARRIVES, PROCESSED = 3.9e6, 2.4e6
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 
 Say = Callable[[str], None]
 
@@ -57,7 +58,7 @@ class Plan:
     def times_of(self, scenario: str) -> Times:
         return self.times or (TIMES if scenario == PAPER.name else SHORT)
 
-    def keys(self) -> list[Key]:
+    def order(self) -> list[Key]:
         """Every run, in order: after each round all scenarios have had equally many.
 
         Contenders take turns, and each round begins with another one. What the machine does meanwhile hits
@@ -93,7 +94,7 @@ def compute(folder: Path = FOLDER) -> None:
 
 def missing(plan: Plan, runs: Runs) -> list[Key]:
     """The plan's runs that are not kept yet."""
-    return [key for key in plan.keys() if key not in runs.done]
+    return [key for key in plan.order() if key not in runs.done]
 
 
 def measure(plan: Plan, runs: Runs, say: Say = _to_stderr) -> None:
@@ -108,26 +109,17 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
     """Run these of the plan's runs on brokers of their own."""
     if not keys:
         return
-    scenarios = [SCENARIOS[name] for name in {key.scenario for key in keys}]
-    with ExitStack() as stack:
-        brokers = stack.enter_context(Brokers())
-        consumers: dict[str, Consumer] = {}
-        for name in sorted({name for scenario in scenarios for name in scenario.topics}):
-            consumers[name] = Consumer(name)
-            stack.callback(consumers[name].stop)
-        if not all(consumer.ready(_READY_SECONDS) for consumer in consumers.values()):
-            raise RuntimeError(f"the consumers did not start within {_READY_SECONDS:.0f} s")
+    with _cluster({name for key in keys for name in SCENARIOS[key.scenario].topics}) as cluster:
         warm = False
         for block in _blocks(keys):
             scenario = scaled(SCENARIOS[block[0].scenario])
             with Asked(Observed()) as asked:
                 if scenario.known or not warm:
                     still = replace(scenario, steps=())
-                    _run(still, block[-1].contender, WARM_UP, brokers, consumers, asked)
+                    _run(cluster, asked, still, block[-1].contender, WARM_UP)
                     warm = True
                 for key in block:
-                    times = plan.times_of(key.scenario)
-                    yield key, _run(scenario, key.contender, times, brokers, consumers, asked)
+                    yield key, _run(cluster, asked, scenario, key.contender, plan.times_of(key.scenario))
 
 
 def scaled(scenario: Scenario) -> Scenario:
@@ -143,19 +135,32 @@ def scaled(scenario: Scenario) -> Scenario:
     )
 
 
-def _run(
-    scenario: Scenario,
-    contender: str,
-    times: Times,
-    brokers: Brokers,
-    consumers: dict[str, Consumer],
-    asked: Asked,
-) -> Log:
+class _Cluster(NamedTuple):
+    """Brokers and consumer processes, by their names."""
+
+    brokers: Brokers
+    consumers: dict[str, Consumer]
+
+
+@contextmanager
+def _cluster(members: Collection[str]) -> Iterator[_Cluster]:
+    with ExitStack() as stack:
+        brokers = stack.enter_context(Brokers())
+        consumers: dict[str, Consumer] = {}
+        for name in sorted(members):
+            consumers[name] = Consumer(name)
+            stack.callback(consumers[name].stop)
+        if not all(consumer.ready(_READY_SECONDS) for consumer in consumers.values()):
+            raise RuntimeError(f"the consumers did not start within {_READY_SECONDS:.0f} s")
+        yield _Cluster(brokers, consumers)
+
+
+def _run(cluster: _Cluster, asked: Asked, scenario: Scenario, contender: str, times: Times) -> Log:
     """One run with empty topics and a producer of its own."""
-    brokers.make(scenario.partitions)
+    cluster.brokers.make(scenario.partitions)
     rates = {each: scenario.load(each) for each in scenario.group().all_partitions()}
-    with Producer(brokers.bootstrap, rates) as producer:
-        laboratory = Laboratory(brokers, consumers, asked, [producer.pid])
+    with Producer(cluster.brokers.bootstrap, rates) as producer:
+        laboratory = Laboratory(*cluster, asked, [producer.pid])
         try:
             return laboratory.run(scenario, contender, times)
         finally:

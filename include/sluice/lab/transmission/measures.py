@@ -108,8 +108,11 @@ def rows(log: Log, number: int) -> Iterator[Row]:
     speeds = {member: log.scenario.speed(member) for member in log.scenario.topics}
     before: Assignment = {}
     again = twice(log)
-    for phase, settled in zip(phases(log), log.settled, strict=True):
+    steps = (None, *log.scenario.steps)
+    for phase, settled, step in zip(phases(log), log.settled, steps, strict=True):
         held = owners(log, phase.end)
+        if step is not None and step.kind == "freeze":
+            held.pop(step.what, None)  # the group has dropped it, but it cannot know
         every = {each: log.scenario.load(each) for some in held.values() for each in some}
         stood = sorted(standstill(log, phase).values()) or [0.0]
         moved = moves(before, held)
@@ -138,21 +141,21 @@ def rows(log: Log, number: int) -> Iterator[Row]:
         before = held
 
 
-def samples(log: Log, number: int, every: float, gap: float) -> Iterator[Row]:
+def samples(log: Log, number: int, every: float) -> Iterator[Row]:
     """The rate and the CPU use of each member and of all, sampled every so many seconds.
 
-    gap: seconds between two steps. A phase that lasted longer, until the group was stable, is cut there, so
-    that all runs have the steps at the same times.
+    A phase that waited for the group is cut at the gap between two steps. So all runs have their steps at the
+    same times.
     """
     names = list(log.scenario.topics)
     for place, phase in enumerate(phases(log)):
-        for tick in range(int(min(gap, phase.end - phase.begin) / every + 1e-6)):
+        for tick in range(int(min(log.gap, phase.end - phase.begin) / every + 1e-6)):
             at = phase.begin + tick * every
             row: Row = {
                 "scenario": log.scenario.name,
                 "strategy": log.contender,
                 "run": number,
-                "at": place * gap + tick * every,
+                "at": place * log.gap + tick * every,
             }
             for name in names:
                 row[name] = rate(log, at, at + every, name) / 1e6

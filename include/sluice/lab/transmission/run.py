@@ -53,12 +53,14 @@ class Times:
 class Log:
     """Everything a run said.
 
-    began and steps: seconds since 1970. settled: whether the group was stable at the end of each phase.
-    looks: each member's CPU seconds, by time. busy: processors that other programs used meanwhile.
+    gap: the least seconds between two steps. began and steps: seconds since 1970. settled: whether the group
+    was stable at the end of each phase. looks: each member's CPU seconds, by time. busy: processors that
+    other programs used meanwhile.
     """
 
     scenario: Scenario
     contender: str
+    gap: float
     began: float = 0.0
     ended: float = 0.0
     steps: list[float] = field(default_factory=list)
@@ -116,7 +118,7 @@ class Laboratory:
     def run(self, scenario: Scenario, contender: str, times: Times) -> Log:
         """The scenario under the contender."""
         self._runs += 1
-        log = Log(scenario, contender)
+        log = Log(scenario, contender, times.gap)
         self._partitions, self._living = dict(scenario.partitions), set()
         # The new group begins at the logs' ends: what waits for the one before is no load of this one.
         self._positions.clear()
@@ -132,7 +134,6 @@ class Laboratory:
             self._take_step(scenario, contender, step)
             self._watch(log, times.gap, times.most)
         log.ended = time.time()
-        # The producer of added partitions has ended by the next line, so its time counts as another program's.
         log.busy = max(0.0, (self._used() - used) / (log.ended - log.began))
         self._grown.close()
         for name in scenario.topics:
@@ -168,7 +169,8 @@ class Laboratory:
         self._brokers.grow(topic, count)
         self._partitions[topic] = count
         rates = {each: scenario.load(each) for each in fresh}
-        self._grown.enter_context(Producer(self._brokers.bootstrap, rates))
+        producer = self._grown.enter_context(Producer(self._brokers.bootstrap, rates))
+        self._own.append(psutil.Process(producer.pid))
 
     def _watch(self, log: Log, least: float, most: float) -> None:
         """Look twice a second, until `least` seconds are over and the group is stable, or `most` are over."""
@@ -201,7 +203,9 @@ class Laboratory:
     def _look(self, now: float) -> None:
         """Tell our assignor where the logs end; a partition that nobody has consumed yet has no lag."""
         wanted = {
-            Partition(t, n): TopicPartition(t, n) for t, count in self._partitions.items() for n in range(count)
+            Partition(t, n): TopicPartition(t, n)
+            for t, count in self._partitions.items()
+            for n in range(count)
         }
         ends = self._ends.end_offsets(list(wanted.values()))
         seen = {
@@ -217,9 +221,7 @@ class Laboratory:
         """The CPU seconds of all programs of the machine but the laboratory's."""
         of_all = psutil.cpu_times()
         own = [process.cpu_times() for process in self._own]
-        return float(
-            of_all.user + of_all.nice + of_all.system - sum(each.user + each.system for each in own)
-        )
+        return float(of_all.user + of_all.nice + of_all.system - sum(each.user + each.system for each in own))
 
     def _await_left(self, log: Log) -> None:
         waiting = set(log.scenario.topics)

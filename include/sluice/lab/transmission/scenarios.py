@@ -26,6 +26,21 @@ class Step:
     def __str__(self) -> str:
         return f"{_SIGNS[self.kind]}{self.what}"
 
+    def told(self) -> str:
+        """What happens, in words."""
+        match self.kind:
+            case "leave":
+                return f"{self.what} leaves"
+            case "join":
+                return f"{self.what} comes back"
+            case "freeze":
+                return f"{self.what} stands still"
+            case "thaw":
+                return f"{self.what} goes on"
+            case "grow":
+                topic, count = self.grows()
+                return f"{topic} grows to {count} partitions"
+
     def grows(self) -> tuple[str, int]:
         """The topic that grows, and how many partitions it has then."""
         topic, _, count = self.what.partition("=")
