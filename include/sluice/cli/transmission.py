@@ -40,7 +40,7 @@ def transmission(
     waits until the group is stable. Each run is kept in docs/transmission when it is over, and
     docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was: runs
     that are kept are not repeated without --fresh. The command says first how long it will take: three runs
-    of all about 90 minutes, 30 runs about 15 hours. The bars are printed; the command exits with 1 if one
+    of all about 100 minutes, 30 runs about 16 hours. The bars are printed; the command exits with 1 if one
     fails.
 
     Examples:

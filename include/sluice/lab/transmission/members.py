@@ -131,4 +131,8 @@ class Producer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.communicate(timeout=_END_SECONDS)
+        try:
+            self._process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:  # it waits for a broker
+            self._process.kill()
+            self._process.wait()
