@@ -14,10 +14,10 @@ from sluice.lab.transmission.runs import Key
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
-#: Paper 003's scenario under each protocol: eager, cooperative, KIP-848. New partitions and a frozen member
+#: Paper 003's scenario under each protocol: eager, KIP-848, cooperative. New partitions and a frozen member
 #: under ours.
 RUNS = [
-    *(Key("paper", contender, 0) for contender in ("range", "cooperative-sticky", "kip848-uniform", OURS)),
+    *(Key("paper", contender, 0) for contender in ("range", "kip848-uniform", OURS)),
     Key("growing", OURS, 0),
     Key("frozen", OURS, 0),
 ]

@@ -50,7 +50,6 @@ def transmission(
       sluice lab transmission --page
     """
     from sluice.lab.transmission import experiments, page
-    from sluice.lab.transmission.bars import bars
 
     if again and (scenarios or fresh or quick):
         raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
@@ -62,12 +61,17 @@ def transmission(
         experiments.compute()
         _measure(plan, fresh)
     typer.echo(f"wrote {page.write()}", err=True)
+    _bars()
+
+
+def _bars() -> None:
+    """Print every bar. Raises Exit(1) if one fails."""
+    from sluice.lab.transmission import page
+    from sluice.lab.transmission.bars import bars
+
     found = bars(page.load())
-    write(
-        ("bar", "found", "holds"),
-        [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found],
-        Format.TABLE,
-    )
+    rows = [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found]
+    write(("bar", "found", "holds"), rows, Format.TABLE)
     if not all(bar.holds for bar in found):
         raise typer.Exit(1)
 

@@ -105,7 +105,9 @@ class Laboratory:
             for pid in (os.getpid(), *pids, *brokers.pids, *(each.pid for each in consumers.values()))
         ]
         self._runs = 0
-        self._ends = KafkaConsumer(bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends")
+        self._ends = KafkaConsumer(
+            bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends", metadata_max_age_ms=METADATA_MS
+        )
         self._positions: dict[Partition, int] = {}
         self._partitions: dict[str, int] = {}
         self._living: set[str] = set()
@@ -207,7 +209,12 @@ class Laboratory:
             for t, count in self._partitions.items()
             for n in range(count)
         }
-        ends = self._ends.end_offsets(list(wanted.values()))
+        try:
+            ends = self._ends.end_offsets(list(wanted.values()))
+        except (
+            KeyError
+        ):  # kafka-python 3.0.12: a partition that was just added and is not in its metadata yet
+            return
         seen = {
             partition: (
                 float(ends[at] * RECORD_BYTES),
