@@ -62,6 +62,18 @@ def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_tha
     assert asked.answer({"members": two, "partitions": {"t0": 2}}) == {"C0-x": [A], "C1-y": []}
 
 
+def test_without_loads_our_algorithm_goes_by_number() -> None:
+    def answered(use: bool) -> int:
+        asked = Asked(Observed(), use)
+        for at in range(3):
+            asked.saw(at, {Partition("t0", n): (at * (9e6 if n == 0 else 1e3), 0.0) for n in range(4)})
+        members = {name: {"topics": ["t0"], "owned": [], "generation": 1} for name in ("C0-x", "C1-y")}
+        found = asked.answer({"members": members, "partitions": {"t0": 4}})
+        return min(len(held) for held in found.values())
+
+    assert (answered(True), answered(False)) == (1, 2)
+
+
 def made(*events: tuple[str, str, float, dict[str, object]]) -> Log:
     """A log of paper's scenario: C0 leaves at 10 and comes back at 20; it ends at 30."""
     log = Log(PAPER, "range", 10.0, began=0.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)

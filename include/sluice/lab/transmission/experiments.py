@@ -48,12 +48,17 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured on live brokers. times: of paper 003's scenario; None for others: SHORT."""
+    """What is measured on live brokers.
+
+    times: of each scenario; by default TIMES for paper 003's and SHORT for others. by_load: whether our
+    assignor gets loads and speeds.
+    """
 
     scenarios: Sequence[str] = LIVE
     contenders: Sequence[str] = ALL
     runs: int = RUNS
     times: Times | None = None
+    by_load: bool = True
 
     def times_of(self, scenario: str) -> Times:
         return self.times or (TIMES if scenario == PAPER.name else SHORT)
@@ -113,7 +118,7 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
         warm = False
         for block in _blocks(keys):
             scenario = scaled(SCENARIOS[block[0].scenario])
-            with Asked(Observed()) as asked:
+            with Asked(Observed(), plan.by_load) as asked:
                 if scenario.known or not warm:
                     still = replace(scenario, steps=())
                     _run(cluster, asked, still, block[-1].contender, WARM_UP)
