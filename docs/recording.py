@@ -117,11 +117,14 @@ def lines_of_today(settings: Settings) -> Iterator[None]:
 
 def newcomer(film: Film, frame: Frame) -> str:
     """From the first page to a live chart; returns the name of the statistic."""
+    from tests.browser.test_pages import until
+
     frame.locator(".figure").first.wait_for()
     film.click(frame.get_by_role("link", name="Statistics"))
     film.click(frame.get_by_role("link", name="New statistic"))
     film.click(frame.locator("#pieces").get_by_role("button", name="200", exact=True).first)
     film.click(frame.get_by_role("button", name="Count by it").first)
+    until(frame, "document.getElementById('name')?.value", CHART_MS / 1000)
     frame.locator("#results table").wait_for()
     name = frame.locator("#name").input_value()
     film.take(2 * STAYS)
