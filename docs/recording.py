@@ -88,6 +88,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with started() as browser, lines_of_today(settings):
         page = browser.new_page(base_url=settings.airflow.url, viewport=SIZE)  # type: ignore[arg-type]
+        page.set_default_timeout(CHART_MS)
         page.goto("/")
         log_in(page, *admin(settings))
         page.get_by_role("link", name="Sluice").first.wait_for(timeout=60_000)
@@ -129,7 +130,7 @@ def newcomer(film: Film, frame: Frame) -> str:
     name = frame.locator("#name").input_value()
     film.take(2 * STAYS)
     film.click(frame.get_by_role("button", name="Review and save"))
-    film.click(frame.get_by_role("button", name="Save"))
+    film.click(frame.get_by_role("button", name="Save", exact=True))
     film.click(frame.get_by_role("link", name="Chart", exact=True))
     frame.locator(".legend button").first.wait_for(timeout=CHART_MS)
     film.click(frame.get_by_role("checkbox", name="status"))
