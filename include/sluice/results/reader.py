@@ -243,9 +243,7 @@ class Answer:
     def _note(self, piece: Piece, chosen: Chosen) -> None:
         starts = chosen.numbers(one(piece.rows.column(START)).to_numpy())
         rows, starts = begins_of(starts)
-        self._seen.append(
-            Seen(starts, chosen.numbers(piece.states)[rows[:-1]], piece.commit, piece.run_id)
-        )
+        self._seen.append(Seen(starts, chosen.numbers(piece.states)[rows[:-1]], piece.commit, piece.run_id))
 
 
 def _joined(arrays: Iterable[Ints]) -> Ints:
