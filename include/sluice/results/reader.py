@@ -237,8 +237,8 @@ class Answer:
         """Which rows pass the conditions; None: all."""
         if self._kept is None or not piece.name:
             return self._only.mask(piece.rows)
-        passing = self._kept.passing(piece.name, piece.rows, self._only).bits
-        return None if passing is None else passing.to_numpy(zero_copy_only=False)
+        mask = self._kept.passing(piece.name, piece.rows, self._only).mask
+        return None if mask is None else mask.to_numpy(zero_copy_only=False)
 
     def _note(self, piece: Piece, chosen: Chosen) -> None:
         starts = chosen.numbers(one(piece.rows.column(START)).to_numpy())

@@ -47,8 +47,8 @@ class Passing:
     ) -> None:
         self._kept, self._name, self._rows = kept, name, rows
         self._key = only.key
-        found = self._made(_BITS, partial(_bits, rows, only)) if only.key else ()
-        self.bits: pa.BooleanArray | None = found[0] if found else None  # None: all pass
+        found = self._made(_MASK, partial(_mask, rows, only)) if only.key else ()
+        self.mask: pa.BooleanArray | None = found[0] if found else None  # None: all pass
         if not found:
             self._key = ""
 
@@ -63,19 +63,17 @@ class Passing:
 
     def stored(self, column: str) -> pa.Array:
         """A column of the SERIES; nothing is copied unless there are conditions."""
-        whole = one(self._rows.column(column))
-        bits = self.bits
-        return whole if bits is None else self._made(_STORED + column, lambda: (whole.filter(bits),))[0]
+        whole, mask = one(self._rows.column(column)), self.mask
+        return whole if mask is None else self._made(_STORED + column, lambda: (whole.filter(mask),))[0]
 
     def values(self, metric_name: str) -> Columns:
         """The metric's values."""
-        whole = partial(columns_of, self._rows, metric_name)
-        bits = self.bits
-        if bits is None:
+        whole, mask = partial(columns_of, self._rows, metric_name), self.mask
+        if mask is None:
             return self._made(metric_name, whole)
 
         def filtered() -> Columns:
-            return tuple(each.filter(bits) for each in self._kept.made((self._name, "", metric_name), whole))
+            return tuple(each.filter(mask) for each in self._kept.made((self._name, "", metric_name), whole))
 
         return self._made(metric_name, filtered)
 
@@ -83,7 +81,7 @@ class Passing:
         return self._kept.made((self._name, self._key, what), make)
 
 
-def _bits(rows: pa.Table, only: Filter) -> Columns:
+def _mask(rows: pa.Table, only: Filter) -> Columns:
     mask = only.mask(rows)
     return () if mask is None else (bits(mask),)
 
@@ -124,5 +122,5 @@ def _bytes(columns: Columns) -> int:
     return sum(each.nbytes for each in columns)
 
 
-_BITS, _BEGINS, _STORED = "/bits", "/begins", "/"  # no metric has such a name
+_MASK, _BEGINS, _STORED = "/mask", "/begins", "/"  # no metric has such a name
 _NO_TEXT = pa.scalar(None, pa.string())
