@@ -16,6 +16,7 @@ from sluice.tasks.period import parse_period
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import ReadPlaces, ResultLayers, Tasks
+from sluice_airflow.console.chart_address import address_of
 from sluice_airflow.console.chart_in import COARSER, ChartIn, asked
 from sluice_airflow.console.chart_out import document
 from sluice_airflow.console.page import page
@@ -66,6 +67,7 @@ def charts(request: Request, user: Reader, tasks: Tasks, given: ChartAsked) -> R
         bare=given.bare,
         embed=_with(request, bare="true"),
         whole=_with(request, bare=None),
+        address=address_of(given),
     )
 
 

@@ -1,0 +1,107 @@
+// The page of a dashboard: its charts follow one stream of events, and do not all ask at once.
+import { need } from "./dom.js";
+import { follow } from "./live.js";
+import { Tile } from "./tile.js";
+
+/** Charts that are asked for at a time when they come into view. */
+const AT_ONCE = 3;
+/**
+ * Later they are asked for one after the other, and after each the page rests so many times as long as the answer
+ * took: it keeps the server busy for at most a twentieth of the time, however many charts it has.
+ */
+const RESTS = 19;
+/** The shortest and the longest rest, in ms. */
+const [SHORTEST, LONGEST] = [200, 60_000];
+/** When to ask again after the server did not answer, in ms. */
+const AGAIN = 10_000;
+
+const board = document.getElementById("board");
+const reader = need("reader", HTMLElement);
+const status = need("live", HTMLElement);
+/** @type {NodeListOf<HTMLElement>} */
+const areas = document.querySelectorAll("[data-address]");
+const tiles = [...areas].map((area) => new Tile(area, reader));
+/** @type {Set<Tile>} those whose numbers changed, the longest ago first */
+const outdated = new Set();
+let running = 0;
+let restsUntil = 0;
+let timer = 0;
+
+/** Ask for what is in view and was never asked for; else for one whose numbers changed. */
+function work() {
+  if (document.hidden) return;
+  while (running < AT_ONCE) {
+    const tile = tiles.find((each) => each.inView && !each.asked) ?? (running ? undefined : next());
+    if (!tile) break;
+    void run(tile);
+  }
+  if (!running && !tiles.some((each) => each.inView && !each.asked)) board?.removeAttribute("aria-busy");
+}
+
+/** The next one to be asked for again, once the page has rested. */
+function next() {
+  for (const tile of outdated) if (tile.current) outdated.delete(tile);
+  const tile = [...outdated].find((each) => each.inView);
+  if (!tile) return undefined;
+  const rest = restsUntil - performance.now();
+  window.clearTimeout(timer);
+  if (rest > 0) {
+    timer = window.setTimeout(work, rest);
+    return undefined;
+  }
+  outdated.delete(tile);
+  return tile;
+}
+
+/** @param {Tile} tile */
+async function run(tile) {
+  running++;
+  const begun = performance.now();
+  let shortest = SHORTEST;
+  try {
+    if (!(await tile.load())) {
+      shortest = AGAIN;
+      tell(tile, Infinity);
+    }
+  } finally {
+    running--;
+    const ended = performance.now();
+    restsUntil = ended + Math.min(LONGEST, Math.max(shortest, RESTS * (ended - begun)));
+    work();
+  }
+}
+
+/**
+ * @param {Tile} tile
+ * @param {number} commit
+ */
+function tell(tile, commit) {
+  tile.told = Math.max(tile.told, commit);
+  outdated.add(tile);
+}
+
+/**
+ * @param {string[]} names of tasks whose numbers changed
+ * @param {number} commit the newest one; 0 if it is not known
+ */
+function changed(names, commit) {
+  for (const tile of tiles) if (names.includes(tile.task)) tell(tile, commit || Infinity);
+  work();
+}
+
+const watch = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    const tile = tiles.find((each) => each.area === entry.target);
+    if (tile) tile.inView = entry.isIntersecting;
+  }
+  work();
+}, { rootMargin: "150px" });
+for (const each of tiles) watch.observe(each.area);
+document.addEventListener("visibilitychange", work);
+if (board) new ResizeObserver(() => tiles.forEach((each) => each.resize())).observe(board);
+const forget = () => tiles.forEach((each) => each.forget());
+new MutationObserver(forget).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forget);
+follow([...new Set(tiles.map((each) => each.task))], changed, (how) => {
+  status.textContent = { live: "live", polling: "asks every 10 s", over: "logged out: load the page again to log in" }[how];
+});
