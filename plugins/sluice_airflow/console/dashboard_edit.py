@@ -178,7 +178,7 @@ def _editing(
         user,
         code,
         here="dashboards",
-        title="Change a dashboard",
+        title="Edit a dashboard",
         dashboard=found,
         rows=rows,
         longest=LONGEST_NAME,

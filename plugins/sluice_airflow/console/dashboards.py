@@ -33,7 +33,7 @@ from sluice_airflow.console.route import PageRoute
 router = APIRouter(route_class=PageRoute)
 
 #: What a page says after something was done.
-DONE = {"pinned": "Pinned, at the end.", "saved": "Saved.", "copied": "This copy is yours: change it."}
+DONE = {"pinned": "Pinned, at the end.", "saved": "Saved.", "copied": "This copy is yours."}
 
 
 def dashboards(database: Database) -> Dashboards:

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
 
 NAME = "Demo"
-#: Titles, and addresses of charts as the console writes them. The log is as long as it is, so all of it is shown.
+#: Titles, and addresses of charts as the console writes them. The log is short, so most of them show all of it.
 CHARTS = (
-    ("All lines", "task=traffic&metric=count&last=all&compare=before"),
+    ("All lines", "task=traffic&metric=count&compare=before"),
     ("Answers by status", "task=hits_per_status&metric=count&split=status&last=all&period=1h&shape=stack"),
     ("Bytes by section", "task=bytes_per_section&metric=sum&split=section&last=all&period=1h&shape=bars"),
     ("Sizes of answers, by class", "task=sizes_per_class&metric=p50&metric=p95&split=class&last=all"),

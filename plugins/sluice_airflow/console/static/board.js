@@ -6,12 +6,14 @@ import { Tile } from "./tile.js";
 /** Charts that are asked for at a time when they come into view. */
 const AT_ONCE = 3;
 /**
- * Later they are asked for one after the other, and after each the page rests so many times as long as the answer
- * took: it keeps the server busy for at most a twentieth of the time, however many charts it has.
+ * Later they are asked for one after the other, and after each the page rests so many times as long as the server
+ * worked for the answer: it costs at most a twentieth of a core, however many charts it has.
  */
 const RESTS = 19;
-/** The shortest and the longest rest, in ms. */
-const [SHORTEST, LONGEST] = [200, 60_000];
+/** What a request costs the server besides the reading that it tells of, in ms of CPU. */
+const REQUEST = 10;
+/** The longest rest, in ms. */
+const LONGEST = 60_000;
 /** When to ask again after the server did not answer, in ms. */
 const AGAIN = 10_000;
 
@@ -56,17 +58,13 @@ function next() {
 /** @param {Tile} tile */
 async function run(tile) {
   running++;
-  const begun = performance.now();
-  let shortest = SHORTEST;
+  let answered = false;
   try {
-    if (!(await tile.load())) {
-      shortest = AGAIN;
-      tell(tile, Infinity);
-    }
+    answered = await tile.load();
+    if (!answered) tell(tile, Infinity);
   } finally {
     running--;
-    const ended = performance.now();
-    restsUntil = ended + Math.min(LONGEST, Math.max(shortest, RESTS * (ended - begun)));
+    restsUntil = performance.now() + (answered ? Math.min(LONGEST, RESTS * (REQUEST + tile.cost)) : AGAIN);
     work();
   }
 }

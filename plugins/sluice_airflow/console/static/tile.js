@@ -33,6 +33,8 @@ export class Tile {
     this.asked = false;
     /** The newest commit that came since it was asked for; infinite for news without one. */
     this.told = 0;
+    /** What the last answer cost the server, in ms of CPU. */
+    this.cost = 0;
     /** @type {import("./columns.js").ChartData | null} */
     this.data = null;
     /** @type {Panel[]} */
@@ -56,6 +58,7 @@ export class Tile {
     this.told = 0;
     try {
       const answer = await fetch(`${document.body.dataset.base}/charts/data?${this.address}`);
+      this.cost = costOf(answer);
       const found = answer.ok ? await answer.json() : null;
       const said = found ? [] : [make("p", await reason(answer), "wrong")];
       this.trouble?.replaceChildren(...said);
@@ -165,4 +168,12 @@ export class Tile {
   fillTable() {
     if (this.details?.open && this.data) this.details.querySelector(".scroll")?.replaceChildren(wholeTable(this.data));
   }
+}
+
+/**
+ * What the server spent on an answer, in ms of CPU: it says so in `Server-Timing: cpu;dur=12.3`.
+ * @param {Response} answer
+ */
+function costOf(answer) {
+  return Number(/cpu;dur=([\d.]+)/.exec(answer.headers.get("Server-Timing") ?? "")?.[1] ?? 0);
 }
