@@ -101,7 +101,7 @@ def test_charts_in_view_are_asked_for_a_few_at_a_time_and_others_when_they_come_
 
 
 def test_after_a_commit_they_are_asked_for_one_after_the_other(page: Page, site: Site) -> None:
-    made = board(site, *[LAST] * 6)
+    made = board(site, LAST, LAST)
     page.set_viewport_size({"width": 1280, "height": 2000})
     visit(page, f"{BOARDS}/{made.id}")
     page.locator("#live", has_text="live").wait_for()
