@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
 
 NAME = "Demo"
-#: Titles, and addresses of charts as the console writes them. The log is short, so most of them show all of it.
+#: Titles, and addresses of charts as the console writes them. Most show all of the log, which is short.
 CHARTS = (
     ("All lines", "task=traffic&metric=count&compare=before"),
     ("Answers by status", "task=hits_per_status&metric=count&split=status&last=all&period=1h&shape=stack"),

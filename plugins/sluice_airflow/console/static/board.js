@@ -25,13 +25,15 @@ const areas = document.querySelectorAll("[data-address]");
 const tiles = [...areas].map((area) => new Tile(area, reader));
 /** @type {Set<Tile>} those whose numbers changed, the longest ago first */
 const outdated = new Set();
+/** Whether it is known which tiles are in view. */
+let looked = false;
 let running = 0;
 let restsUntil = 0;
 let timer = 0;
 
 /** Ask for what is in view and was never asked for; else for one whose numbers changed. */
 function work() {
-  if (document.hidden) return;
+  if (document.hidden || !looked) return;
   while (running < AT_ONCE) {
     const tile = tiles.find((each) => each.inView && !each.asked) ?? (running ? undefined : next());
     if (!tile) break;
@@ -92,6 +94,7 @@ const watch = new IntersectionObserver((entries) => {
     const tile = tiles.find((each) => each.area === entry.target);
     if (tile) tile.inView = entry.isIntersecting;
   }
+  looked = true;
   work();
 }, { rootMargin: "150px" });
 for (const each of tiles) watch.observe(each.area);
