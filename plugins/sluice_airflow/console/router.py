@@ -16,6 +16,7 @@ from sluice_airflow.console import (
     editor,
     first,
     lines,
+    platform,
     quality,
     statistics,
     task_page,
@@ -52,7 +53,7 @@ def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
     written = (statistics.router, editor.router, task_page.router)
-    watched = (quality.router, dead.router)
+    watched = (platform.router, quality.router, dead.router)
     drawn = (charts.pages, charts.data, lines.router)
     # `dashboards/pin` comes before `dashboards/{number}`.
     kept = (dashboard_edit.router, dashboards.router)
