@@ -142,7 +142,9 @@ function moved(time) {
 /** @param {string} name of the series to show or hide */
 function toggle(name) {
   if (!hidden.delete(name)) hidden.add(name);
-  redraw();
+  for (const each of panels) each.press(hidden);
+  // A million values take longer to draw than a click may take: the buttons are painted first.
+  requestAnimationFrame(() => window.setTimeout(redraw));
 }
 
 /** @param {KeyboardEvent} event */
@@ -153,7 +155,7 @@ function press(event) {
   const step = steps[/** @type {keyof steps} */ (event.key)];
   const middle = data.times[at < 0 ? last : at];
   const length = data.until - data.since;
-  if (step) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
+  if (step !== undefined) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
   else if (event.key === "+") zoom(Math.round(middle - length / 4), Math.round(middle + length / 4));
   else if (event.key === "-") zoom(data.since - length / 2, data.until + length / 2);
   else if (event.key === "Enter") openPoint(true);

@@ -173,8 +173,6 @@ export class Panel {
       const button = document.createElement("button");
       button.type = "button";
       button.dataset.name = name;
-      button.setAttribute("aria-pressed", String(!hidden.has(name)));
-      button.title = hidden.has(name) ? "Show this series" : "Hide this series";
       button.onclick = () => this.told.toggle(name);
       const swatch = document.createElement("span");
       swatch.className = "swatch";
@@ -191,8 +189,21 @@ export class Panel {
     });
     const had = this.legend.contains(document.activeElement);
     this.legend.replaceChildren(...items);
+    this.press(hidden);
     if (had) for (const each of this.legend.querySelectorAll("button")) if (each.dataset.name === focused) each.focus();
     this.point(-1);
+  }
+
+  /**
+   * Let the buttons say which series are hidden.
+   * @param {Set<string>} hidden
+   */
+  press(hidden) {
+    for (const button of this.legend.querySelectorAll("button")) {
+      const gone = hidden.has(button.dataset.name ?? "");
+      button.setAttribute("aria-pressed", String(!gone));
+      button.title = gone ? "Show this series" : "Hide this series";
+    }
   }
 
   resize() {
