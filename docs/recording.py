@@ -88,6 +88,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with started() as browser, lines_of_today(settings):
         page = browser.new_page(base_url=settings.airflow.url, viewport=SIZE)  # type: ignore[arg-type]
+        page.set_default_timeout(CHART_MS)
         page.goto("/")
         log_in(page, *admin(settings))
         page.get_by_role("link", name="Sluice").first.wait_for(timeout=60_000)
@@ -117,16 +118,19 @@ def lines_of_today(settings: Settings) -> Iterator[None]:
 
 def newcomer(film: Film, frame: Frame) -> str:
     """From the first page to a live chart; returns the name of the statistic."""
+    from tests.browser.test_pages import until
+
     frame.locator(".figure").first.wait_for()
     film.click(frame.get_by_role("link", name="Statistics"))
     film.click(frame.get_by_role("link", name="New statistic"))
     film.click(frame.locator("#pieces").get_by_role("button", name="200", exact=True).first)
     film.click(frame.get_by_role("button", name="Count by it").first)
+    until(frame, "document.getElementById('name')?.value", CHART_MS / 1000)
     frame.locator("#results table").wait_for()
     name = frame.locator("#name").input_value()
     film.take(2 * STAYS)
     film.click(frame.get_by_role("button", name="Review and save"))
-    film.click(frame.get_by_role("button", name="Save"))
+    film.click(frame.get_by_role("button", name="Save", exact=True))
     film.click(frame.get_by_role("link", name="Chart", exact=True))
     frame.locator(".legend button").first.wait_for(timeout=CHART_MS)
     film.click(frame.get_by_role("checkbox", name="status"))
