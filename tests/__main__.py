@@ -20,7 +20,7 @@ from pathlib import Path
 from sluice.stack import network, supervisord
 from tests.bring_up import instance_settings, take_down
 
-ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
+ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e and not containers")
 ON_THE_STACK = (
     *("-v", "--durations=15", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
     *("-m", "stack and not e2e"),

@@ -37,10 +37,15 @@ def demonstrate(settings: Settings, log: Path | None, phases: Phases) -> bool:
 
 def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
     """All phases, in order."""
-    from sluice.stack.airflow_api import Airflow
-
     with phases.phase("start the stack") as say:
         settings = start(settings, say)
+    return prove(settings, log, phases, memory)
+
+
+def prove(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
+    """The phases after the start, for a platform that runs already."""
+    from sluice.stack.airflow_api import Airflow
+
     with phases.phase("apply the tasks") as say:
         apply_tasks(settings, say)
     airflow = Airflow(settings)
