@@ -35,17 +35,18 @@ class NotReached(RuntimeError):
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine: its name, by which the others reach it, and its address on the bridge."""
+    """One machine: its name, by which the others reach it, its address and its card's on the bridge."""
 
     name: str
     address: str
+    card: str
 
 
 @dataclass(frozen=True)
 class Bed:
     """The machines of one network.
 
-    ``key`` is the file of the private key that lets `edge` in; ``known`` is the file of the machines' own keys.
+    ``key`` is the file of the private key that lets `edge` in; ``known`` has the machines' own keys.
     """
 
     network: str
@@ -85,8 +86,12 @@ class Bed:
         podman("network", "disconnect", self.network, machine.name)
 
     def join(self, machine: Machine) -> None:
-        """Bring the machine back to the network, at its old address."""
-        podman("network", "connect", "--ip", machine.address, self.network, machine.name)
+        """Bring the machine back to the network, at its old address and with its old card.
+
+        With another card its neighbours would look for the old one for half a minute.
+        """
+        same = ("--ip", machine.address, "--mac-address", machine.card)
+        podman("network", "connect", *same, self.network, machine.name)
 
 
 @contextmanager
@@ -122,7 +127,7 @@ def _machine(name: str, network: str, key: Path) -> Machine:
     write = "umask 077; mkdir -p ~/.ssh; cat > ~/.ssh/authorized_keys"
     podman("exec", "-i", "--user", USER, name, "sh", "-c", write, given=allowed)
     found = json.loads(podman("inspect", name))[0]["NetworkSettings"]["Networks"][network]
-    return Machine(name, found["IPAddress"])
+    return Machine(name, found["IPAddress"], found["MacAddress"])
 
 
 def _own_key(machine: Machine) -> str:
