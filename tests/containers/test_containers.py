@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import yaml
 
 from sluice.runtime.settings import ROOT, Hive
+from sluice.stack.memory import proportional_bytes
 from sluice.storage.hive import connect
 from tests.containers import base
 from tests.containers.podman import BASE, IMAGE, compose, container, environment, inside, podman
@@ -37,7 +39,7 @@ POLL_SECONDS = 3.0
 KILLS = 5
 #: Lines that are written while containers die, and how fast: the kills fall into the middle.
 LINES, RATE = 6_000, 100
-GIB = 1 << 30
+MIB = 1 << 20
 
 figures: dict[str, float] = {}
 
@@ -169,8 +171,15 @@ def test_the_main_job_agrees() -> None:
     said = inside("airflow-scheduler", "python", "-", given=job)
     figures["the demo's job: seconds"] = time.monotonic() - began
     assert json.loads(said.splitlines()[-1])["agrees"], said[-6000:]
-    used = podman("stats", "--no-stream", "--no-reset", "--format", "{{.Name}} {{.MemUsage}}")
-    print(used)
+    used = {service: memory_bytes(service) for service in FOR_EVER}
+    figures.update({f"memory after the job, {name}: MiB": used[name] / MIB for name in FOR_EVER})
+    figures["memory after the job: MiB"] = sum(used.values()) / MIB
+
+
+def memory_bytes(service: str) -> int:
+    """The memory (PSS) of the container's processes, jobs and agents among them."""
+    first = psutil.Process(state(service)["Pid"])
+    return sum(proportional_bytes(process.pid) for process in (first, *first.children(recursive=True)))
 
 
 def test_the_sql_endpoint_answers_on_the_host() -> None:
