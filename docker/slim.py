@@ -20,12 +20,12 @@ JARS = Path("pyspark/jars")
 #: Packages whose `tests` directories are large, and that never import them.
 TESTED = ("numba", "numpy", "pandas", "pyarrow", "scipy")
 #: Patterns of files: Spark's state stores on disk, machine learning, graphs, Spark Connect and Kubernetes,
-#: Netty for other systems; Arrow's servers and query plans.
+#: Netty for other systems; Arrow's servers.
 UNUSED = (
     *(JARS / name for name in ("rocksdbjni-*", "spark-mllib*", "spark-graphx*", "breeze*", "spire*")),
     *(JARS / name for name in ("cats-kernel*", "algebra_*", "arpack*", "lapack*", "blas-*", "pmml-*")),
     *(JARS / name for name in ("spark-connect_*", "*kubernetes*", "*-osx-*", "*-windows-*")),
-    *(Path("pyarrow") / name for name in ("*flight*.so*", "*substrait*.so*")),
+    Path("pyarrow/*flight*.so*"),
 )
 UNUSED_DIRECTORIES = ("pyspark/examples", "pyspark/data", "pyspark/jars/connect-repl", "pyarrow/include")
 
@@ -36,9 +36,10 @@ def main() -> None:
             shutil.rmtree(tests)
     for name in UNUSED_DIRECTORIES:
         shutil.rmtree(PACKAGES / name, ignore_errors=True)
-    for pattern in UNUSED:
-        for path in PACKAGES.glob(str(pattern)):
-            path.unlink()
+    unused = [path for pattern in UNUSED for path in PACKAGES.glob(str(pattern))]
+    for path in unused:
+        path.unlink()
+    check_needed({path.name for path in unused})
     for library in sorted(libraries()):
         subprocess.run(["strip", "--strip-unneeded", str(library)], check=True)
     link_equal([*Path("var/lib").rglob("*.jar"), *(PACKAGES / JARS).glob("*.jar"), *libraries()])
@@ -49,6 +50,15 @@ def libraries() -> Iterator[Path]:
     for path in PACKAGES.rglob("*.so*"):
         if path.is_file() and not path.is_symlink() and not path.parent.name.endswith(".libs"):
             yield path
+
+
+def check_needed(deleted: set[str]) -> None:
+    """Stop the build if a library that is left needs one that was deleted."""
+    for library in libraries():
+        headers = subprocess.run(["objdump", "-p", str(library)], capture_output=True, text=True, check=True)
+        needed = {line.split()[1] for line in headers.stdout.splitlines() if line.split()[:1] == ["NEEDED"]}
+        if missing := needed & deleted:
+            sys.exit(f"{library} needs {', '.join(sorted(missing))}: do not delete it")
 
 
 def link_equal(files: list[Path]) -> None:

@@ -40,6 +40,19 @@ KILLS = 5
 #: Lines that are written while containers die, and how fast: the kills fall into the middle.
 LINES, RATE = 6_000, 100
 MIB = 1 << 20
+STRIPPED = (
+    *(
+        "asyncpg",
+        "cryptography.fernet",
+        "great_expectations",
+        "grpc",
+        "lz4.frame",
+        "numba",
+        "pandas",
+        "polars",
+    ),
+    *("polars", "psycopg2", "pyarrow.dataset", "scipy.sparse.linalg", "uvloop", "zstandard"),
+)
 
 figures: dict[str, float] = {}
 
@@ -129,6 +142,9 @@ def test_it_has_a_java_runtime_and_nothing_to_build_or_test_with() -> None:
         return podman("run", "--rm", "--network=none", IMAGE, *shell, check=False).strip() == "yes"
 
     assert has("java -version")
+    # Each loads libraries that were stripped, or whose neighbours were deleted.
+    for module in STRIPPED:
+        assert has(f"python -c 'import {module}'"), module
     for absent in ("command -v javac", "command -v mvn", "python -c 'import pytest'", "touch /opt/sluice/x"):
         assert not has(absent), absent
 
