@@ -52,9 +52,9 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-test-containers: $(INSTALLED) ## build the image and prove docker-compose.yaml with podman, as root (an hour; not in make test)
+test-containers: $(INSTALLED) ## build the image twice and make the test bed of machines, with podman as root (not in make test)
 	@$(BIN)/python -m tests.containers.preflight
-	@$(BIN)/pytest -x -v -s -m containers tests/containers
+	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
 bench: setup ## every performance bar except grouping's, measured here (about 100 minutes); exits with 1 if one fails
 	@$(BIN)/python -m tests.bench

@@ -1,30 +1,21 @@
-"""podman and podman-compose, with the settings that Debian 12 needs."""
+"""podman, with the settings that Debian 12 needs."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 from sluice.runtime.settings import ROOT
 
-PROJECT = "sluice-test"
 IMAGE = "localhost/sluice-test"
 BASE = "localhost/sluice-base"
 CONFIGURATION = Path(__file__).with_name("containers.conf")
-FILES = ("docker-compose.yaml", "docker/podman.yaml")
 SECONDS = 900.0
 
 
 def environment() -> dict[str, str]:
-    return {
-        **os.environ,
-        "CONTAINERS_CONF": str(CONFIGURATION),
-        "COMPOSE_PROJECT_NAME": PROJECT,
-        "SLUICE_IMAGE": IMAGE,
-        "SLUICE_BASE": BASE,
-    }
+    return {**os.environ, "CONTAINERS_CONF": str(CONFIGURATION)}
 
 
 def podman(*words: str, check: bool = True, seconds: float = SECONDS, given: bytes | None = None) -> str:
@@ -49,35 +40,3 @@ def podman(*words: str, check: bool = True, seconds: float = SECONDS, given: byt
             f"{done.stderr.decode(errors='replace')[-3000:]}"
         )
     return out
-
-
-def compose(*words: str, seconds: float = SECONDS) -> str:
-    """Run podman-compose on the project's files; a failure is an AssertionError with its words."""
-    files = [word for file in FILES for word in ("-f", file)]
-    argv = [str(Path(sys.executable).with_name("podman-compose")), "--in-pod", "false", *files, *words]
-    done = subprocess.run(
-        argv,
-        env=environment(),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=seconds,
-    )
-    if done.returncode:
-        raise AssertionError(f"podman-compose {' '.join(words)}: {done.returncode}\n{done.stdout[-5000:]}")
-    return done.stdout
-
-
-def container(service: str) -> str:
-    """The name of the service's container."""
-    return f"{PROJECT}_{service}_1"
-
-
-def inside(service: str, *words: str, check: bool = True, given: bytes | None = None) -> str:
-    """Run a command in the service's container and return what it printed."""
-    flags = ["-i"] if given is not None else []
-    return podman("exec", *flags, container(service), *words, check=check, given=given)

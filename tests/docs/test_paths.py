@@ -12,7 +12,7 @@ from sluice.runtime.settings import ROOT
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
 #: Tests of what is not a package of `include/sluice`. dags and plugins test the folders of their names,
-#: browser the console's pages, containers docker-compose.yaml, and hosts are machines for other tests.
+#: browser the console's pages, containers the image, and hosts are machines for other tests.
 BESIDE = {"bench", "browser", "containers", "dags", "docs", "e2e", "hosts", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)

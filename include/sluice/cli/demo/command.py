@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
+from sluice.cli.demo.dashboard import make_dashboard
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
@@ -37,17 +38,13 @@ def demonstrate(settings: Settings, log: Path | None, phases: Phases) -> bool:
 
 def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
     """All phases, in order."""
-    with phases.phase("start the stack") as say:
-        settings = start(settings, say)
-    return prove(settings, log, phases, memory)
-
-
-def prove(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
-    """The phases after the start, for a platform that runs already."""
     from sluice.stack.airflow_api import Airflow
 
+    with phases.phase("start the stack") as say:
+        settings = start(settings, say)
     with phases.phase("apply the tasks") as say:
         apply_tasks(settings, say)
+        make_dashboard(settings)
     airflow = Airflow(settings)
     with phases.phase("deploy") as say:
         deploy(settings, airflow, say)
