@@ -30,9 +30,9 @@ preflight: ## name what this machine lacks, with the remedy
 	@$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV)
 	@touch $@
 
-$(INSTALLED): requirements.txt pyproject.toml | .venv/.created
-	@echo "setup: $$(grep -c == requirements.txt) Python packages"
-	@$(BIN)/uv pip sync -q --compile-bytecode requirements.txt
+$(INSTALLED): requirements-dev.txt pyproject.toml | .venv/.created
+	@echo "setup: $$(grep -c == requirements-dev.txt) Python packages"
+	@$(BIN)/uv pip sync -q --compile-bytecode requirements-dev.txt
 	@$(BIN)/uv pip install -q --no-deps -e .
 	@touch $@
 
@@ -47,10 +47,14 @@ down: ## stop the platform that was brought up last; its data stays
 
 fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon; under a minute
 	@$(BIN)/pytest -q -n auto --dist worksteal --hypothesis-profile quick \
-	  -m "not stack and not e2e and not slow"
+	  -m "not stack and not e2e and not slow and not containers"
 
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
+
+test-containers: $(INSTALLED) ## build the image twice and make the test bed of machines, with podman as root (not in make test)
+	@$(BIN)/python -m tests.containers.preflight
+	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
 bench: setup ## every performance bar except grouping's, measured here (about 100 minutes); exits with 1 if one fails
 	@$(BIN)/python -m tests.bench
@@ -75,9 +79,10 @@ format: $(INSTALLED) ## put every file into ruff's format
 	@$(BIN)/ruff check -q --fix-only .
 	@$(BIN)/ruff format .
 
-lock: $(INSTALLED) ## resolve requirements.in into requirements.txt
-	@$(BIN)/uv pip compile -q --python-version 3.11 --override overrides.txt --no-header --no-annotate \
-	  requirements.in -o requirements.txt
+lock: $(INSTALLED) ## resolve requirements.in into requirements.txt, and with requirements-dev.in into requirements-dev.txt
+	@lock="$(BIN)/uv pip compile -q --python-version 3.11 --override overrides.txt --no-header --no-annotate"; \
+	$$lock requirements.in -o requirements.txt; \
+	$$lock requirements-dev.in -c requirements.txt -o requirements-dev.txt
 
 clean: ## delete the environment, the jars and every instance's data (stop them first)
 	@for pid in var/*/run/supervisord.pid; do \
@@ -85,4 +90,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test bench bench-grouping lab lab-transmission lint format lock clean
+.PHONY: help setup demo up down fast test test-containers bench bench-grouping lab lab-transmission lint format lock clean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from sluice.stack.daemon import Daemon
 FILE = ROOT / "docker-compose.yaml"
 HOME = "/opt/sluice/var/main"
 ONCE, WATCH = "initialise", "watch"
+IMAGE = "${SLUICE_IMAGE:-sluice}"
+#: The ports that are published: these two ask who you are.
+PUBLISHED = {"sql", "airflow"}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +59,7 @@ def test_the_watch_runs_beside_them_and_restarts_none(compose: dict[str, Any]) -
     assert python == "python"
     watch = runpy.run_path(str(ROOT / job))
     assert watch["arguments"]().parse_args(options).only_look
-    assert service["image"] == "sluice"
+    assert service["image"] == IMAGE
     assert service["restart"] == "unless-stopped"
     assert service["environment"] == compose["services"]["sql"]["environment"]
     assert f"instance:{HOME}" in service["volumes"]  # where it leaves what operators read
@@ -66,7 +70,7 @@ class TestService:
     def test_it_runs_the_same_entry_point(self, compose: dict[str, Any], daemon: Daemon) -> None:
         service = compose["services"][daemon.name]
         assert service["command"] == ["python", "-m", "sluice.stack", "run", daemon.name]
-        assert service["image"] == "sluice"
+        assert service["image"] == IMAGE
         assert service["restart"] == "unless-stopped"
 
     def test_its_health_is_the_daemon_s(self, compose: dict[str, Any], daemon: Daemon) -> None:
@@ -84,16 +88,37 @@ class TestService:
         assert set(mounts.values()) == {f"{HOME}/{directory}" for directory in daemon.data}
         assert set(mounts) <= set(compose["volumes"])
 
-    def test_its_ports_are_published_on_loopback_alone(
+    def test_only_doors_are_published_on_loopback_alone(
         self, compose: dict[str, Any], daemon: Daemon, settings: Settings
     ) -> None:
         published = compose["services"][daemon.name].get("ports", [])
-        ports = [settings.port(name) for name in daemon.ports]
+        ports = [settings.port(name) for name in daemon.ports if name in PUBLISHED]
         assert published == [f"127.0.0.1:{port}:{port}" for port in ports]
 
     def test_it_is_stopped_by_the_same_signal(self, compose: dict[str, Any], daemon: Daemon) -> None:
         signal = compose["services"][daemon.name].get("stop_signal", "SIGTERM")
         assert signal == f"SIG{daemon.stop_signal}"
+
+
+def test_a_service_has_few_rights(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert not {"privileged", "cap_add", "user"} & set(service), name
+
+
+def test_podman_s_file_changes_only_what_podman_does_not_know(compose: dict[str, Any]) -> None:
+    changed = yaml.safe_load((ROOT / "docker" / "podman.yaml").read_text())["services"]
+    other = "airflow-scheduler"
+    assert compose["services"]["airflow-triggerer"]["pid"] == f"service:{other}"
+    assert changed == {"airflow-triggerer": {"pid": f"container:${{COMPOSE_PROJECT_NAME:-sluice}}_{other}_1"}}
+
+
+def test_a_backup_takes_every_volume(compose: dict[str, Any]) -> None:
+    script = (ROOT / "docker" / "volumes.sh").read_text()
+    (names,) = re.findall(r"^for volume in (.*); do$", script, re.MULTILINE)
+    assert set(names.split()) == set(compose["volumes"])
 
 
 def test_every_named_volume_is_used(compose: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 import tarfile
@@ -72,6 +73,18 @@ def test_configuration_comes_before_the_jars(tmp_path: Path) -> None:
     assert classpath[1].endswith("kafka/*")
     assert argv[-2:] == ["kafka.Kafka", "x"]
     assert "-Xmx64m" in argv
+
+
+def test_the_same_classes_give_the_same_jar(tmp_path: Path) -> None:
+    classes = tmp_path / "classes"
+    classes.mkdir()
+    jars_made = []
+    for seconds in (1_000_000_000, 2_000_000_000):
+        (classes / "A.class").write_bytes(b"code")
+        os.utime(classes / "A.class", (seconds, seconds))
+        jars._pack(classes, tmp_path / "made.jar", "Main-Class: A\n")
+        jars_made.append((tmp_path / "made.jar").read_bytes())
+    assert jars_made[0] == jars_made[1]
 
 
 def test_a_python_without_tarfile_filters_unpacks_as_well(

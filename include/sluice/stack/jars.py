@@ -124,11 +124,14 @@ def _compile(component: str, directory: Path) -> None:
 
 
 def _pack(classes: Path, target: Path, manifest: str = "") -> None:
-    """Pack the classes into a jar with these manifest lines; an agent's name its class."""
+    """Pack the classes into a jar with these manifest lines; an agent's name its class.
+
+    The entries have one fixed time, so the same classes give the same file.
+    """
     with zipfile.ZipFile(target, "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\n{manifest}")
+        jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), f"Manifest-Version: 1.0\n{manifest}")
         for path in sorted(classes.rglob("*.class")):
-            jar.write(path, path.relative_to(classes))
+            jar.writestr(zipfile.ZipInfo(str(path.relative_to(classes))), path.read_bytes())
 
 
 def _unpack_postgres(directory: Path) -> None:

@@ -29,10 +29,12 @@ export class Panel {
   /**
    * @param {import("./columns.js").Metric} metric
    * @param {Told} told
+   * @param {number} [height] of the plot, in pixels
    */
-  constructor(metric, told) {
+  constructor(metric, told, height = HEIGHT) {
     this.metric = metric;
     this.told = told;
+    this.height = height;
     this.root = document.createElement("figure");
     this.root.className = "panel";
     this.title = document.createElement("figcaption");
@@ -96,7 +98,7 @@ export class Panel {
     const bars = shape === "bars" && stacked && uPlot.paths.bars ? uPlot.paths.bars({ size: [0.9, 60] }) : undefined;
     return {
       width: this.plotted.clientWidth || 600,
-      height: HEIGHT,
+      height: this.height,
       ms: 1,
       legend: { show: false },
       cursor: { sync: { key: SYNC, scales: ["x", null] }, drag: { x: true, y: false, setScale: false }, y: false },
@@ -205,7 +207,7 @@ export class Panel {
   }
 
   resize() {
-    this.plot?.setSize({ width: this.plotted.clientWidth, height: HEIGHT });
+    this.plot?.setSize({ width: this.plotted.clientWidth, height: this.height });
   }
 
   /** Draw everything again, in the colours of the theme that is shown now. */
