@@ -27,8 +27,10 @@ SHADES, PER_MILLE = 12.0, 1.0
 #: Red, green and blue are kept as multiples of this.
 COARSE = 16
 
-#: Ages and the days of this time become always the same text.
+#: Ages and the days of this time become always the same text. The navigation goes: where it wraps, it would
+#: move all pages by parts of a pixel.
 _STILL = r"""() => {
+  document.querySelector(".top")?.remove();
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     node.data = node.data
