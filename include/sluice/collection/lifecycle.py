@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
 
 from sluice.collection import metrics, position
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
@@ -50,23 +51,36 @@ def alive(settings: Settings, agent: Agent) -> bool:
 
 
 def command(settings: Settings, agent: Agent) -> list[str]:
-    """The agent's command line."""
+    """The command line of an agent on this machine."""
     where = folder(settings, agent.name)
+    return agent_command(agent, where, where, settings.home, settings.bind_host)
+
+
+def agent_command(
+    agent: Agent,
+    configuration: PurePosixPath,
+    state: PurePosixPath,
+    home: PurePosixPath,
+    address: str,
+    lib: PurePosixPath | None = None,
+) -> list[str]:
+    """The command line of an agent; ``lib``: where the jars lie, by default this machine's."""
     return java_command(
         "flume",
         "org.apache.flume.node.Application",
-        ["--name", "agent", "--conf-file", str(where / "agent.properties"), "--no-reload-conf"],
+        ["--name", "agent", "--conf-file", str(configuration / "agent.properties"), "--no-reload-conf"],
         heap=HEAP,
         options=[
             "-Dflume.monitoring.type=sluice.flume.LocalMetrics",
-            f"-Dflume.monitoring.host={settings.bind_host}",
+            f"-Dflume.monitoring.host={address}",
             f"-Dflume.monitoring.port={agent.metrics_port}",
             f"-Dsluice.maxLine={agent.max_line}",
-            f"-Dsluice.folder={where}",
-            f"-Dsluice.home={settings.home}",
-            f"-Dlog4j2.configurationFile={where / 'log4j2.properties'}",
+            f"-Dsluice.folder={state}",
+            f"-Dsluice.home={home}",
+            f"-Dlog4j2.configurationFile={configuration / 'log4j2.properties'}",
         ],
-        classpath=[LIB / "flume" / "classes"],
+        classpath=[(lib or LIB / "flume") / "classes"],
+        lib=lib,
     )
 
 
