@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import cast
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -63,8 +64,7 @@ def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
     path = folder / "authority.pem"
     if path.exists():
         pem = path.read_bytes()
-        key = load_pem_private_key(pem, None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        key = cast(ec.EllipticCurvePrivateKey, load_pem_private_key(pem, None))
         return key, x509.load_pem_x509_certificate(pem)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = _name("sluice")

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 
 import asyncssh
 
 from sluice.collection import certificates, ssh
-from sluice.collection.hosts import LOCAL, Host, load
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL, Host, HostsError, load
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
 
@@ -25,7 +26,7 @@ NEEDED = ("flock", "setsid", "sha256sum", "grep")
 _ENROLLED = "enrolled.json"
 
 
-class EnrolError(RuntimeError):
+class EnrolError(AgentError):
     """A host cannot be enrolled, or is not."""
 
 
@@ -58,7 +59,10 @@ def enrolled(settings: Settings, host: Host) -> Enrolled:
 
 def known(settings: Settings, name: str) -> Host:
     """The host of that name. Raises EnrolError if there is none, or it is this machine."""
-    hosts = load(settings)
+    try:
+        hosts = load(settings)
+    except HostsError as error:
+        raise EnrolError(str(error)) from error
     if name not in hosts or name == LOCAL:
         others = ", ".join(sorted(hosts.keys() - {LOCAL})) or "none"
         raise EnrolError(f"{name!r} is no host that is reached over SSH; hosts.yaml has {others}")
@@ -75,7 +79,9 @@ def public_key(settings: Settings, host: Host) -> str:
     path = _key(settings, host)
     if not path.exists():
         if host.ssh is not None and host.ssh.key_file is not None:
-            raise EnrolError(f"host {host.name}: key_file = {path}: there is no such file; correct hosts.yaml")
+            raise EnrolError(
+                f"host {host.name}: key_file = {path}: there is no such file; correct hosts.yaml"
+            )
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = asyncssh.generate_private_key("ssh-ed25519", comment=f"sluice-{settings.instance}")
         write_bytes(path, made.export_private_key("openssh"), 0o600)
@@ -144,7 +150,7 @@ def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enroll
     free = int(at.run("sh", "-c", "df -Pm . | awk 'NR == 2 {print $4}'").strip() or 0)
     if free < LEAST_MIB:
         raise EnrolError(f"{where}: {free} MiB free in {home}, {LEAST_MIB} are needed: make room")
-    directory = PurePosixPath(home) / ".sluice" / settings.instance
+    directory = PurePath(home) / ".sluice" / settings.instance
     if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(directory)):
         raise EnrolError(f"{where}: the path {directory} has odd characters: use another account")
     return Enrolled(host.address, host_key, str(directory), java)

@@ -203,7 +203,7 @@ def _remote_problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
         except enrolment.EnrolError as error:
             yield f"{field}.runs_on: {error}"
         if front_end.channel != "file":
-            yield f"{field}.channel = {front_end.channel!r}: on another host only 'file' loses nothing; say file"
+            yield f"{field}.channel = {front_end.channel!r}: say file: on another host it alone loses nothing"
         for j, text in enumerate(front_end.files):
             if text.startswith("{home}"):
                 yield f"{field}.files.{j} = {text!r}: {{home}} is on this machine; write the path out"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 import jinja2
@@ -97,10 +97,10 @@ def folder(settings: Settings, name: str) -> Path:
 class Place:
     """Where an agent's files lie on its host."""
 
-    home: PurePosixPath  # names of log files below it are relative; its folder `logs` has the agent's log
-    folder: PurePosixPath  # the position, the channel
-    identity_key: PurePosixPath
-    certificates: PurePosixPath
+    home: PurePath  # names of log files below it are relative; its folder `logs` has the agent's log
+    folder: PurePath  # the position, the channel
+    identity_key: PurePath
+    certificates: PurePath
 
 
 def place(settings: Settings, name: str, runs_on: str = LOCAL) -> Place:
@@ -108,7 +108,7 @@ def place(settings: Settings, name: str, runs_on: str = LOCAL) -> Place:
     if runs_on == LOCAL:
         secrets = settings.home / "secrets" / "identity"
         return Place(settings.home, folder(settings, name), secrets, enrolment.folder(settings, LOCAL))
-    agent = PurePosixPath(_enrolled(settings, runs_on).directory) / "agents" / name
+    agent = PurePath(_enrolled(settings, runs_on).directory) / "agents" / name
     state = agent / "state"
     return Place(state, state, agent / "current" / "identity.key", agent / "current")
 

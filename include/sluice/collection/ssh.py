@@ -12,13 +12,14 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import asyncssh
 
+from sluice.collection.errors import AgentError
 from sluice.collection.metrics import MetricsUnreachable
 
 CONNECT_SECONDS = 10.0
@@ -35,7 +36,7 @@ class HostUnreachable(MetricsUnreachable):
     """A host does not answer. Nothing is known of its agents; they may well run."""
 
 
-class RemoteFailed(RuntimeError):
+class RemoteFailed(AgentError):
     """A host answered, and a command or a copy failed there."""
 
 
@@ -76,13 +77,13 @@ class Link:
 
         return self._do(work, seconds)
 
-    def copy(self, folder: PurePosixPath, files: dict[str, Path | bytes]) -> None:
+    def copy(self, folder: PurePath, files: Mapping[str, Path | bytes]) -> None:
         """Write files, of mode 0600, below a new folder. Raises HostUnreachable, RemoteFailed."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> None:
             private = asyncssh.SFTPAttrs(permissions=0o600)
             async with connection.start_sftp_client() as sftp:
-                for each in sorted({folder / PurePosixPath(name).parent for name in files}):
+                for each in sorted({folder / PurePath(name).parent for name in files}):
                     await sftp.makedirs(str(each), asyncssh.SFTPAttrs(permissions=0o700), exist_ok=True)
                 for name, content in files.items():
                     data = content if isinstance(content, bytes) else content.read_bytes()
@@ -91,7 +92,7 @@ class Link:
 
         self._do(work, COPY_SECONDS)
 
-    def switch(self, link: PurePosixPath, target: str) -> None:
+    def switch(self, link: PurePath, target: str) -> None:
         """Point a symbolic link to another target, in one step."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> None:
@@ -104,7 +105,7 @@ class Link:
 
         self._do(work, COMMAND_SECONDS)
 
-    def read(self, path: PurePosixPath, offset: int = 0, size: int = _ANSWER_BYTES) -> bytes | None:
+    def read(self, path: PurePath, offset: int = 0, size: int = _ANSWER_BYTES) -> bytes | None:
         """Bytes of a file; None if there is no such file."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> bytes | None:
@@ -117,7 +118,7 @@ class Link:
 
         return self._do(work, COPY_SECONDS)
 
-    def sizes(self, folder: PurePosixPath) -> dict[str, int] | None:
+    def sizes(self, folder: PurePath) -> dict[str, int] | None:
         """The files of a folder and their sizes; None if there is no such folder, or it cannot be read."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> dict[str, int] | None:
@@ -137,7 +138,9 @@ class Link:
             try:
                 reader, writer = await connection.open_connection("127.0.0.1", port)
             except asyncssh.ChannelOpenError as error:
-                raise MetricsUnreachable(f"{self.target}: no answer at port {port}: {error.reason}") from error
+                raise MetricsUnreachable(
+                    f"{self.target}: no answer at port {port}: {error.reason}"
+                ) from error
             writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
             answer = await reader.read(_ANSWER_BYTES)
             writer.close()
@@ -149,10 +152,12 @@ class Link:
         """Close the connection; the next use makes another one."""
         _wait(self._drop(), COMMAND_SECONDS)
 
-    def _do(self, work: Any, seconds: float) -> Any:
+    def _do(self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float) -> T:
         return _wait(self._with_connection(work, seconds), CONNECT_SECONDS + seconds + COMMAND_SECONDS)
 
-    async def _with_connection(self, work: Any, seconds: float) -> Any:
+    async def _with_connection(
+        self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float
+    ) -> T:
         try:
             connection = await self._connected()
             async with asyncio.timeout(seconds):

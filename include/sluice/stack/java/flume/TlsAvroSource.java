@@ -1,7 +1,6 @@
 package sluice.flume;
 
 import java.util.Optional;
-import java.util.function.Supplier;
 import javax.net.ssl.SSLEngine;
 import org.apache.flume.Context;
 import org.apache.flume.source.AvroSource;
@@ -17,7 +16,7 @@ public class TlsAvroSource extends AvroSource {
   }
 
   @Override
-  protected Supplier<Optional<SSLEngine>> getSslEngineSupplier(boolean useClientMode) {
-    return () -> Optional.of(tls.server());
+  protected Optional<SSLEngine> getSslEngine(boolean useClientMode) {
+    return Optional.of(tls.server());
   }
 }
