@@ -57,6 +57,15 @@ def enrolled(settings: Settings, host: Host) -> Enrolled:
     return found
 
 
+def state(settings: Settings, host: Host) -> str:
+    """`yes`, or why it is not enrolled."""
+    try:
+        enrolled(settings, host)
+    except EnrolError as error:
+        return str(error)
+    return "yes"
+
+
 def known(settings: Settings, name: str) -> Host:
     """The host of that name. Raises EnrolError if there is none, or it is this machine."""
     try:
@@ -99,7 +108,7 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
 
     Raises EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
     """
-    shown, print_shown = ssh.host_key(host.address, _port(host))
+    shown, print_shown = ssh.host_key(host.address, port(host))
     if print_shown != fingerprint:
         raise EnrolError(
             f"host {host.name} shows the key {print_shown}, not {fingerprint}: compare it with what "
@@ -131,7 +140,7 @@ def check(settings: Settings, host: Host) -> str:
         raise EnrolError(
             f"host {host.name}: java or the account's home moved: run `sluice hosts enrol {host.name}`"
         )
-    return f"answers; {found.java}; {found.directory}"
+    return f"{found.java}; {found.directory}"
 
 
 def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enrolled:
@@ -161,7 +170,8 @@ def _issued_to(settings: Settings, name: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def _port(host: Host) -> int:
+def port(host: Host) -> int:
+    """Where its SSH server listens."""
     return host.ssh.port if host.ssh else 22
 
 
@@ -172,4 +182,4 @@ def _key(settings: Settings, host: Host) -> Path:
 
 def _target(settings: Settings, host: Host, host_key: str) -> ssh.Target:
     user = host.ssh.user if host.ssh else ""
-    return ssh.Target(host.name, host.address, _port(host), user, _key(settings, host), host_key)
+    return ssh.Target(host.name, host.address, port(host), user, _key(settings, host), host_key)

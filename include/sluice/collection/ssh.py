@@ -112,7 +112,8 @@ class Link:
             async with connection.start_sftp_client() as sftp:
                 try:
                     async with sftp.open(str(path), "rb") as file:
-                        return await file.read(size, offset)
+                        data = await file.read(size, offset)
+                        return data if isinstance(data, bytes) else data.encode()
                 except asyncssh.SFTPNoSuchFile:
                     return None
 
@@ -142,9 +143,9 @@ class Link:
                     f"{self.target}: no answer at port {port}: {error.reason}"
                 ) from error
             writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
-            answer = await reader.read(_ANSWER_BYTES)
+            answer = await reader.read()
             writer.close()
-            return answer.partition(b"\r\n\r\n")[2]
+            return bytes(answer).partition(b"\r\n\r\n")[2]
 
         return self._do(work, COMMAND_SECONDS)
 
