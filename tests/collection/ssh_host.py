@@ -14,14 +14,15 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import asyncssh
 import psutil
 
-from sluice.runtime.settings import ROOT
+from sluice.runtime.settings import ROOT, Settings
 
 READY_SECONDS = 60.0
 
@@ -36,7 +37,7 @@ async def _serve(home: Path, address: str, port: int) -> None:
         child = await asyncio.create_subprocess_shell(
             process.command or "exit 0",
             cwd=home,
-            env={"HOME": str(home), "PATH": os.environ["PATH"], "EMULATED_HOST": str(home)},
+            env={"HOME": str(home), "PATH": f"{home}/bin:{os.environ['PATH']}", "EMULATED_HOST": str(home)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -79,6 +80,13 @@ class EmulatedHost:
         keys = self.home / ".ssh" / "authorized_keys"
         keys.parent.mkdir(parents=True, exist_ok=True)
         keys.write_text(public_key + "\n")
+
+    def program(self, name: str, script: str) -> None:
+        """Give the host a program, which comes before one of this machine."""
+        path = self.home / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
 
     def switch_on(self) -> None:
         """Start the SSH server, at its former port if it had one."""
@@ -125,6 +133,26 @@ class EmulatedHost:
                 if own and process.status() != psutil.STATUS_ZOMBIE and process.name().startswith(name):
                     found.append(process)
         return found
+
+
+@contextmanager
+def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
+    """Host ``h1`` of the instance, switched on, which takes the instance's key; not yet enrolled."""
+    from sluice.collection import enrolment, hosts
+
+    home.mkdir()
+    made = EmulatedHost(home, "127.0.1.1")
+    entry = (
+        "- {name: local, address: 127.0.0.1}\n- {name: h1, address: 127.0.1.1, ssh: {user: me, port: %d}}\n"
+    )
+    (settings.home / hosts.FILE).write_text(entry % 1)
+    made.authorize(enrolment.public_key(settings, hosts.load(settings)["h1"]))
+    try:
+        made.switch_on()
+        (settings.home / hosts.FILE).write_text(entry % made.port)
+        yield made
+    finally:
+        made.switch_off()
 
 
 if __name__ == "__main__":
