@@ -17,6 +17,8 @@ from sluice.collection.hosts import Host
 from sluice.runtime.settings import Settings
 from tests.collection.ssh_host import EmulatedHost, emulated
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def machine(settings: Settings, tmp_path: Path) -> Iterator[EmulatedHost]:
@@ -58,9 +60,9 @@ def test_its_certificate_is_made_out_to_its_address(
 
 
 def test_another_fingerprint_is_refused(settings: Settings, host: Host) -> None:
-    with pytest.raises(EnrolError, match="shows the key SHA256:.*, not SHA256:other: compare it"):
+    with pytest.raises(EnrolError, match=r"shows the key SHA256:.*, not SHA256:other: compare it"):
         enrolment.enrol(settings, host, "SHA256:other")
-    with pytest.raises(EnrolError, match="not enrolled: run `sluice hosts enrol h1`"):
+    with pytest.raises(EnrolError, match=r"not enrolled: run `sluice hosts enrol h1`"):
         enrolment.enrolled(settings, host)
 
 
@@ -72,7 +74,7 @@ def test_a_host_that_shows_another_key_later_is_not_talked_to(
     machine.switch_off()
     (machine.home / "host_key").unlink()
     machine.switch_on()
-    with pytest.raises(ssh.HostUnreachable, match="h1 .* does not answer: .*[Hh]ost key"):
+    with pytest.raises(ssh.HostUnreachable, match=r"h1 .* does not answer: .*[Hh]ost key"):
         enrolment.check(settings, host)
 
 
@@ -102,7 +104,7 @@ def test_an_old_java_is_refused(
 def test_a_key_of_the_users_is_used_and_not_made(settings: Settings, host: Host, tmp_path: Path) -> None:
     assert host.ssh is not None
     given = host.model_copy(update={"ssh": host.ssh.model_copy(update={"key_file": tmp_path / "mine"})})
-    with pytest.raises(EnrolError, match="mine: there is no such file; correct hosts.yaml"):
+    with pytest.raises(EnrolError, match=r"mine: there is no such file; correct hosts\.yaml"):
         enrolment.public_key(settings, given)
     mine = asyncssh.generate_private_key("ssh-ed25519")
     mine.write_private_key(str(tmp_path / "mine"))
@@ -111,5 +113,5 @@ def test_a_key_of_the_users_is_used_and_not_made(settings: Settings, host: Host,
 
 def test_unknown_hosts_are_named(settings: Settings, host: Host) -> None:
     for name in ("h9", "local"):
-        with pytest.raises(EnrolError, match=f"'{name}' is no host .*; hosts.yaml has h1"):
+        with pytest.raises(EnrolError, match=rf"'{name}' is no host .*; hosts\.yaml has h1"):
             enrolment.known(settings, name)

@@ -16,22 +16,18 @@ from sluice.collection import bundle, deploy, deploy_plan, enrolment, health, ho
 from sluice.collection.render import Agent, folder
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY
+from tests.collection.laid_down import lay_down
 from tests.collection.ssh_host import EmulatedHost, emulated
 
 JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec sleep 100000 ;; esac"""
-FAR = '  - host: far1\n    runs_on: h1\n    channel: file\n    files: ["{}/log/access.%Y-%m-%d.log"]\ncollectors:\n'
+FAR = """
+  - {{host: far1, runs_on: h1, channel: file, files: ["{}/log/access.%Y-%m-%d.log"]}}
+collectors:
+"""
+pytestmark = pytest.mark.slow
+
 PROGRAM = "sleep"
 SECONDS = 60.0
-
-
-def lay_down(settings: Settings) -> None:
-    """Put the rendered files of every agent where a deployment puts them."""
-    for change in deploy_plan.plan(settings):
-        assert change.rendered is not None
-        where = folder(settings, change.agent)
-        where.mkdir(parents=True, exist_ok=True)
-        for name, text in change.rendered.files.items():
-            (where / name).write_text(text)
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (made.home / "log").mkdir()
         host = hosts.load(settings)["h1"]
         enrolment.enrol(settings, host, ssh.host_key(host.address, made.port)[1])
-        text = INVENTORY.replace("collectors:\n  - name", FAR.format(made.home) + "  - name", 1)
+        text = INVENTORY.replace("\ncollectors:\n", FAR.format(made.home))
         (settings.home / "collection.yaml").write_text(text)
         lay_down(settings)
         yield made

@@ -6,6 +6,7 @@ host, at the address where all daemons listen.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections import Counter
@@ -76,27 +77,36 @@ def load(settings: Settings) -> dict[str, Host]:
         return {LOCAL: here}
     try:
         text = path.read_text()
-        tree = yaml.compose(text, yaml.SafeLoader)
-        data = yaml.safe_load(text)
-    except OSError as error:
-        raise HostsError(path, [f"cannot be read ({error.strerror}): restore or remove it"]) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError) as error:
+        raise HostsError(path, [f"cannot be read ({error}): restore or remove it"]) from error
+    return {LOCAL: here, **_parse(path, text, settings.private)}
+
+
+@functools.lru_cache(maxsize=8)  # each look at each agent asks
+def _parse(path: Path, text: str, private: bool) -> dict[str, Host]:
+    try:
+        tree = yaml.compose(text, yaml.CSafeLoader)
+        data = yaml.load(text, yaml.CSafeLoader)
+    except (yaml.YAMLError, ValueError) as error:
         raise HostsError(path, [f"not YAML: {' '.join(str(error).split())}"]) from error
+    problems = [(node, f"the key {node.value!r} is given twice; keep one") for node in _doubled(tree)]
+    found: list[Host] = []
     try:
         found = _HOSTS.validate_python(data)
     except ValidationError as error:
-        problems = [_problem(each) for each in error.errors()]
+        problems += [_problem(tree, each) for each in error.errors()]
     else:
-        problems = list(_problems(found, settings))
-        if not problems and not list(_doubled_keys(tree)):
-            return {LOCAL: here, **{host.name: host for host in found}}
-    raise HostsError(path, [*_doubled_keys(tree), *(f"{_line(tree, at)}{what}" for at, what in problems)])
+        problems += [(_node(tree, at), what) for at, what in _problems(found, private)]
+    if problems:
+        lines = (f"line {node.start_mark.line + 1}: " if node else "" for node, _ in problems)
+        raise HostsError(path, [line + what for line, (_, what) in zip(lines, problems, strict=True)])
+    return {host.name: host for host in found}
 
 
 Problem = tuple[tuple[int | str, ...], str]  # where in the document, and what
 
 
-def _problems(found: list[Host], settings: Settings) -> Iterator[Problem]:
+def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
     """The problems that no single field shows."""
     counts = Counter(host.name for host in found)
     for i, host in enumerate(found):
@@ -106,7 +116,7 @@ def _problems(found: list[Host], settings: Settings) -> Iterator[Problem]:
             yield (i, "ssh"), "ssh: local is this machine, which is not reached over SSH; remove it"
         if host.name != LOCAL and host.ssh is None:
             yield (i,), f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to"
-        if settings.private and not _loopback(host.address):
+        if private and not _loopback(host.address):
             yield (
                 (i, "address"),
                 f"address = {host.address!r}: the instance's network is private and has no other "
@@ -123,17 +133,17 @@ def _loopback(address: str) -> bool:
         return address == "localhost"
 
 
-def _problem(error: Any) -> Problem:
+def _problem(tree: yaml.Node | None, error: Any) -> tuple[yaml.Node | None, str]:
     at = tuple(error["loc"])
     field = ".".join(str(each) for each in at if isinstance(each, str)) or "the list of hosts"
     if error["type"] == "missing":
-        return at[:-1], f"{field}: missing; {_REMEDIES['missing']}"
+        return _node(tree, at[:-1]), f"{field}: missing; {_REMEDIES['missing']}"
     remedy = _REMEDIES.get(error["type"], "correct it")
-    return at, f"{field} = {str(error['input'])[:80]!r}: {error['msg']}; {remedy}"
+    return _node(tree, at), f"{field} = {str(error['input'])[:80]!r}: {error['msg']}; {remedy}"
 
 
-def _line(tree: yaml.Node | None, at: tuple[int | str, ...]) -> str:
-    """``line 3: `` for a place in the document; the nearest that there is around it."""
+def _node(tree: yaml.Node | None, at: tuple[int | str, ...]) -> yaml.Node | None:
+    """What lies at a place of the document, or the nearest that there is around it."""
     node = tree
     for step in at:
         below: yaml.Node | None = None
@@ -144,21 +154,21 @@ def _line(tree: yaml.Node | None, at: tuple[int | str, ...]) -> str:
         if below is None:
             break
         node = below
-    return "" if node is None else f"line {node.start_mark.line + 1}: "
+    return node
 
 
-def _doubled_keys(node: yaml.Node | None) -> Iterator[str]:
-    """Keys given twice, of which YAML would keep the last."""
+def _doubled(node: yaml.Node | None) -> Iterator[yaml.Node]:
+    """Keys given again, of which YAML would keep the last."""
     if isinstance(node, yaml.MappingNode):
-        seen = set()
+        seen: set[str] = set()
         for key, value in node.value:
-            if key.value in seen:
-                yield f"line {key.start_mark.line + 1}: the key {key.value!r} is given twice; keep one"
+            if str(key.value) in seen:
+                yield key
             seen.add(str(key.value))
-            yield from _doubled_keys(value)
+            yield from _doubled(value)
     elif isinstance(node, yaml.SequenceNode):
         for each in node.value:
-            yield from _doubled_keys(each)
+            yield from _doubled(each)
 
 
 def is_address(text: str) -> bool:

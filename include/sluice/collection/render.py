@@ -119,12 +119,20 @@ def _enrolled(settings: Settings, name: str) -> enrolment.Enrolled:
 
 def render(inventory: Inventory, settings: Settings) -> dict[str, Rendered]:
     """Every agent's files, collectors first, by the agent's name."""
-    collectors = [_collector(c, inventory, settings) for c in inventory.collectors]
-    edges = [_edge(f, inventory, settings) for f in inventory.front_ends]
+    # With edges on other hosts the collectors listen to those: over TLS, for all edges alike.
+    tls = any(f.runs_on != LOCAL for f in inventory.front_ends)
+    common: dict[str, object] = {
+        "tls": tls,
+        "address": hosts.load(settings)[LOCAL].address if tls else settings.bind_host,
+    }
+    collectors = [_collector(c, inventory, settings, common) for c in inventory.collectors]
+    edges = [_edge(f, inventory, settings, common) for f in inventory.front_ends]
     return {r.agent.name: r for r in [*collectors, *edges]}
 
 
-def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rendered:
+def _edge(
+    front_end: FrontEnd, inventory: Inventory, settings: Settings, common: dict[str, object]
+) -> Rendered:
     ports = {c.name: c.port for c in inventory.collectors}
     agent = Agent(
         front_end.host,
@@ -146,14 +154,16 @@ def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rend
         agent,
         "edge.properties.j2",
         settings,
-        inventory,
+        **common,
         sinks=sinks,
         patterns=patterns,
         idle_ms=IDLE_MS,
     )
 
 
-def _collector(collector: Collector, inventory: Inventory, settings: Settings) -> Rendered:
+def _collector(
+    collector: Collector, inventory: Inventory, settings: Settings, common: dict[str, object]
+) -> Rendered:
     agent = Agent(
         collector.name,
         "collector",
@@ -167,7 +177,7 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
         agent,
         "collector.properties.j2",
         settings,
-        inventory,
+        **common,
         topic=inventory.topic,
         bootstrap=settings.kafka.bootstrap,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
@@ -176,21 +186,15 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
     )
 
 
-def _rendered(
-    agent: Agent, template: str, settings: Settings, inventory: Inventory, **values: object
-) -> Rendered:
+def _rendered(agent: Agent, template: str, settings: Settings, **values: object) -> Rendered:
     at = place(settings, agent.name, agent.runs_on)
-    # With edges on other hosts the collectors listen to those: over TLS, for all edges alike.
-    tls = any(f.runs_on != LOCAL for f in inventory.front_ends)
     values |= {
         "agent": agent,
         "home": at.home,
         "folder": at.folder,
         "key": at.identity_key,
-        "tls": tls,
         "identity": at.certificates / certificates.IDENTITY,
         "trust": at.certificates / certificates.TRUST,
-        "address": hosts.load(settings)[LOCAL].address if tls else settings.bind_host,
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
         "memory_bytes": MEMORY_BYTES,
