@@ -25,6 +25,11 @@ def written(settings: Settings, text: str) -> Settings:
 
 
 def test_without_the_file_this_machine_is_the_only_host(settings: Settings) -> None:
+    (only,) = hosts.load(settings.model_copy(update={"root": settings.home})).values()
+    assert (only.name, only.address, only.ssh) == ("local", settings.bind_host, None)
+
+
+def test_the_projects_own_list_is_this_machine_alone(settings: Settings) -> None:
     (only,) = hosts.load(settings).values()
     assert (only.name, only.address, only.ssh) == ("local", settings.bind_host, None)
 

@@ -89,7 +89,9 @@ def _parse(path: Path, text: str, private: bool) -> dict[str, Host]:
         data = yaml.load(text, yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError) as error:
         raise HostsError(path, [f"not YAML: {' '.join(str(error).split())}"]) from error
-    problems = [(node, f"the key {node.value!r} is given twice; keep one") for node in _doubled(tree)]
+    problems: list[tuple[yaml.Node | None, str]] = [
+        (node, f"the key {node.value!r} is given twice; keep one") for node in _doubled(tree)
+    ]
     found: list[Host] = []
     try:
         found = _HOSTS.validate_python(data)
