@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
+from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.seen import Seen
 from sluice.storage.news import Look, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
+from tests.monitoring.flow.made import hurting
 from tests.plugins.served import served
 from tests.plugins.test_api import Login
 from tests.results.stored import COMMIT, Stored
@@ -39,6 +42,7 @@ class Site:
     database: sa.Engine
     commit: int = COMMIT  # as of which the layers are
     deaf: bool = False  # nobody may listen to events
+    seen: Seen = field(default_factory=lambda: hurting(HOSTILE))  # of the platform
 
     def count(self, lines: int) -> None:
         """So many more lines of a new period come, and are committed."""
@@ -66,7 +70,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from sluice_airflow.api import app as module
     from sluice_airflow.api import hub, security, stores
     from sluice_airflow.api.reads import Busy
-    from sluice_airflow.console import editor
+    from sluice_airflow.console import editor, platform
 
     login, database = Login(), sqlite()
     layers = stored(task(SKETCHED), entries(), FINAL)
@@ -92,13 +96,14 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 raise Busy("32 listen already", 15)
             return super().join()
 
-    listeners = Told(look, seconds=0.1)
+    listeners, shown = Told(look, seconds=0.1), Platform(lambda: own.seen)
     app = module.make_app()
     app.dependency_overrides = {
         get_user: login.user,
         stores.database: lambda: database,
         stores.layers: lambda: layers,
         stores.hub: lambda: listeners,
+        platform.platform: lambda: shown,
     }
     app.add_api_route("/frame", lambda: HTMLResponse(FRAME))
     with served(app) as own.url:

@@ -30,6 +30,8 @@ PAGES = (
     "/console/quality",
     "/console/quality/day?topic=logs&day=2015-05-18",
     "/console/dead",
+    "/console/platform",
+    "/console/runbook",
     "/console/nowhere",
 )
 

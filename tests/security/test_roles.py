@@ -75,6 +75,10 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/console/quality/day"): VIEWER,
     ("POST", "/console/quality/day"): USER,
     ("GET", "/console/dead"): VIEWER,
+    ("GET", "/console/platform"): VIEWER,
+    ("GET", "/console/platform/now"): VIEWER,
+    ("GET", "/console/platform/tables"): VIEWER,
+    ("GET", "/console/runbook"): VIEWER,
     ("GET", "/console/{rest:path}"): VIEWER,
 }
 DAG = "/api/v2/dags/{dag_id}"

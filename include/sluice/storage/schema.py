@@ -439,7 +439,7 @@ figures = Table(
     Column("figures", Json, nullable=False),  # {metric: [[labels, value], ...]}
 )
 
-# What rebalances of the archiver's groups gave to a member, or took from it; the last 1,000 of a topic.
+# What rebalances of the archiver's groups gave to a member, or took from it; the last 4,000 of a topic.
 rebalances = Table(
     "rebalances",
     metadata,
