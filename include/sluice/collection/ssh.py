@@ -29,6 +29,9 @@ AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again
 KEEPALIVE_SECONDS = 10.0
 _ANSWER_BYTES = 8 << 20
 
+# It tells of each command; a watch gives several a second.
+asyncssh.set_log_level("WARNING")
+
 T = TypeVar("T")
 
 
