@@ -14,6 +14,7 @@ import pytest
 
 from sluice.collection import bundle, deploy, deploy_plan, enrolment, health, hosts, remote, ssh
 from sluice.collection.render import Agent, folder
+from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY
 from tests.collection.laid_down import lay_down
@@ -54,6 +55,14 @@ def far(settings: Settings, machine: EmulatedHost) -> Agent:
     return deploy.agent(settings, "far1")
 
 
+def remote_pid(settings: Settings, far: Agent) -> int:
+    """The agent's pid as its host says; 0 while the host does not answer."""
+    try:
+        return remote.status(settings, far).pid
+    except ssh.HostUnreachable:
+        return 0
+
+
 def start(settings: Settings, far: Agent) -> None:
     remote.start(settings, far, 0.0, print)
 
@@ -69,7 +78,7 @@ def test_it_is_started_once_and_adopted_afterwards(
     assert [each.pid for each in machine.processes(PROGRAM)] == [pid]
     (process,) = machine.processes(PROGRAM)
     process.kill()
-    until_dead(settings, far)
+    until(settings, far, "dead")
     assert health.check(settings, far).alerts.keys() == {"far1: dead"}
     start(settings, far)
     assert len(machine.processes(PROGRAM)) == 1
@@ -78,11 +87,11 @@ def test_it_is_started_once_and_adopted_afterwards(
     assert machine.processes(PROGRAM) == []
 
 
-def until_dead(settings: Settings, far: Agent) -> None:
+def until(settings: Settings, far: Agent, state: str) -> None:
     deadline = time.monotonic() + SECONDS
-    while remote.status(settings, far).state != "dead":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    while (now := health.check(settings, far).state) != state:
+        assert time.monotonic() < deadline, now
+        time.sleep(0.1)
 
 
 def test_two_starts_at_once_make_one_process(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
@@ -105,7 +114,7 @@ def test_a_host_without_power_is_unknown_and_then_dead(
     assert look.alerts.keys() == {"far1: unknown"}
     assert "does not answer" in look.alerts["far1: unknown"]
     machine.switch_on()
-    assert health.check(settings, far).state == "dead"
+    until(settings, far, "dead")
     start(settings, far)
     assert len(machine.processes(PROGRAM)) == 1
 
@@ -115,19 +124,18 @@ def test_a_host_that_is_cut_off_is_unknown_and_nothing_is_started_twice(
 ) -> None:
     start(settings, far)
     pids = [each.pid for each in machine.processes(PROGRAM)]
-    monkeypatch.setattr(ssh, "COMMAND_SECONDS", 1.0)
-    monkeypatch.setattr(ssh, "CONNECT_SECONDS", 1.0)
     enrolment.link(settings, hosts.load(settings)["h1"]).close()
     machine.cut_off()
     try:
-        with pytest.raises(ssh.HostUnreachable):
-            remote.settled(settings, far)
-        assert health.check(settings, far).state == "unknown"
+        with monkeypatch.context() as impatient:
+            impatient.setattr(ssh, "CONNECT_SECONDS", 1.0)
+            with pytest.raises(ssh.HostUnreachable):
+                remote.settled(settings, far)
+            assert health.check(settings, far).state == "unknown"
     finally:
         machine.reconnect()
-    monkeypatch.undo()
     deadline = time.monotonic() + SECONDS
-    while health.check(settings, far).state == "unknown":
+    while remote_pid(settings, far) not in pids:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     assert [each.pid for each in machine.processes(PROGRAM)] == pids
@@ -186,10 +194,13 @@ def test_its_files_are_read_where_they_are(settings: Settings, machine: Emulated
     (file,) = remote.log_files(settings, far).values()
     with file.open("rb") as opened:
         assert opened.read() == path.read_bytes()
+    audited = dict(front_end_files(settings, "h5_logs"))
+    found = account(audited["far1", str(path)], "far1", str(path), NOTHING, NOTHING)
+    assert (found.lines, found.missing_lines) == (100_000, 100_000)
 
 
 def test_a_front_end_keeps_its_host(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
     path = settings.home / "collection.yaml"
-    path.write_text(path.read_text().replace("    runs_on: h1\n", ""))
+    path.write_text(path.read_text().replace("runs_on: h1, ", ""))
     with pytest.raises(deploy_plan.inventory.InventoryError, match="'far1' runs on h1, not on local: "):
         deploy_plan.plan(settings)
