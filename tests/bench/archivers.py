@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from kafka import KafkaAdminClient, KafkaProducer
 
@@ -69,7 +70,7 @@ class Look:
 
 
 class Load:
-    """Sends blocks at a steady rate in a thread, as a context. sent: records in each partition."""
+    """Sends blocks at a steady rate in a thread, as a context. records, bytes, lines: sent so far."""
 
     def __init__(self, settings: Settings, topic: str, blocks: Sequence[bytes], megabytes: float) -> None:
         self._settings, self._topic, self._blocks = settings, topic, blocks
@@ -198,7 +199,7 @@ def trial(settings: Settings, folder: Path) -> Iterator[Trial]:
 
 def scale(made: Trial, load: Load, seconds: float) -> tuple[list[Phase], list[Look]]:
     """One member, four, two. Returns what was seen in each phase, and all looks."""
-    limits = {"max_lines": 200_000, "max_age_seconds": 1.0}
+    limits: dict[str, Any] = {"max_lines": 200_000, "max_age_seconds": 1.0}
     watch = Watch(made, load)
     names = ["archiver", "archiver-2", "archiver-3", "archiver-4"]
     members = [made.process(member=names[0], **limits)]

@@ -23,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -209,6 +210,10 @@ dead_letters = Table(
     Index("dead_letters_arrived", "topic", "arrived_at"),
 )
 
+#: The days of event time of which a file of the archive has lines, as a JSON array. Without the numbers, an
+#: index over it has a hundredth of the table's bytes.
+DAYS_OF_FILE = "jsonb_path_query_array(days, '$.keyvalue().key')"
+
 # An index over the footers of the archive's files. It is made and rebuilt from them; they are the truth.
 archive_files = Table(
     "archive_files",
@@ -229,6 +234,7 @@ archive_files = Table(
     Column("unparsed", BigInteger, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("path", Text, nullable=False),
+    Index("archive_files_days", text(DAYS_OF_FILE), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 
 # Ranges of offsets that Kafka dropped before they were archived.

@@ -47,6 +47,8 @@ log.retention.check.interval.ms=30000
 log.segment.delete.delay.ms=1000
 # The default of 128 MiB does not fit into the heap, and the cleaner would die of it.
 log.cleaner.dedupe.buffer.size=16777216
+# On a busy machine a broker may be silent for longer than the default of 9 s, and would lose its partitions.
+broker.session.timeout.ms=60000
 num.network.threads=2
 num.io.threads=2
 # All contenders have the same beat, so that they differ in assignor and protocol and not in a default.
