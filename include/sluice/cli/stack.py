@@ -139,6 +139,7 @@ def logs(
 
     settings = Settings()
     if agent := remote_agent(settings, name):
+        from sluice.cli.format import printable
         from sluice.collection import remote
 
         if follow:
@@ -146,7 +147,7 @@ def logs(
                 f"{name} runs on {agent.runs_on}, whose logs are not followed: leave out --follow"
             )
         shown = remote.log_tail(settings, agent).decode(errors="replace").splitlines()
-        typer.echo("\n".join(shown[-lines:]))
+        typer.echo("\n".join(printable(line) for line in shown[-lines:]))
         return
     path = bringup.log_file(settings, name)
     if not path.exists():

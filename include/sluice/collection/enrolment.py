@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 
@@ -151,7 +152,7 @@ def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enroll
     java = at.run("sh", "-c", 'command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" || :').strip()
     if not java:
         raise EnrolError(f"{where} has no java: install Java {JAVA} there")
-    said = at.run("sh", "-c", f"{java!r} -version 2>&1", seconds=60)
+    said = at.run("sh", "-c", f"{shlex.quote(java)} -version 2>&1", seconds=60)
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version.group(1)) < JAVA:
         raise EnrolError(f"{where}: {java} is not Java {JAVA} or newer ({said.splitlines()[0][:80]})")

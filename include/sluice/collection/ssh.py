@@ -28,6 +28,7 @@ COPY_SECONDS = 600.0
 AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again
 KEEPALIVE_SECONDS = 10.0
 _ANSWER_BYTES = 8 << 20
+_ANSWER_SECONDS = 10.0
 
 # It tells of each command; a watch gives several a second.
 asyncssh.set_log_level("WARNING")
@@ -146,9 +147,16 @@ class Link:
                     f"{self.target}: no answer at port {port}: {error.reason}"
                 ) from error
             writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
-            answer = await reader.read()
-            writer.close()
-            return bytes(answer).partition(b"\r\n\r\n")[2]
+            answer = b""
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    while len(answer) < _ANSWER_BYTES and (piece := await reader.read(_ANSWER_BYTES)):
+                        answer += piece
+            except TimeoutError as error:  # a process that hangs, on a host that answers
+                raise MetricsUnreachable(f"{self.target}: no answer at port {port}") from error
+            finally:
+                writer.close()
+            return answer.partition(b"\r\n\r\n")[2]
 
         return self._do(work, COMMAND_SECONDS)
 
