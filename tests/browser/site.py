@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse
 
 from sluice.monitoring.flow.platform import Platform
 from sluice.monitoring.flow.seen import Seen
+from sluice.runtime.throttle import Rate
 from sluice.storage.news import Look, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
@@ -69,7 +70,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
     from sluice_airflow.api import app as module
     from sluice_airflow.api import hub, security, stores
-    from sluice_airflow.api.reads import Busy
+    from sluice_airflow.api.reads import Busy, Reads
     from sluice_airflow.console import editor, platform
 
     login, database = Login(), sqlite()
@@ -83,6 +84,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     login.get_user_from_token = known  # type: ignore[attr-defined]
     login.as_("user", HOSTILE)
     monkeypatch.setattr(security, "get_auth_manager", lambda: login)
+    # A site has what a server keeps for all of its users to itself: tries, listeners and places of reads.
+    monkeypatch.setattr(editor, "RATE", Rate(editor.PER_MINUTE))
+    monkeypatch.setattr(security, "RATE", Rate(security.PER_MINUTE))
     monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
     fill(database, layers)
 
@@ -96,13 +100,15 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 raise Busy("32 listen already", 15)
             return super().join()
 
-    listeners, shown = Told(look, seconds=0.1), Platform(lambda: own.seen)
+    listeners, places = Told(look, seconds=0.1), Reads()
+    shown = Platform(lambda: own.seen)
     app = module.make_app()
     app.dependency_overrides = {
         get_user: login.user,
         stores.database: lambda: database,
         stores.layers: lambda: layers,
         stores.hub: lambda: listeners,
+        stores.reads: lambda: places,
         platform.platform: lambda: shown,
     }
     app.add_api_route("/frame", lambda: HTMLResponse(FRAME))

@@ -52,6 +52,10 @@ def test_with_the_network_cut_the_picture_stays_and_says_so_until_it_is_back(pag
     page.route("**/platform/now", lambda route: route.abort())
     page.locator("#reach", has_text="The server does not answer. This is the picture of ").wait_for()
     assert "works" in page.locator(KAFKA).inner_text()
+    page.unroute("**/platform/now")
+    said = '<p class="lead">PostgreSQL does not answer</p>'
+    page.route("**/platform/now", lambda route: route.fulfill(status=503, body=said))
+    page.locator("#reach", has_text="The server answers: PostgreSQL does not answer. This is").wait_for()
     site.seen = seen(daemons=healthy(kafka="Connection refused"))
     page.unroute("**/platform/now")
     state(page, KAFKA, "broken")

@@ -47,22 +47,29 @@ def shown(platform: Platform) -> Iterator[Shown]:
 
 
 def test_a_killed_daemon_turns_its_box_red_and_green_again(platform: Platform, shown: Shown) -> None:
-    def is_(state: str) -> bool:
+    """The SQL endpoint: no other test's lines depend on it, and it takes seconds to start."""
+
+    def red() -> bool:
         now = shown.states()
-        return (now[DAEMON], now[BOX] == "broken") == (state, state == "broken")
+        return now[DAEMON] == now[BOX] == "broken"
 
-    wait_until(lambda: is_("works"), GREEN_SECONDS, f"{DAEMON} is not healthy at first")
+    def green() -> bool:
+        return shown.states()[DAEMON] == "works"
+
+    wait_until(green, GREEN_SECONDS, f"{DAEMON} is not healthy at first")
     platform.kill_daemon("sql")
-    wait_until(lambda: is_("broken"), RED_SECONDS, f"{DAEMON} does not turn red")
-    wait_until(lambda: is_("works"), GREEN_SECONDS, f"{DAEMON} does not turn green again")
+    wait_until(red, RED_SECONDS, f"{DAEMON} does not turn red")
+    wait_until(green, GREEN_SECONDS, f"{DAEMON} does not turn green again")
 
 
-def test_the_page_knows_the_whole_platform(shown: Shown) -> None:
-    def all_known() -> bool:
-        return "unknown" not in {shown.states()[name] for name in ("box-edges", "box-speed", "box-archive")}
+def test_the_page_knows_the_parts_that_run_and_their_runs(shown: Shown) -> None:
+    def known() -> bool:
+        now = shown.states()
+        return "unknown" not in {now[name] for name in ("box-edges", "box-speed", "box-archive")}
 
-    wait_until(all_known, GREEN_SECONDS, "parts of the flow are not known")
-    text = shown.text()
-    for dag in ("collection", "speed_layer", "archive"):
-        assert re.search(rf'href="/dags/{dag}/runs/[^"]+" data-airflow', text), dag
-    assert "Counted online" in text
+    def linked() -> bool:
+        text = shown.text()
+        return all(f'href="/dags/{dag}/runs/' in text for dag in ("collection", "speed_layer", "archive"))
+
+    wait_until(known, GREEN_SECONDS, "parts of the flow are not known")
+    wait_until(linked, GREEN_SECONDS, "runs are not known")

@@ -461,6 +461,20 @@ rebalances = Table(
     Index("rebalances_of", "topic", "id"),
 )
 
+# Pinned charts in an order, kept by a user. A dashboard is one row, so whoever changes it sees all of it.
+dashboards = Table(
+    "dashboards",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("shared", Boolean, nullable=False, server_default="false"),
+    Column("version", Integer, nullable=False),  # goes up with every change
+    Column("changed_at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("charts", Json, nullable=False),  # [[title, address], ...]
+    Index("dashboards_owner", "owner", "name", unique=True),
+)
+
 alerts = Table(
     "alerts",
     metadata,

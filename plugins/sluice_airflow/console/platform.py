@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -26,6 +27,9 @@ router = APIRouter(route_class=PageRoute)
 @functools.cache
 def platform() -> Platform:
     """What this server knows of the platform."""
+    # These clients log each attempt to reach a daemon that is away; the page says so already.
+    for chatty in ("kafka", "thrift"):
+        logging.getLogger(chatty).setLevel(logging.CRITICAL)
     return Platform(Look(get_settings(), newest_runs))
 
 

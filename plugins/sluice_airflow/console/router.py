@@ -10,6 +10,8 @@ from fastapi import APIRouter, HTTPException, Response, status
 from sluice_airflow.api.security import Reader
 from sluice_airflow.console import (
     charts,
+    dashboard_edit,
+    dashboards,
     dead,
     editor,
     first,
@@ -53,6 +55,8 @@ def make_router() -> APIRouter:
     written = (statistics.router, editor.router, task_page.router)
     watched = (platform.router, quality.router, dead.router)
     drawn = (charts.pages, charts.data, lines.router)
-    for part in (statics, first.router, *written, *drawn, *watched, lost):
+    # `dashboards/pin` comes before `dashboards/{number}`.
+    kept = (dashboard_edit.router, dashboards.router)
+    for part in (statics, first.router, *written, *drawn, *kept, *watched, lost):
         router.include_router(part)
     return router

@@ -61,6 +61,14 @@ function show(part, html) {
   morph(part, fresh);
 }
 
+/**
+ * What a page that tells of a failure says, without its full stop.
+ * @param {string} html
+ */
+function sentence(html) {
+  return (parsed(html).querySelector(".lead")?.textContent ?? "").trim().replace(/\.$/, "");
+}
+
 /** @param {HTMLElement} part @returns {Promise<string>} why it failed; empty if it did not */
 async function load(part) {
   try {
@@ -68,7 +76,7 @@ async function load(part) {
     const answer = await fetch(part.dataset.now ?? "", { headers: { Accept: "text/html" }, signal });
     const text = await answer.text();
     if (answer.status === 401 || answer.status === 403) return "You are logged out.";
-    if (!answer.ok) return `The server answers with an error (${answer.status}).`;
+    if (!answer.ok) return `The server answers: ${sentence(text) || answer.statusText || answer.status}.`;
     show(part, text);
     return "";
   } catch {
