@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -133,6 +134,7 @@ def check(cluster: Cluster) -> None:
 
 def _doubled(kind: str, names: list[str]) -> list[str]:
     return [
-        f"{kind} {name}: the name is given {names.count(name)} times: rename all but one"
-        for name in sorted({name for name in names if names.count(name) > 1})
+        f"{kind} {name}: the name is given {count} times: rename all but one"
+        for name, count in sorted(Counter(names).items())
+        if count > 1
     ]

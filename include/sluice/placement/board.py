@@ -98,6 +98,10 @@ class Board:
         heaviest = self.given.weights[here].max(initial=0)
         return max(self.level, float(heaviest / self.given.speeds[~self.closed].max()))
 
+    def above(self, limit: float) -> float:
+        """The load by which open hosts are above the limit, in all."""
+        return float(np.maximum(self.load - limit * self.given.speeds, 0.0)[~self.closed].sum().round())
+
     def give(self, unit: int, host: int) -> None:
         """Move the unit to the host, or take it from all with NOWHERE."""
         weight, slots, source = self.given.weights[unit], self.given.slots[unit], self.host[unit]
@@ -111,7 +115,7 @@ class Board:
 
     def may(self, unit: int) -> NDArray[np.bool_]:
         """Which open hosts have the slots for the unit and no other of its group."""
-        allowed = (self.free >= self.given.slots[unit]) & ~self.closed
+        allowed: NDArray[np.bool_] = (self.free >= self.given.slots[unit]) & ~self.closed
         others = self.host[self.given.group[unit]]
         allowed[others[others != NOWHERE]] = False
         return allowed

@@ -94,8 +94,8 @@ class _Pass:
         mean, used = mean_usage(cluster, placed), slots_used(cluster, placed)
         #: Slots above As (to give) or below it (to take), less what was given and taken in this pass.
         over = {host.name: used[host.name] - mean * host.slots for host in cluster.hosts}
-        self._gives = {name: math.ceil(max(surplus, 0)) for name, surplus in over.items()}
-        self._takes = {name: math.floor(max(-surplus, 0)) for name, surplus in over.items()}
+        self._gives = {name: max(math.ceil(surplus), 0) for name, surplus in over.items()}
+        self._takes = {name: max(math.floor(-surplus), 0) for name, surplus in over.items()}
 
     def run(self, pairs: tuple[tuple[Queue, Queue], ...]) -> list[Move]:
         moves: list[Move] = []

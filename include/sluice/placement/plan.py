@@ -27,6 +27,8 @@ from sluice.placement.board import NOWHERE, Board, Given, Numbers
 #: A plan must lower the busiest host by this part of it.
 PAYS = 0.05
 _CLOSE = 0.005
+#: Hosts that nothing can help, as one with a single heavy unit, are set aside, up to so many.
+_HOPELESS = 8
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,14 @@ class _Planner:
         board, policy = self._board, self._policy
         start, near = (policy.near, 0.0) if free else (policy.start, policy.near)
         board.closed = np.zeros_like(board.closed)
-        while movable.any() and not board.closed.all() and board.busiest > board.level * (1 + start):
+        most = min(_HOPELESS, len(board.closed))
+        while movable.any() and board.closed.sum() < most and board.busiest > board.level * (1 + start):
             least = board.floor * (1 + policy.near)
-            if board.busiest > least:
-                found = search.lowest(board, movable & ~self._moved, least, near)
-                if found.board.busiest <= board.busiest * (1 - (_CLOSE if free else PAYS)):
+            pays = board.busiest * (1 - (_CLOSE if free else PAYS))
+            open_to = movable & ~self._moved
+            if board.busiest > least and search.limited(board, open_to, pays).board.busiest <= pays:
+                found = search.lowest(board, open_to, least, near)
+                if found.board.busiest <= pays:
                     for unit, host in (move for action in found.actions for move in action):
                         self._move(unit, host, "busier")
                     if free:  # nothing runs yet, so the same units may change again
@@ -133,6 +138,7 @@ class _Planner:
             if board.busiest > board.level * (1 + start):
                 board.closed = board.closed.copy()
                 board.closed[board.open_busy.argmax()] = True
+
     def _fill(self) -> None:
         """Give units to hosts that are much idler than the mean, from hosts above it."""
         board = self._board
@@ -160,12 +166,13 @@ class _Planner:
         return next(allowed, None)
 
     def _move(self, unit: int, host: int, need: str) -> None:
-        board, level = self._board, self._board.level
+        """need: which of its hosts asked for it, the one that is busier or the one that is idler."""
+        board = self._board
         about = int(board.host[unit]) if need == "busier" else host
-        if self._before[unit] != NOWHERE:
-            off = abs(board.busy[about] / level - 1)
-            name = self._cluster.hosts[about].name
-            self._why.setdefault(unit, f"{name} is {off:.0%} {need} than the mean")
+        off = abs(board.busy[about] / board.level - 1)
+        closed = [self._cluster.hosts[n].name for n in np.flatnonzero(board.closed)]
+        mean = f"the mean without {', '.join(closed)}" if closed else "the mean"
+        self._why.setdefault(unit, f"{self._cluster.hosts[about].name} is {off:.0%} {need} than {mean}")
         board.give(unit, host)
         self._moved[unit] = True
         if unit in self._order:

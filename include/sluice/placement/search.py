@@ -1,11 +1,10 @@
 """The fewest moves after which no host is busier than a limit: a beam search.
 
 Whatever brings the busiest host below the limit moves one of its units away. So a search goes by the busiest
-host. It tries to move one of its units, to swap one with a lighter unit of another host, and in small clusters
-to exchange one for two. It prefers what leaves the least load above the limit in all, then what leaves the
-loads most even. Of the placements with the
-same number of moves it follows the best few. No action makes a host as busy as the busiest was, so a budget
-may cut a path after any action. A unit moves once.
+host. It tries to move one of its units, to swap one with a lighter unit of another host, and in small
+clusters to exchange one for two. It prefers what leaves the least load above the limit in all, then what
+leaves the loads most even. Of the placements with the same number of moves it follows the best few. No action
+makes a host as busy as the busiest was. A unit moves once.
 """
 
 from __future__ import annotations
@@ -21,13 +20,17 @@ from numpy.typing import NDArray
 from sluice.placement.board import NOWHERE, Board, Numbers
 
 #: Placements that a search follows: in small clusters, and at least.
-WIDEST, NARROWEST = 24, 1
+WIDEST, NARROWEST = 16, 1
 _SIZE = 4_000
+#: A search ends when so many moves have not lowered the load above the limit.
+_PATIENCE = 4
+#: Of so many exchanges for each that a search follows, it looks whether they find room.
+_LOOKS = 4
 #: From this width on, clusters are small enough for exchanges of three units.
 _SMALL = 16
 #: Limits that are closer than this are equal.
 _CLOSE = 0.005
-_ROUNDS = 8
+_ROUNDS = 6
 
 #: One move or a swap: the new host of each unit.
 Action = tuple[tuple[int, int], ...]
@@ -68,46 +71,63 @@ def width(board: Board) -> int:
     return int(np.clip(_SIZE // (len(board.host) + len(board.free)), NARROWEST, WIDEST))
 
 
+class _Placing(NamedTuple):
+    """A placement of some units. pairs: units of one application on one host, counted in pairs."""
+
+    board: Board
+    pairs: int
+
+
+class _Place(NamedTuple):
+    """A unit on a host: what it would leave, in the order of what matters; `of` is the place in the beam."""
+
+    busiest: float
+    uneven: float
+    pairs: int
+    usage: float
+    of: int
+    host: int
+
+
 def placed(board: Board, units: Sequence[int]) -> Board:
     """The board with hosts for these units, in their order; one that fits nowhere stays without.
 
     It follows the placements that leave the busiest host and then the loads most even. Of equal ones it
-    prefers the host with fewest units of the application, then the one with the lowest slot usage.
+    prefers those that spread applications, then the host with the lowest slot usage.
     """
-    given = board.given
-    beam = [board]
+    beam = [_Placing(board, 0)]
     for unit in units:
-        weight = given.weights[unit]
-        tries: list[tuple[tuple[float, float, int, float, int, int], int]] = []
-        for number, each in enumerate(beam):
-            targets = np.flatnonzero(each.may(unit))
-            if not targets.size:
-                continue
-            after = each.load[targets] + weight
-            busiest = np.maximum(each.busiest, after / given.speeds[targets]) / given.level
-            squares = each.load.astype(np.float64) ** 2 / given.speeds
-            rough = squares.sum() - squares[targets] + after.astype(np.float64) ** 2 / given.speeds[targets]
-            uneven = rough / (given.level**2 * given.speeds.sum())
-            usage = 1 - each.free[targets] / given.room[targets]
-            alike = each.alike(unit)[targets]
-            ranks = np.round(np.maximum(busiest, 1.0), 3), np.round(uneven, 6), alike, usage
-            for n in np.lexsort((targets, *reversed(ranks)))[: width(board)]:
-                rank = (*(each[n].item() for each in ranks), number, int(targets[n]))
-                tries.append((rank, number))
+        tries = [place for number, each in enumerate(beam) for place in _places(each, number, unit)]
         if tries:
             beam = _distinct(beam, unit, sorted(tries), width(board))
-    return min(beam, key=lambda each: each.busiest)
+    return min(beam, key=lambda each: (each.board.busiest, each.pairs)).board
 
 
-def _distinct(
-    beam: list[Board], unit: int, tries: list[tuple[tuple[float, float, int, float, int, int], int]], wide: int
-) -> list[Board]:
-    """The boards after the best tries, one for each distribution of loads and slots."""
-    found: dict[bytes, Board] = {}
-    for (*_, host), number in tries:
-        after = beam[number].copy()
-        after.give(unit, host)
-        found.setdefault(after.load.tobytes() + after.free.tobytes(), after)
+def _places(each: _Placing, number: int, unit: int) -> list[_Place]:
+    """The best hosts for the unit."""
+    board, given = each.board, each.board.given
+    targets = np.flatnonzero(board.may(unit))
+    after = (board.load[targets] + given.weights[unit]).astype(np.float64)
+    busiest = np.maximum(board.busiest, after / given.speeds[targets]) / given.level
+    squares = board.load.astype(np.float64) ** 2 / given.speeds
+    rough = squares.sum() - squares[targets] + after**2 / given.speeds[targets]
+    ranks = (
+        np.round(np.maximum(busiest, 1.0), 3),
+        np.round(rough / (given.level**2 * given.speeds.sum()), 6),
+        each.pairs + board.alike(unit)[targets],
+        1 - board.free[targets] / given.room[targets],
+    )
+    order = np.lexsort((targets, *reversed(ranks)))[: width(board)]
+    return [_Place(*(rank[n].item() for rank in ranks), number, int(targets[n])) for n in order]
+
+
+def _distinct(beam: list[_Placing], unit: int, tries: list[_Place], wide: int) -> list[_Placing]:
+    """The placements after the best tries, one for each distribution of loads and slots."""
+    found: dict[bytes, _Placing] = {}
+    for place in tries:
+        after = beam[place.of].board.copy()
+        after.give(unit, place.host)
+        found.setdefault(after.load.tobytes() + after.free.tobytes(), _Placing(after, place.pairs))
         if len(found) == wide:
             break
     return list(found.values())
@@ -122,7 +142,7 @@ def lowest(board: Board, movable: NDArray[np.bool_], least: float, near: float) 
     if best.board.busiest <= least:
         return best
     low = least
-    for _ in range(_ROUNDS):
+    for _ in range(_ROUNDS if width(board) >= _SMALL else 0):
         high = best.board.busiest
         if high <= low * (1 + _CLOSE):
             break
@@ -143,7 +163,8 @@ def limited(board: Board, movable: NDArray[np.bool_], limit: float) -> Found:
     # By the number of moves: the placements that a search follows, with the tries that led there.
     beams: dict[int, list[tuple[_Try, Found]]] = {}
     current = [best]
-    moves = 0
+    moves = progress = 0
+    above = board.above(limit)
     while best.board.busiest > limit:
         for start in current:
             for each in _tries(start, movable, limit):
@@ -153,6 +174,11 @@ def limited(board: Board, movable: NDArray[np.bool_], limit: float) -> Found:
         moves = min(beams)
         current = list(_best(beams.pop(moves), wide))
         best = min(best, *current, key=lambda found: found.rank)
+        lowest_above = min(found.board.above(limit) for found in current)
+        if lowest_above < above:
+            above, progress = lowest_above, moves
+        elif moves - progress >= _PATIENCE:
+            break
     return best
 
 
@@ -205,6 +231,8 @@ def _tries(start: Found, movable: NDArray[np.bool_], limit: float) -> list[_Try]
     source = _Source(start, movable, limit)
     wide = width(start.board)
     found = [each for unit in map(int, source.units) for each in _moves(source, unit, wide)]
+    if wide < _SMALL and found and min(found).above < source.above.sum().round():
+        return found
     found += [each for unit in map(int, source.units) for each in _swaps(source, unit, wide)]
     return [*found, *_threes(source, wide)] if wide >= _SMALL else found
 
@@ -226,14 +254,13 @@ def _swaps(source: _Source, unit: int, wide: int) -> Iterator[_Try]:
     others = np.flatnonzero(source.free & (given.weights < given.weights[unit]) & (board.host != NOWHERE))
     hosts = board.host[others]
     shifted = given.weights[unit] - given.weights[others]
-    good = (hosts != source.host) & ~board.closed[hosts] & source.pays(shifted, hosts)
+    good = (board.free[hosts] >= given.slots[unit]) | (board.free[source.host] >= given.slots[others])
+    good &= (hosts != source.host) & ~board.closed[hosts] & source.pays(shifted, hosts)
     others, hosts, shifted = others[good], hosts[good], shifted[good]
     above, uneven = source.after(shifted, hosts)
     tries = (
-        _Try(
-            float(above[n]), float(uneven[n]), ((unit, int(hosts[n])), (int(others[n]), source.host))
-        )
-        for n in np.lexsort((others, uneven, above))
+        _Try(float(above[n]), float(uneven[n]), ((unit, int(hosts[n])), (int(others[n]), source.host)))
+        for n in np.lexsort((others, uneven, above))[: _LOOKS * wide]
     )
     yield from itertools.islice(filter(None, (_possible(board, each) for each in tries)), wide)
 
@@ -261,8 +288,8 @@ def _threes(source: _Source, wide: int) -> Iterator[_Try]:
             gone, come = sets[n]
             action = tuple((unit, int(target)) for unit in gone) + tuple((unit, source.host) for unit in come)
             found.append(_Try(float(above[n]), float(uneven[n]), action))
-    found.sort()
-    yield from itertools.islice(filter(None, (_possible(board, each) for each in found)), wide)
+    tries = sorted(found)[: _LOOKS * wide]
+    yield from itertools.islice(filter(None, (_possible(board, each) for each in tries)), wide)
 
 
 def _possible(board: Board, wanted: _Try) -> _Try | None:

@@ -12,7 +12,9 @@ from sluice.placement.base import Cluster, Move, Plan, Unit, Unplaced
 from sluice.placement.usage import slots_used
 
 
-def ordered(cluster: Cluster, wanted: Sequence[Move], unplaced: Sequence[Unplaced], budget: int | None) -> Plan:
+def ordered(
+    cluster: Cluster, wanted: Sequence[Move], unplaced: Sequence[Unplaced], budget: int | None
+) -> Plan:
     """A plan of as many of the wanted moves as the budget allows, each as early as it can happen.
 
     wanted: starts (no source) and moves, in their order of importance. What never finds room, because a move
@@ -20,7 +22,8 @@ def ordered(cluster: Cluster, wanted: Sequence[Move], unplaced: Sequence[Unplace
     """
     moves = [move for move in wanted if move.source is not None]
     within = moves if budget is None else moves[:budget]
-    pending = [move for move in wanted if move.source is None or move in within]
+    allowed = {move.unit for move in within}
+    pending = [move for move in wanted if move.source is None or move.unit in allowed]
     units = {unit.name: unit for unit in cluster.units}
     placed = cluster.running()
     found: list[tuple[Move, ...]] = []

@@ -30,9 +30,7 @@ def weigh(cluster: Cluster) -> Weights:
     """
     loads = [(unit.slots, unit.load) for unit in cluster.units]
     speeds = [(host.slots, host.speed) for host in cluster.hosts]
-    return Weights(
-        [max(1, round(MEAN * relative)) for relative in _relative(loads)], [*_relative(speeds)]
-    )
+    return Weights([max(1, round(MEAN * relative)) for relative in _relative(loads)], [*_relative(speeds)])
 
 
 def _relative(measured: list[tuple[int, float | None]]) -> list[float]:

@@ -1,9 +1,9 @@
 """Other systems' schedulers, by their rules, for units on hosts. None of them knows loads or groups.
 
 A topology, a Spark application and a Flink job are an *application* here; a worker, an executor and a slot
-are a unit. Applications are scheduled one after the other, in the order of their first units; a unit without
-one is an application of its own. Where a rule knows only units of one slot, a unit of several goes to the next
-host that has them. A unit that fits nowhere stays without a host.
+are a unit. Applications are scheduled one after the other, in the order of their first units; a unit
+without one is an application of its own. Where a rule knows only units of one slot, a unit of several goes to
+the next host that has them. A unit that fits nowhere stays without a host.
 """
 
 from __future__ import annotations
