@@ -62,8 +62,8 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
-lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (50 minutes; RUNS=30: 8 hours)
-	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS))
+lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (100 minutes; RUNS=30: 16 hours; it goes on where it was stopped)
+	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS)) $(if $(SCENARIOS),--scenarios $(SCENARIOS))
 
 lab-placement: $(INSTALLED) ## compute placements and migrations, write docs/placement.md, print the bars (about 15 minutes)
 	@$(BIN)/sluice lab placement

@@ -2,33 +2,63 @@
 
 The platform comes up while the code is linted. Then the tests that use it run, several files at a time. The
 tests that kill parts of it follow, one after the other. They mostly wait, so the tests that need no daemon
-run beside them at a lower priority; their output is shown at the end. A platform that this brought up is
-stopped again. Exits with 1 if anything failed.
+run beside them at a lower priority; their output is shown at the end. If a few tests failed, they run once
+more by themselves, and the last lines name those that passed then. A platform that this brought up is stopped
+again. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.stack import network, supervisord
 from tests.bring_up import instance_settings, take_down
 
-ALONE = ("-q", "-n", "auto", "--dist", "worksteal", "-m", "not stack and not e2e")
-ON_THE_STACK = (
-    *("-v", "--durations=15", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"),
-    *("-m", "stack and not e2e"),
-)
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
+FILES_IN_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
-PYTEST = (sys.executable, "-m", "pytest")
 LOWER = 10  # niceness
-KILLING = ("-v", "--durations=15", "-m", "e2e")
+SLOWEST = ("-v", "--durations=15")
+TESTS_FAILED = 1  # pytest's exit code; all others but 0 say that it could not run them
+#: If more tests failed, it is not chance, and none runs again.
+AGAIN_AT_MOST = 5
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the tests, with a memory of their own for which failed."""
+
+    name: str
+    marks: str
+    options: tuple[str, ...]
+
+    def command(self, *options: str) -> list[str]:
+        memory = ("-o", f"cache_dir={self.memory}")
+        return [sys.executable, "-m", "pytest", *memory, "-m", self.marks, *options]
+
+    @property
+    def memory(self) -> Path:
+        return Path(".pytest_cache") / self.name
+
+    def failed(self) -> list[str]:
+        """The tests that failed when the part ran last."""
+        found = self.memory / "v/cache/lastfailed"
+        return sorted(json.loads(found.read_text())) if found.exists() else []
+
+
+ALONE = Part("alone", "not stack and not e2e", ("-q", *PARALLEL))
+ON_THE_STACK = Part("stack", "stack and not e2e", (*SLOWEST, *FILES_IN_PARALLEL))
+KILLING = Part("killing", "e2e", SLOWEST)
 
 
 def main() -> int:
@@ -40,21 +70,25 @@ def main() -> int:
         if up.returncode or lint.returncode:
             return 1
         network.enter(settings)
-        failed = [pytest(*ON_THE_STACK)]
-        with beside(*ALONE) as alone:
-            failed += [pytest(*KILLING), alone.wait() != 0]
-        return int(any(failed))
+        for part in (ALONE, ON_THE_STACK, KILLING):
+            shutil.rmtree(part.memory, ignore_errors=True)
+        codes = {ON_THE_STACK: pytest(ON_THE_STACK, *ON_THE_STACK.options)}
+        with beside(ALONE) as alone:
+            codes[KILLING] = pytest(KILLING, *KILLING.options)
+            codes[ALONE] = alone.wait()
+        return judge(codes)
     finally:
         if ours:
             take_down(settings)
 
 
 @contextmanager
-def beside(*options: str) -> Iterator[subprocess.Popen[str]]:
+def beside(part: Part) -> Iterator[subprocess.Popen[str]]:
     """Run tests that give way to others; their output is shown at the end."""
     with tempfile.TemporaryFile("w+") as found:
+        command = part.command(*part.options)
         running = subprocess.Popen(
-            [*PYTEST, *options], stdout=found, stderr=subprocess.STDOUT, start_new_session=True, text=True
+            command, stdout=found, stderr=subprocess.STDOUT, start_new_session=True, text=True
         )
         give_way(running.pid)
         try:
@@ -75,9 +109,26 @@ def give_way(pid: int) -> None:
         group.write_text(str(LOWER))
 
 
-def pytest(*options: str) -> bool:
-    """Whether any of these tests failed."""
-    return subprocess.run([*PYTEST, *options], check=False).returncode != 0
+def pytest(part: Part, *options: str) -> int:
+    """Run these tests; pytest's exit code."""
+    return subprocess.run(part.command(*options), check=False).returncode
+
+
+def judge(codes: Mapping[Part, int]) -> int:
+    """1 if a part failed, and failed again; the tests that passed the second time are named."""
+    chance: list[str] = []
+    for part, code in codes.items():
+        failed = part.failed()
+        if code and not (code == TESTS_FAILED and 0 < len(failed) <= AGAIN_AT_MOST):
+            return 1
+        if code:
+            say("Once more, by themselves:\n  " + "\n  ".join(failed))
+            if pytest(part, "-v", "--last-failed"):
+                return 1
+            chance += failed
+    for name in chance:
+        say(f"FLAKY: {name} failed, and passed when it ran again")
+    return 0
 
 
 def say(text: str) -> None:

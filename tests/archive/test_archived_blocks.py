@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.archive import index
-from sluice.archive.partition import MESSAGE_BYTES
+from sluice.archive.inbox import MESSAGE_BYTES
 from sluice.archive.verification import rebuild
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
@@ -98,7 +98,7 @@ def _make_old(trial: Trial) -> None:
 def test_a_resumed_partition_goes_on_while_the_other_one_has_nothing_more(
     trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.archive.partition.WAITING_BYTES", 2_000 * MESSAGE_BYTES)  # often paused
+    monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 2_000 * MESSAGE_BYTES)  # often paused
     monkeypatch.setattr("sluice.archive.session.POLL_RECORDS", 1_000)
     trial.produce(40_000, partition=0)
     trial.produce(20_000, partition=1)

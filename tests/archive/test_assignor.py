@@ -17,12 +17,12 @@ TOPIC = "logs"
 
 @dataclass
 class Cluster:
-    """The leader's view of Kafka."""
+    """The leader's view of Kafka. partitions: None if its last answer does not have the topic."""
 
-    partitions: int
+    partitions: int | None
 
-    def partitions_for_topic(self, topic: str) -> set[int]:
-        return set(range(self.partitions))
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        return None if self.partitions is None else set(range(self.partitions))
 
 
 @dataclass
@@ -42,6 +42,7 @@ class Group:
     members: dict[str, LoadAssignor] = field(default_factory=dict)
     owned: dict[str, set[int]] = field(default_factory=dict)
     generation: int = 0
+    hidden: bool = False
 
     def join(self, name: str) -> None:
         def loads() -> dict[int, Load]:
@@ -60,7 +61,7 @@ class Group:
             for name, each in self.members.items()
         ]
         leader = next(iter(self.members.values()))
-        answers = leader.assign(Cluster(self.partitions), told)
+        answers = leader.assign(Cluster(None if self.hidden else self.partitions), told)
         assert answers.keys() == self.members.keys()
         self.generation += 1
         again = False
@@ -180,7 +181,38 @@ def test_a_new_leader_sees_that_somebody_left() -> None:
 def test_what_cannot_be_read_is_no_load() -> None:
     for told in (None, b"", b"{", b"[]", b'{"logs": 5}', b'{"logs": {"0": [1]}}', b"\xff"):
         assert loads_of(told) == {}
+    for amount in (b"NaN", b"Infinity", b"-1", b"1e300", b"1" + b"0" * 400):
+        assert loads_of(b'{"logs": {"0": [%s, 0]}}' % amount) == {}
+        assert loads_of(b'{"logs": {"0": [0, %s]}}' % amount) == {}
+    assert loads_of(b"[" * 100_000) == {}
     assert loads_of(b'{"logs": {"3": [1.5, 2]}}') == {Partition("logs", 3): Load(1.5, 2.0)}
+
+
+def test_members_keep_their_partitions_while_kafka_does_not_say_how_many_there_are() -> None:
+    group = Group(5)
+    for name in "ab":
+        group.join(name)
+    group.settle()
+    before = {name: set(numbers) for name, numbers in group.owned.items()}
+    group.hidden = True
+    group.round()
+    assert group.owned == before
+    group.leave("a")  # it led; the next leader knows only what members own
+    group.round()
+    assert group.owned["b"] >= before["b"]
+    group.hidden = False
+    group.settle()
+
+
+def test_a_load_that_cannot_be_does_not_stop_the_group() -> None:
+    group = Group(
+        4, {0: Load(float("nan")), 1: Load(1.0), 2: Load(float("inf"), float("inf")), 3: Load(-5.0)}
+    )
+    for name in "ab":
+        group.join(name)
+    group.settle()
+    group.join("c")
+    group.settle()
 
 
 def test_a_short_id_is_its_own_name() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sluice.archive.buffer import Buffer
-from sluice.archive.partition import MESSAGE_BYTES
+from sluice.archive.inbox import MESSAGE_BYTES
 from sluice.archive.session import POLL_BYTES, POLL_RECORDS, fitting
 from sluice.runtime.settings import Archive
 from tests.archive.test_file import blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
 
 
 def test_a_rebalance_is_written_when_all_that_was_gained_is_read() -> None:
-    written: list[Rebalance] = []
+    written: list[Sequence[Rebalance]] = []
     rebalances = Rebalances("logs", "archiver-2", written.append)
     rebalances.gained([2, 0], 7, "archiver left")
     rebalances.reads(0)
@@ -66,17 +67,25 @@ def test_a_rebalance_is_written_when_all_that_was_gained_is_read() -> None:
     assert not written
     rebalances.reads(2)
     rebalances.reads(2)
-    (one,) = written
-    assert (one.gained, one.lost, one.generation, one.why) == ((0, 2), (), 7, "archiver left")
-    assert one.seconds is not None
-    assert 0 <= one.seconds < 10
+    (rows,) = written
+    assert [(each.gained, each.lost) for each in rows] == [((0,), ()), ((2,), ())]
+    assert {(each.generation, each.why, each.member) for each in rows} == {(7, "archiver left", "archiver-2")}
+    assert len({each.at for each in rows}) == 1
+    zero, two = (each.seconds for each in rows)
+    assert zero is not None
+    assert two is not None
+    assert 0 <= zero <= two < 10
 
 
-def test_a_rebalance_that_the_next_one_overtakes_has_no_time() -> None:
-    written: list[Rebalance] = []
+def test_what_was_not_read_before_the_next_rebalance_has_no_time_and_the_rest_has() -> None:
+    written: list[Sequence[Rebalance]] = []
     rebalances = Rebalances("logs", "archiver", written.append)
     rebalances.gained([0, 1], 1, "archiver joined")
     rebalances.lost([], 2, "nothing was lost")
+    rebalances.reads(0)
+    rebalances.reads(0)
     rebalances.lost([1], 2, "archiver-2 joined")
-    assert [(each.gained, each.lost) for each in written] == [((0, 1), ()), ((), (1,))]
-    assert [each.seconds for each in written] == [None, None]
+    rebalances.reads(1)
+    gained, (lost,) = written
+    assert [(each.gained, each.seconds is None) for each in gained] == [((0,), False), ((1,), True)]
+    assert (lost.gained, lost.lost, lost.seconds) == ((), (1,), None)

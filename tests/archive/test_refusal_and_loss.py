@@ -124,14 +124,14 @@ def test_what_kafka_no_longer_has_is_written_down_as_lost(
 def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
     trial: Trial, archive_here: Callable[..., Here], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice.archive.partition.WAITING_BYTES", 0)  # always full: paused after one poll
+    monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 0)  # always full: paused after one poll
     trial.produce(50, partition=0)
     archive_here()
     until("it has begun", lambda: len(trial.archived()[0]) == 50)
     time.sleep(1.0)  # until the fetch that was under way at the pause has come back empty
     trial.produce(50, partition=0)
     trial.delete_records(0, before=80)
-    monkeypatch.setattr("sluice.archive.partition.WAITING_BYTES", 16 << 20)
+    monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 16 << 20)
     until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
     assert lost_ranges(trial) == [(0, 50, 80)]
     assert ends(trial)[trial.topic_id, 0] == 100

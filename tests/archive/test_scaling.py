@@ -105,3 +105,18 @@ def test_there_are_no_more_archivers_than_partitions(settings: Settings) -> None
     for step in range(60):
         members = follows(1000 + STEP * step, members)
     assert members == 2
+
+
+def test_a_rebalance_or_an_outage_that_hides_partitions_takes_no_member_away() -> None:
+    sizing, members = Sizing(4, close=30.0), 4
+    for step in range(20):
+        sizing.useful = 1 if step % 10 in (3, 4, 5) else 4
+        members = sizing.wanted(1000 + STEP * step, members, 200.0)
+        assert members == 4
+
+
+def test_a_member_that_can_have_no_partition_goes_after_a_while() -> None:
+    sizing, members = Sizing(4, close=30.0, useful=2), 3
+    numbers = [members := sizing.wanted(1000 + STEP * step, members, 200.0) for step in range(60)]
+    assert (numbers[0], numbers[-1]) == (3, 2)
+    assert numbers.index(2) >= SHRINK_AFTER_SECONDS / STEP

@@ -16,8 +16,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from sluice.archive import session
 from sluice.archive.archiver import Archiver
+from sluice.archive.assignor import LoadAssignor
 from sluice.archive.file import Place, of_records
-from sluice.archive.heartbeat import Heartbeat
+from sluice.archive.heartbeat import ARCHIVER, Heartbeat
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.identity import Message, records
@@ -152,7 +153,8 @@ class Topic:
 
     def poll(self) -> Took:
         """Poll every record with the archiver's consumer."""
-        consumer: KafkaConsumer = session._consumer(self._settings, self.name)
+        assignor = LoadAssignor(self.name, dict)
+        consumer: KafkaConsumer = session._consumer(self._settings, self.name, ARCHIVER, assignor)
         partitions = [TopicPartition(self.name, number) for number in range(PARTITIONS)]
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)

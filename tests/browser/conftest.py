@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
-from tests.browser.tools import browser as found
+from tests.browser.tools import started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -18,16 +18,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
-    own = found()
     expect.set_options(timeout=30_000)  # as long as everything else waits: other machines are slower
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=own.executable, args=["--no-sandbox", "--no-zygote"], env=dict(own.environment)
-        )
-        yield started
-        started.close()
+    with started() as own:
+        yield own
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from sluice.storage import reconciled, schema
 from sluice.storage.backfills import Backfills
+from sluice.storage.dashboards import Dashboards, Pinned
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.test_quality_pages import DIFFERENCE, compared, computed, letter
@@ -15,6 +16,16 @@ from tests.results.stored import Stored
 
 #: What is hostile in a path also is so in names of alerts and users.
 HOSTILE = "<img/src=x/onerror=alert(1)>"
+#: Charts that can be drawn, one of a task that is gone, and what is no chart's address.
+CHARTS = (
+    Pinned("All", "task=sample&last=all"),
+    Pinned(
+        HOSTILE, "task=sample&metric=count&metric=p50&split=path&top=2&last=all&shape=stack&compare=before"
+    ),
+    Pinned("By client", "task=sample&split=client&last=6h"),
+    Pinned("Gone", "task=gone"),
+    Pinned("Wrong", "task=sample&top=many"),
+)
 #: The newest lines of each topic.
 LINES = [line(status="404"), line(path="/blog/a"), line(path=HOSTILE, size="-")]
 
@@ -37,5 +48,7 @@ def fill(database: sa.Engine, layers: Stored) -> None:
     reconciled.note(database, compared(18, "differs", 2, **found))
     letter(database, 1, "no event time", HOSTILE.encode())
     letter(database, 2, "forged", b"a forged one", days_ago=1)
+    Dashboards(database).create(HOSTILE, "Board", CHARTS, shared=True)
+    Dashboards(database).create("ann", HOSTILE, CHARTS[:3], shared=True)
     with database.begin() as connection:
         connection.execute(sa.insert(schema.alerts).values(source="watch", name=HOSTILE, message=HOSTILE))

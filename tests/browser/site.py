@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from fastapi.responses import HTMLResponse
 
+from sluice.monitoring.flow.platform import Platform
+from sluice.monitoring.flow.seen import Seen
+from sluice.runtime.throttle import Rate
 from sluice.storage.news import Look, Published, TopicNews
 from sluice.tasks.store import TaskStore
 from tests.browser.filled import HOSTILE, LINES, fill
+from tests.monitoring.flow.made import hurting
 from tests.plugins.served import served
 from tests.plugins.test_api import Login
 from tests.results.stored import COMMIT, Stored
@@ -39,6 +43,7 @@ class Site:
     database: sa.Engine
     commit: int = COMMIT  # as of which the layers are
     deaf: bool = False  # nobody may listen to events
+    seen: Seen = field(default_factory=lambda: hurting(HOSTILE))  # of the platform
 
     def count(self, lines: int) -> None:
         """So many more lines of a new period come, and are committed."""
@@ -65,8 +70,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
     from sluice_airflow.api import app as module
     from sluice_airflow.api import hub, security, stores
-    from sluice_airflow.api.reads import Busy
-    from sluice_airflow.console import editor
+    from sluice_airflow.api.reads import Busy, Reads
+    from sluice_airflow.console import editor, platform
 
     login, database = Login(), sqlite()
     layers = stored(task(SKETCHED), entries(), FINAL)
@@ -79,6 +84,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     login.get_user_from_token = known  # type: ignore[attr-defined]
     login.as_("user", HOSTILE)
     monkeypatch.setattr(security, "get_auth_manager", lambda: login)
+    # A site has what a server keeps for all of its users to itself: tries, listeners and places of reads.
+    monkeypatch.setattr(editor, "RATE", Rate(editor.PER_MINUTE))
+    monkeypatch.setattr(security, "RATE", Rate(security.PER_MINUTE))
     monkeypatch.setattr(editor, "sample", lambda settings, topic, count: LINES)
     fill(database, layers)
 
@@ -92,13 +100,16 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 raise Busy("32 listen already", 15)
             return super().join()
 
-    listeners = Told(look, seconds=0.1)
+    listeners, places = Told(look, seconds=0.1), Reads()
+    shown = Platform(lambda: own.seen)
     app = module.make_app()
     app.dependency_overrides = {
         get_user: login.user,
         stores.database: lambda: database,
         stores.layers: lambda: layers,
         stores.hub: lambda: listeners,
+        stores.reads: lambda: places,
+        platform.platform: lambda: shown,
     }
     app.add_api_route("/frame", lambda: HTMLResponse(FRAME))
     with served(app) as own.url:

@@ -114,6 +114,13 @@ def test_a_chart_is_read_by_keyboard_alone(page: Page) -> None:
     until(page, "location.search.includes('since')")
 
 
+def test_a_single_period_is_read_by_keyboard_too(page: Page) -> None:
+    visit(page, f"{CHART}&last=1h")
+    page.locator(".plot").first.focus()
+    page.keyboard.press("End")
+    assert page.locator("#reader").inner_text().startswith("2015-05-20 01:00:00, open, all count ")
+
+
 def test_who_may_only_read_is_not_offered_the_lines(page: Page, site: Site) -> None:
     site.login.as_("viewer")
     visit(page, ALL)

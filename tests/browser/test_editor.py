@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +13,7 @@ from sluice.tasks.store import TaskStore
 from tests.browser.test_pages import visit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.browser.site import Site
 
@@ -79,3 +80,31 @@ def test_what_was_written_survives_a_server_that_is_away(page: Page) -> None:
     page.locator("#period").fill("1h")
     expect(page.locator("#state")).to_be_empty()
     expect(page.locator("#name")).to_have_value("hits")
+
+
+def wait_until(page: Page, filled: Sequence[object]) -> None:
+    """Wait until something is in the list that handlers of the page fill."""
+    for _ in range(1_000):
+        if filled:
+            return
+        page.wait_for_timeout(20)
+    raise AssertionError("nothing came")
+
+
+def test_what_is_typed_while_a_button_is_answered_stays_and_the_button_counts(page: Page) -> None:
+    visit(page, NEW)
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/statistics/draft", hold_the_first)
+    page.get_by_role("button", name="Add a dimension").click()
+    wait_until(page, held)
+    page.locator("#name").fill("hits")
+    held[0].continue_()
+    expect(page.locator("#fields")).to_contain_text("Dimension 1")
+    expect(page.locator("#name")).to_have_value("hits")
+    expect(page.locator("#yaml")).to_have_value(containing("name: hits"))

@@ -12,12 +12,17 @@ import platform
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import FileLock
 
 from sluice.runtime.jvm import LIB
+
+if TYPE_CHECKING:
+    import playwright.sync_api
 
 HERE = Path(__file__).parent
 PLACE = LIB / "browser"
@@ -28,6 +33,15 @@ _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig><dir>{place}/fonts/fonts</dir><cachedir>{place}/fonts-cache</cachedir></fontconfig>
 """
+
+
+#: Without root, and drawing the same on every machine.
+ARGUMENTS = (
+    *("--no-sandbox", "--no-zygote"),
+    *("--force-color-profile=srgb", "--font-render-hinting=none", "--disable-lcd-text"),
+)
+#: In which language the browser itself writes, such as dates in fields.
+ENGLISH = {"LANGUAGE": "en_US", "LC_ALL": "en_US.UTF-8", "LANG": "en_US.UTF-8"}
 
 
 class Browser(NamedTuple):
@@ -52,7 +66,23 @@ def browser() -> Browser:
         return Browser(Path(own), dict(os.environ))
     modules()
     needs = {"LD_LIBRARY_PATH": str(PLACE / "al2023" / "lib"), "FONTCONFIG_FILE": str(PLACE / "fonts.conf")}
-    return Browser(PLACE / "chromium", {**os.environ, **needs})
+    return Browser(PLACE / "chromium", {**os.environ, **needs, **ENGLISH})
+
+
+@contextmanager
+def started() -> Iterator[playwright.sync_api.Browser]:
+    """The browser, started by Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    own = browser()
+    with sync_playwright() as driver:
+        made = driver.chromium.launch(
+            executable_path=own.executable, args=[*ARGUMENTS], env=dict(own.environment)
+        )
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 def node(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sluice.cli.demo.counting import grouping_reports
+from sluice.cli.demo.dashboard import CHARTS, make_dashboard
 from sluice.cli.demo.entry import alone, usable
 from sluice.cli.demo.nights import stretches
 from sluice.cli.demo.problems import DemoError, NoLog
@@ -13,6 +14,7 @@ from sluice.cli.demo.steps import apply_tasks
 from sluice.runtime.settings import ROOT
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.storage import postgres
+from sluice.storage.dashboards import Dashboards
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
 from tests.cli.test_grouping import ROUTED
@@ -96,3 +98,13 @@ def test_the_demo_counts_the_examples_beside_what_a_new_platform_has(
     assert all(not task.spec.sets for task in store.active("logs"))
     assert said[0] == said[1]
     assert said[0].startswith("15 tasks, ")
+
+
+def test_the_demo_makes_one_dashboard_for_its_user_and_shares_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    database = sqlite()
+    monkeypatch.setattr(postgres, "engine", lambda settings: database)
+    settings: Any = SimpleNamespace(airflow=SimpleNamespace(user="admin"))
+    make_dashboard(settings)
+    make_dashboard(settings)
+    (made,) = Dashboards(database).of("admin")
+    assert (made.name, made.shared, made.charts) == ("Demo", True, CHARTS)

@@ -16,7 +16,7 @@ from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice.lab.transmission.computed import least, rows, whole
 from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
 from sluice.lab.transmission.members import Event
-from sluice.lab.transmission.page import PAGE, PLOTS, load, render, runs, write
+from sluice.lab.transmission.page import PAGE, drawn, how_many, load, render, write
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS, ask
 from sluice.lab.transmission.run import Log
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
@@ -62,9 +62,21 @@ def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_tha
     assert asked.answer({"members": two, "partitions": {"t0": 2}}) == {"C0-x": [A], "C1-y": []}
 
 
+def test_without_loads_our_algorithm_goes_by_number() -> None:
+    def answered(use: bool) -> int:
+        asked = Asked(Observed(), use)
+        for at in range(3):
+            asked.saw(at, {Partition("t0", n): (at * (9e6 if n == 0 else 1e3), 0.0) for n in range(4)})
+        members = {name: {"topics": ["t0"], "owned": [], "generation": 1} for name in ("C0-x", "C1-y")}
+        found = asked.answer({"members": members, "partitions": {"t0": 4}})
+        return min(len(held) for held in found.values())
+
+    assert (answered(True), answered(False)) == (1, 2)
+
+
 def made(*events: tuple[str, str, float, dict[str, object]]) -> Log:
     """A log of paper's scenario: C0 leaves at 10 and comes back at 20; it ends at 30."""
-    log = Log(PAPER, "range", began=0.0, ended=30.0, steps=[10.0, 20.0])
+    log = Log(PAPER, "range", 10.0, began=0.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
     log.events = [Event(member, kind, at, what) for member, kind, at, what in events]  # type: ignore[arg-type]
     return log
 
@@ -107,7 +119,7 @@ def test_a_median_of_thirty_has_an_interval_of_the_tenth_and_the_twenty_first() 
 def test_the_page_is_made_of_what_was_kept(tmp_path: Path) -> None:
     assert PAGE.read_text() == render(load()), "run: sluice lab transmission --page"
     page = write(tmp_path / "transmission.md")
-    for name in PLOTS:
+    for name in drawn(load()):
         image = Path("images") / f"transmission-{name}.svg"
         assert (page.parent / image).read_bytes() == (PAGE.parent / image).read_bytes()
 
@@ -128,14 +140,31 @@ def test_what_is_kept_of_our_assignor_is_what_it_computes() -> None:
 
 
 def test_how_long_live_runs_take_is_said_before() -> None:
-    plan = experiments.Plan()
-    assert 30 < experiments.minutes(plan) < 60, "a default that somebody can wait for"
-    assert experiments.minutes(replace(plan, runs=30)) == pytest.approx(10 * experiments.minutes(plan))
-    one = replace(plan, scenarios=("paper",), contenders=("ours",), runs=1)
-    assert experiments.minutes(one) == pytest.approx((8 + 8 + 8 + 2) / 60)
+    def minutes(**changes: object) -> float:
+        plan = replace(experiments.Plan(), **changes)
+        return experiments.minutes(plan.order(), plan)
+
+    assert 60 < minutes() < 120, "a default that somebody can wait for"
+    assert minutes(runs=30) == pytest.approx(10 * minutes())
+    assert minutes(scenarios=("paper",), contenders=("ours",), runs=1) == pytest.approx((3 * 8 + 3) / 60)
+
+
+def test_contenders_take_turns_and_scenarios_are_measured_equally_often() -> None:
+    order = experiments.Plan(("paper", "skew"), ("range", "ours"), 2).order()
+    assert [(key.scenario, key.contender, key.run) for key in order] == [
+        ("paper", "range", 0),
+        ("paper", "ours", 0),
+        ("skew", "range", 0),
+        ("skew", "ours", 0),
+        ("paper", "ours", 1),
+        ("paper", "range", 1),
+        ("skew", "ours", 1),
+        ("skew", "range", 1),
+    ]
 
 
 def test_the_page_says_how_many_runs_each_scenario_had() -> None:
-    kept = [{"scenario": "paper", "run": 0}, {"scenario": "both", "run": 2}, {"scenario": "skew", "run": 0}]
-    assert runs(kept) == "1 (paper, skew), 3 (both)"
-    assert runs([{"scenario": "paper", "run": 4}, {"scenario": "skew", "run": 4}]) == "5"
+    kept = [{"scenario": name, "run": 0} for name in ("paper", "skew")]
+    kept += [{"scenario": "both", "run": n} for n in range(3)]
+    assert how_many(kept) == "1 (paper, skew), 3 (both)"
+    assert how_many([{"scenario": "paper", "run": 4}, {"scenario": "skew", "run": 4}]) == "1"

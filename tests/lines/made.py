@@ -64,8 +64,9 @@ class MadeSources:
 
     @property
     def files(self) -> list[Any]:
-        ordered = sorted(range(len(self.of)), key=lambda n: min(c.arrival for c in self.of[n]))
-        return [SimpleNamespace(n=n, arrival_min=min(c.arrival for c in self.of[n])) for n in ordered]
+        first = [min(copy.arrival for copy in each) for each in self.of]
+        ordered = sorted(range(len(self.of)), key=first.__getitem__)
+        return [SimpleNamespace(n=n, arrival_min=first[n], lines=len(self.of[n]), bytes=1) for n in ordered]
 
     def in_kafka(self) -> Iterator[pa.RecordBatch]:
         if self.rest:

@@ -118,12 +118,32 @@ def test_a_rebalance_that_another_overtook_has_no_time() -> None:
     assert costs([rebalance(0, lost=(1,)), rebalance(1, gained=(1,))], 1)[0].stood_still is None
 
 
+def test_each_partition_of_a_rebalance_has_its_own_time() -> None:
+    given_up = [rebalance(0, lost=(1,)), rebalance(1, lost=(2,))]
+    taken = [
+        rebalance(3, gained=(1,), took=0.5),
+        rebalance(3, gained=(2,)),
+        rebalance(3, gained=(4,), took=0.1),
+    ]
+    found = costs([*taken, *given_up], 10)
+    assert len(found) == 3, "rows of one time and member are of one rebalance"
+    assert found[0].by_partition == {1: 3.5, 2: None, 4: 0.1}
+    assert (found[0].gained, found[0].stood_still) == ((1, 2, 4), 3.5)
+
+
+def test_a_row_of_several_partitions_as_older_releases_wrote_it_is_shown_too() -> None:
+    (found,) = costs([rebalance(0, gained=(1, 2), took=0.5)], 10)
+    assert found.by_partition == {1: 0.5, 2: 0.5}
+
+
 def test_only_the_last_rebalances_of_a_topic_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalances, "KEPT", 3)
     database = sqlite()
-    rebalances.add(database, Rebalance("shop", "m", 1, AT, "w", (9,), (), 0.5))
-    for second in range(9):
-        rebalances.add(database, rebalance(second, gained=(second,)))
+    rebalances.add(database, [Rebalance("shop", "m", 1, AT, "w", (9,), (), 0.5)])
+    for second in range(4):
+        rebalances.add(database, [rebalance(second, gained=(n,)) for n in (2 * second, 2 * second + 1)])
+    rebalances.add(database, [rebalance(9, gained=(8,))])
+    rebalances.add(database, [])
     with database.connect() as connection:
         assert [each.gained for each in rebalances.last(connection, "logs", 9)] == [(8,), (7,), (6,)]
         (other,) = rebalances.last(connection, "shop", 9)
@@ -147,7 +167,7 @@ def test_a_person_sees_topics_members_partitions_rebalances_and_problems() -> No
     assert "speed_layer" not in members, "nobody has its partition"
     assert "nobody" in partitions
     assert "because" in moved
-    assert "2.5 s" in moved
+    assert "1: 2.5 s" in moved
     assert problem == "shop: Kafka does not say: gone\n"
 
 
@@ -160,5 +180,6 @@ def test_a_program_gets_the_same_as_json() -> None:
     ]
     assert [each["catch_up"] for each in document["partitions"]] == [10, None, 0]
     assert document["rebalances"][0]["stood_still"] == 2.5
+    assert document["rebalances"][0]["by_partition"] == [{"partition": 1, "stood_still": 2.5}]
     assert report().only("shop").document()["problems"] == document["problems"]
     assert not report().only("shop").partitions

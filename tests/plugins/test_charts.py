@@ -100,6 +100,11 @@ def test_the_time_before_and_the_week_before_have_the_same_length(client: TestCl
     assert (week["shift"], week["times"]) == (7 * 24 * HOUR, [])
 
 
+def test_an_answer_says_what_it_cost(client: TestClient, layers: Stored) -> None:
+    timing = client.get(DATA, params={"task": "sample"}).headers["server-timing"]
+    assert re.fullmatch(r"cpu;dur=\d+\.\d", timing)
+
+
 def test_a_long_time_is_drawn_in_coarser_periods(client: TestClient, layers: Stored) -> None:
     found = drawn(client, since="2015-01-01", until="2016-01-01")
     assert (found["period"], found["ownPeriod"]) == ("6h", "1h")

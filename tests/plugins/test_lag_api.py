@@ -49,6 +49,7 @@ def test_a_viewer_sees_topics_members_partitions_and_rebalances(
     assert answer["members"][1]["member"] == "archiver-2"
     assert answer["partitions"][0]["catch_up"] == 10
     assert answer["rebalances"][0]["stood_still"] == 2.5
+    assert answer["rebalances"][0]["by_partition"] == [{"partition": 1, "stood_still": 2.5}]
     assert answer["problems"] == [{"topic": "shop", "message": "Kafka does not say: gone"}]
 
 

@@ -86,6 +86,18 @@ def test_the_calendar_tells_the_days_of_each_task(client: TestClient, login: Log
     assert "hits" not in cells_of_names(client.get("/console/quality", params={"q": "size"}).text)
 
 
+def test_a_published_day_that_differs_when_it_is_compared_again_is_said_to_differ(
+    client: TestClient, login: Login, database: sa.Engine, days: None
+) -> None:
+    login.as_("viewer")
+    reconciled.note(database, compared(17, "agrees", 1))  # a moment before it was published
+    assert cells(client.get("/console/quality").text, "All of logs")[17] == "agrees"
+    reconciled.note(database, compared(17, "differs", 3))
+    assert cells(client.get("/console/quality").text, "All of logs")[17] == "differs"
+    reconciled.note(database, compared(17, "agrees", 4))
+    assert cells(client.get("/console/quality").text, "All of logs")[17] == "agrees"
+
+
 def cells_of_names(text: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*>([^<]+)', text)
 

@@ -110,14 +110,27 @@ def test_from_a_piece_of_a_line_to_a_saved_task(ann: TestClient, tasks: TaskStor
     page = page.send(use=best)
     assert page.task["dimensions"] == [STATUS]
     assert (page.value("dimensions/0/extract/field"), page.value("dimensions/0/name")) == ("status", "status")
-    assert "this key is missing: add it" in page.text  # the name
-    assert "3 of 3 lines are counted" in page.text  # it is tried all the same
+    assert page.value("name") == page.task["name"] == "logs_by_status"
+    assert "3 of 3 lines are counted" in page.text
     review = page.send("review", name="hits")
     assert ("+  - name: status" in html.unescape(review.text), review.status) == (True, 200)
     assert [task.name for task in tasks.list()] == []  # nothing is saved before somebody says so
     assert review.send("save").status == 303
     saved = tasks.get("hits")
     assert (saved.spec.document()["dimensions"], saved.created_by) == ([STATUS], "ann")
+
+
+def test_a_task_is_named_after_what_it_counts_by_unless_somebody_named_it(
+    ann: TestClient, tasks: TaskStore
+) -> None:
+    tasks.apply([spec(name="logs_by_status")], "bob")
+    wish = json.dumps({"to": "dimensions", "extract": {"field": "status"}, "name": "status", "value": "404"})
+    page = opened(ann, "/new")
+    assert page.send(use=wish).value("name") == "logs_by_status_2"
+    assert page.send(use=wish, name="mine").value("name") == "mine"
+    assert page.send(use=wish, name="").send(name="").value("name") == ""  # deleted by hand
+    other = json.dumps({**json.loads(wish), "name": "A/b " + "c" * 90})
+    assert page.send(use=other).value("name") == "logs_by_a_b_" + "c" * 38
 
 
 def test_the_measure_and_a_condition_come_from_pieces_too(ann: TestClient) -> None:

@@ -1,4 +1,5 @@
 import re
+import shutil
 import xml.etree.ElementTree as ET
 import zipfile
 from datetime import date
@@ -15,6 +16,7 @@ from sluice.quality.day_hops import Hop
 from sluice.quality.docs import data_docs, escaped
 from sluice.quality.expectations import validate
 from sluice.quality.pages import assets
+from sluice.quality.validations import forget
 from sluice.results.compare import OFFLINE_RESULTS, ONLINE_RESULTS, compare
 from sluice.runtime.settings import Settings
 from sluice.stack import jars
@@ -117,6 +119,18 @@ def test_the_index_lists_every_run_and_its_links_lead_to_pages(site: Path) -> No
         home = re.search(r'class="navbar-brand" href="([^"]*)"', page.read_text())
         assert home is not None
         assert (page.parent / home[1]).resolve() == (site / "index.html").resolve()
+
+
+def test_the_oldest_comparisons_of_a_day_are_forgotten(site: Path, tmp_path: Path) -> None:
+    home = tmp_path / "instance"
+    shutil.copytree(site, home / "data_docs")
+    shutil.copytree(site.with_name("validations"), home / "validations")
+    settings, name = Settings(instance="test", home=home, port_base=29_000), f"{TOPIC} {DAY}"
+    pages = sorted((home / "data_docs").glob("validations/*/*/*"))
+    assert forget(settings, "another 2015-05-17", 1) == forget(settings, name, 2) == 0
+    assert forget(settings, name, 1) == 4  # of each suite a validation and its page
+    assert sorted((home / "data_docs").glob("validations/*/*/*")) == pages[1::2]
+    assert len(list((home / "validations").glob("*/*/*"))) == 2
 
 
 def test_assets_are_placed_once_and_replaced_when_they_change(

@@ -28,11 +28,7 @@ def test_the_same_rows_of_tables_columns_and_arrays_are_chosen(
     wanted = [value for value, passes in rows[begin:end] if passes or not masked]
     values = pa.array([value for value, _ in rows], pa.int64())
     assert chosen.of(pa.table({"v": values})).column("v").to_pylist() == wanted
-    assert chosen.of_each([values])[0].to_pylist() == wanted
     assert chosen.numbers(values.to_numpy()).tolist() == wanted
-    some = np.array([value % 2 == 0 for value, _ in rows], bool)
-    assert chosen.but(some).of_each([values])[0].to_pylist() == [v for v in wanted if v % 2 == 0]
-    assert chosen.but(None) is chosen
 
 
 def test_a_condition_is_tried_once_for_equal_values(monkeypatch: pytest.MonkeyPatch) -> None:

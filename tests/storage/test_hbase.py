@@ -66,6 +66,17 @@ def test_an_older_timestamp_does_not_cover_a_newer_cell(table: tuple[HBase, str]
 
 
 @pytest.mark.stack
+def test_a_deletion_with_a_time_leaves_what_is_newer_or_comes_later(table: tuple[HBase, str]) -> None:
+    store, name = table
+    store.put(name, [(b"r", {b"c:a": b"old"}), (b"s", {b"c:a": b"old"})], timestamp=1_000)
+    store.put(name, [(b"s", {b"c:a": b"newer"})], timestamp=1_002)
+    assert store.delete(name, [(b"r", [b"c"]), (b"s", [b"c"])], timestamp=1_001) == 2
+    assert store.get(name, [b"r", b"s"]) == {b"s": {b"c:a": b"newer"}}
+    store.put(name, [(b"r", {b"c:a": b"later"})], timestamp=1_002)
+    assert store.get(name, [b"r"]) == {b"r": {b"c:a": b"later"}}
+
+
+@pytest.mark.stack
 def test_a_table_of_cells_goes_in_as_rows_do(table: tuple[HBase, str]) -> None:
     store, name = table
     numbers = range(12_000)

@@ -22,6 +22,8 @@ from sluice.assignment.cooperative import this_round
 #: A subscription says the generation from this version of Kafka's protocol on.
 VERSION = 2
 NO_GENERATION = -1
+#: More than this no partition has or gets in a second; what says so is not believed.
+MOST_BYTES = 1e18
 _UUID = 36  # characters that kafka-python puts after a member's name and a dash
 
 
@@ -74,7 +76,7 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             self._known |= loads_of(each.metadata.user_data)
         joined = tuple(member_of(each.member_id, each.metadata) for each in told)
         topics = frozenset[str]().union(*(member.topics for member in joined))
-        partitions = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
+        partitions = {topic: self._count(cluster, topic, joined) for topic in topics}
         group = Group(joined, partitions, self._known)
         wanted = assign(group)
         given = this_round(group, wanted)
@@ -85,6 +87,17 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             member: ConsumerProtocolAssignment(VERSION, list(_by_topic(held).items()), why)
             for member, held in given.items()
         }
+
+    def _count(self, cluster: Any, topic: str, members: Iterable[Member]) -> int:
+        """How many partitions the topic has.
+
+        While a broker restarts, an answer of Kafka's may not have the topic. To assign nothing would stop all
+        members, so then it has as many partitions as before, or as its members own.
+        """
+        if known := cluster.partitions_for_topic(topic):
+            return len(known)
+        owned = (each.number + 1 for member in members for each in member.owned if each.topic == topic)
+        return max(self._partitions.get(topic, 0), max(owned, default=0))
 
     def _reason(self, group: Group) -> str:
         """Why the group is assigned again, as far as this leader can know."""
@@ -116,16 +129,18 @@ def member_of(member: str, subscription: Any) -> Member:
 
 
 def loads_of(user_data: bytes | None) -> dict[Partition, Load]:
-    """The loads that a member told; none if what it told cannot be read."""
+    """The loads that a member told; none if what it told cannot be read, or is no amount of bytes."""
     try:
         told = json.loads(bytes(user_data or b"{}"))
-        return {
+        found = {
             Partition(topic, int(number)): Load(float(rate), float(lag))
             for topic, loads in told.items()
             for number, (rate, lag) in loads.items()
         }
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
+    # JSON of Python's may have NaN and infinity, and one of these would make every weight absurd.
+    return {at: load for at, load in found.items() if all(0 <= amount <= MOST_BYTES for amount in load)}
 
 
 def _why_of(user_data: bytes | None) -> str:

@@ -25,6 +25,7 @@ from sluice.archive.footer import Footer
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from sluice.storage.schema import DAYS_OF_FILE
 from sluice.storage.schema import archive_files as files
 from sluice.storage.schema import archive_losses as losses
 
@@ -125,7 +126,7 @@ def newest_id(settings: Settings, topic: str) -> str | None:
 
 def topics_with(settings: Settings, day: date) -> set[str]:
     """The topics that have archived lines of that day of event time (UTC)."""
-    query = select(files.c.topic).distinct().where(files.c.days[day.isoformat()].is_not(None))
+    query = select(files.c.topic).distinct().where(_has_lines_of(day))
     with engine(settings).connect() as connection:
         return set(connection.scalars(query))
 
@@ -213,7 +214,7 @@ def files_for(
         files.c.topic == topic, files.c.records > 0, within
     )
     if day is not None:
-        query = query.where(files.c.days.op("?")(day.isoformat()))
+        query = query.where(_has_lines_of(day))
     if day is not None and between is not None:
         query = query.where(_reaches(day, *between))
     query = query.order_by(files.c.topic_id, files.c.partition, files.c.first)
@@ -225,6 +226,11 @@ def files_for(
         IndexedFile(**{**row._mapping, "days": {name: _lines(said) for name, said in row.days.items()}})
         for row in rows
     ]
+
+
+def _has_lines_of(day: date) -> sqlalchemy.ColumnElement[bool]:
+    """Whether a file has lines of the day; the table's index over days answers it."""
+    return sqlalchemy.literal_column(DAYS_OF_FILE, JSONB).op("?", is_comparison=True)(day.isoformat())
 
 
 def _reaches(day: date, since: int, until: int) -> sqlalchemy.ColumnElement[bool]:

@@ -8,7 +8,6 @@ lost. Dropping the buffer is always safe, because only the files say what was ar
 from __future__ import annotations
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from sluice.archive.claim import Claims
 from sluice.archive.events import Archived, Event, Gone, Seek
 from sluice.archive.file import Place
 from sluice.archive.footer import UnreadableArchiveFile
+from sluice.archive.inbox import OUT_OF_RANGE, TOGETHER_SECONDS, Inbox, Item
 from sluice.archive.publisher import (
     FIRST_DELAY_SECONDS,
     MAX_DELAY_SECONDS,
@@ -43,20 +43,11 @@ from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
 
-# When so many bytes wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
-# and does not fill the memory.
-WAITING_BYTES = 16 << 20
-# What a polled record takes beside its value.
-MESSAGE_BYTES = 1_200
 # The writer retries on its own as long as it owns the partition, so the store need not be patient.
 HDFS_PATIENCE_SECONDS = 5.0
 # A broken chain needs a person; looking again this often makes the remedy take effect without a restart.
 BROKEN_DELAY_SECONDS = 15.0
 TICK_SECONDS = 0.5
-
-# An epoch and the messages fetched for it.
-_Item = tuple[int, Sequence[Message]]
-OUT_OF_RANGE: _Item = (-1, ())
 
 
 class LogBehindArchive(BrokenChain):
@@ -99,8 +90,7 @@ class PartitionWriter:
         self._status = PartitionStatus(place, database)
         self.progress = self._status.progress
         self._publisher = Publisher(place, self._claims, topics, database, self._status)
-        self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._given = self._taken = 0  # bytes; each is written by one thread
+        self._inbox = Inbox()
         self._buffer = Buffer(self._limits)
         self._format: TopicSpec | None = None
         self._epoch = 0
@@ -114,17 +104,16 @@ class PartitionWriter:
 
     def put(self, epoch: int, messages: Sequence[Message]) -> None:
         """Hand over the next messages. `epoch` is that of the Seek that asked for them."""
-        self._given += held(messages)
-        self._inbox.put((epoch, messages))
+        self._inbox.put(epoch, messages)
 
     def full(self) -> bool:
-        return self._given - self._taken >= WAITING_BYTES
+        return self._inbox.full()
 
     def stop(self, flush_seconds: float) -> None:
         """Ask for the end: flush what is buffered within that time (0: drop it). Returns at once."""
         self._deadline = time.monotonic() + flush_seconds
         self._stopping.set()
-        self._inbox.put(None)
+        self._inbox.end()
 
     def join(self, seconds: float) -> bool:
         """Wait for the end; False if the thread still works (it may harmlessly claim a file)."""
@@ -136,7 +125,7 @@ class PartitionWriter:
 
         Kafka does not have the records asked for: no longer, or not yet.
         """
-        self._inbox.put(OUT_OF_RANGE)
+        self._inbox.put_out_of_range()
 
     def _run(self) -> None:
         backoff, failing_since = Backoff(FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS), None
@@ -222,15 +211,9 @@ class PartitionWriter:
             elif self._publisher.behind:
                 self._publisher.try_index()
 
-    def _next_item(self) -> _Item | None:
-        wait = min(TICK_SECONDS, max(0.0, self._buffer.seconds_left()))
-        try:
-            item = self._inbox.get(timeout=wait)
-        except queue.Empty:
-            return None
-        if item is not None:
-            self._taken += held(item[1])
-        return item
+    def _next_item(self) -> Item | None:
+        left = max(0.0, self._buffer.seconds_left())
+        return self._inbox.take(min(TICK_SECONDS, left), min(TOGETHER_SECONDS, left))
 
     def _take(self, batch: pa.RecordBatch) -> None:
         """Buffer the lines, a file's worth at a time."""
@@ -269,8 +252,3 @@ class PartitionWriter:
             time.sleep(min(seconds, FIRST_DELAY_SECONDS))
         else:
             self._stopping.wait(seconds)
-
-
-def held(messages: Sequence[Message]) -> int:
-    """About how many bytes of memory the messages take."""
-    return sum(len(message.value or b"") for message in messages) + MESSAGE_BYTES * len(messages)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,20 +24,25 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Pending:
-    """Partitions that were gained, until the writers of all of them read again."""
+    """Partitions that were gained, until the writers of all of them read again.
+
+    took: seconds until each was read; None: not yet.
+    """
 
     began: float
     at: datetime
     generation: int
     why: str
-    gained: list[int]
-    silent: set[int]
+    took: dict[int, float | None]
 
 
 class Rebalances:
-    """Writes one member's rebalances of one topic."""
+    """Writes one member's rebalances of one topic: a row for what it lost, and one for each gained partition.
 
-    def __init__(self, topic: str, member: str, write: Callable[[Rebalance], None]) -> None:
+    The rows of one rebalance have its time and generation in common.
+    """
+
+    def __init__(self, topic: str, member: str, write: Callable[[Sequence[Rebalance]], None]) -> None:
         self._topic, self._member, self._write = topic, member, write
         self._pending: _Pending | None = None
 
@@ -45,45 +50,51 @@ class Rebalances:
     def of(cls, database: Engine, topic: str, member: str) -> Rebalances:
         """Those that are kept in the database."""
 
-        def write(rebalance: Rebalance) -> None:
-            threading.Thread(target=_add, args=(database, rebalance), daemon=True).start()
+        def write(rows: Sequence[Rebalance]) -> None:
+            threading.Thread(target=_add, args=(database, rows), daemon=True).start()
 
         return cls(topic, member, write)
 
     def lost(self, partitions: Collection[int], generation: int, why: str) -> None:
         """The member stops reading these now."""
         if partitions:
-            self._close(None)
+            self._close()
             now = datetime.now(UTC)
             numbers = tuple(sorted(partitions))
-            self._write(Rebalance(self._topic, self._member, generation, now, why, (), numbers, None))
+            self._write([Rebalance(self._topic, self._member, generation, now, why, (), numbers, None)])
 
     def gained(self, partitions: Collection[int], generation: int, why: str) -> None:
         """The member got these, and reads each as soon as it knows where to begin."""
-        self._close(None)
-        numbers = sorted(partitions)
-        now = datetime.now(UTC)
-        self._pending = _Pending(time.monotonic(), now, generation, why, numbers, set(numbers))
+        if partitions:
+            self._close()
+            took = dict.fromkeys(sorted(partitions))
+            self._pending = _Pending(time.monotonic(), datetime.now(UTC), generation, why, {**took})
 
     def reads(self, partition: int) -> None:
         """The member reads the partition."""
-        if self._pending is not None:
-            self._pending.silent.discard(partition)
-            if not self._pending.silent:
-                self._close(time.monotonic() - self._pending.began)
+        pending = self._pending
+        if pending is None or pending.took.get(partition, 0.0) is not None:
+            return
+        pending.took[partition] = time.monotonic() - pending.began
+        if None not in pending.took.values():
+            self._close()
 
-    def _close(self, seconds: float | None) -> None:
-        """Write what is pending. seconds: until all were read; None: another rebalance came before."""
+    def _close(self) -> None:
+        """Write what is pending; what was not read yet has no time, because another rebalance came before."""
         if (done := self._pending) is not None:
             self._pending = None
-            gained = tuple(done.gained)
             self._write(
-                Rebalance(self._topic, self._member, done.generation, done.at, done.why, gained, (), seconds)
+                [
+                    Rebalance(
+                        self._topic, self._member, done.generation, done.at, done.why, (number,), (), seconds
+                    )
+                    for number, seconds in done.took.items()
+                ]
             )
 
 
-def _add(database: Engine, rebalance: Rebalance) -> None:
+def _add(database: Engine, rows: Sequence[Rebalance]) -> None:
     try:
-        rebalances.add(database, rebalance)
+        rebalances.add(database, rows)
     except SQLAlchemyError as error:
         log.warning("the rebalance could not be written: %s", str(error).splitlines()[0])

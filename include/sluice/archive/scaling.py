@@ -30,11 +30,15 @@ def most(settings: Settings) -> int:
 class Sizing:
     """Decides how many members there are, one step at a time.
 
-    most: members. close: behind by less than this is not behind. Times are seconds of one clock.
+    most: members. close: behind by less than this is not behind. useful: members that can have a partition,
+    as far as that is known now. A rebalance or an outage of Kafka hides partitions for a moment, so that only
+    keeps the number from growing; a member without a partition goes as slowly as one that is not needed.
+    Times are seconds of one clock.
     """
 
     most: int
     close: float
+    useful: int | None = None
     _behind_since: float | None = None
     _close_since: float | None = None
 
@@ -43,10 +47,12 @@ class Sizing:
         if members > self.most:
             return members - 1
         too_far = behind is not None and behind > BEHIND_SECONDS
-        near = behind is not None and behind < self.close
+        spare = self.useful is not None and members > self.useful
+        near = spare or (behind is not None and behind < self.close)
         self._behind_since = (self._behind_since or now) if too_far else None
         self._close_since = (self._close_since or now) if near else None
-        if self._lasts(self._behind_since, now, GROW_AFTER_SECONDS) and members < self.most:
+        room = members < (self.most if self.useful is None else min(self.most, self.useful))
+        if self._lasts(self._behind_since, now, GROW_AFTER_SECONDS) and room:
             self._behind_since = None
             return members + 1
         if self._lasts(self._close_since, now, SHRINK_AFTER_SECONDS) and members > 1:
@@ -70,7 +76,7 @@ class Follows:
     def __call__(self, now: float, members: int) -> int:
         topics = jobs.progress(self._settings, "archiver").get("topics", {}).values()
         useful = max((len(topic.get("partitions", {})) for topic in topics), default=0)
-        self._sizing.most = min(most(self._settings), max(1, useful))
+        self._sizing.most, self._sizing.useful = most(self._settings), max(1, useful)
         return self._sizing.wanted(now, members, behind(self._settings))
 
 

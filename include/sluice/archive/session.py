@@ -26,9 +26,10 @@ from sluice.archive.events import Archived, Event, Gone, Seek
 from sluice.archive.feeds import Feed, Feeds
 from sluice.archive.file import Place
 from sluice.archive.heartbeat import ARCHIVER, Heartbeat
+from sluice.archive.inbox import held
 from sluice.archive.loads import Loads
 from sluice.archive.membership import Membership, Replaced
-from sluice.archive.partition import PartitionWriter, held
+from sluice.archive.partition import PartitionWriter
 from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -153,15 +153,18 @@ class TopicRetention:
         """
         periods = [(task.task_id, task.version, start) for start in starts]
         results = blocks = 0
-        old = {key: p for key, p in self._log.periods(periods).items() if p.seq <= floor.seq}
-        for some in state.in_portions(self._log.snapshot(old)):
-            results += self._drop_results(task, state.read_blocks(self._log, self._hbase, some).series())
+        snapshot = self._log.snapshot(periods)
+        old = {key: p for key, p in snapshot.periods.items() if p.seq <= floor.seq}
+        for some in state.in_portions(replace(snapshot, periods=old)):
+            series = state.read_blocks(self._log, self._hbase, some).series()
+            results += self._drop_results(task, series, snapshot.committed_at)
         gone, head = self._book.forget_periods(list(old.values()))
         for key in gone:
             blocks += self._drop_state(key, head)
         for part in read_portions(self._backfills.pointers(periods)):
+            newest = self._newest()
             for rows in self._filled(part):
-                results += self._drop_results(task, rows)
+                results += self._drop_results(task, rows, newest)
             self._book.forget_filled(part)
             blocks += self._hbase.delete(STATE, [(p.row.encode(), [p.column.encode()]) for p in part])
         return results, blocks
@@ -179,9 +182,18 @@ class TopicRetention:
             if (data := found.get(each.row.encode(), {}).get(each.column.encode())) is not None:
                 yield unpack({BlockId.of(each.period, each.layout, each.bucket): data})
 
-    def _drop_results(self, task: ActiveTask, series: pa.Table) -> int:
-        rows = result_rows(task, series)
-        return self._hbase.delete(RESULTS, ((row, [RESULT_FAMILY]) for row in rows))
+    def _newest(self) -> datetime:
+        """The time of the newest commit."""
+        return self._log.snapshot({}).committed_at
+
+    def _drop_results(self, task: ActiveTask, series: pa.Table, newest: datetime) -> int:
+        """Delete the results that commits up to that time made, and backfills a millisecond later.
+
+        HBase hides what is older than a deletion. By its own clock, which may be ahead of the writer's, a
+        deletion would also hide results of lines that are counted later.
+        """
+        cells = ((row, [RESULT_FAMILY]) for row in result_rows(task, series))
+        return self._hbase.delete(RESULTS, cells, timestamp=round(newest.timestamp() * 1000) + 1)
 
     def _drop_finals(self, expired: Collection[date]) -> None:
         """Forget the final blocks of periods that lie in no day that is kept, and delete those unused."""

@@ -11,7 +11,7 @@ import typer
 from sluice.cli.format import plain, table
 
 if TYPE_CHECKING:
-    from sluice.monitoring.lag.model import Behind, Report
+    from sluice.monitoring.lag.model import Behind, Report, Shown
 
 #: Between two looks of --watch.
 WATCH_SECONDS = 2.0
@@ -31,8 +31,8 @@ def lag(
     records: that wait. oldest: how long the oldest of them has waited. Rates are records a second over the
     last minute. "never" catches up: at these rates, more come than are processed. "?" is not known.
 
-    It also shows the last rebalances of the archiver's groups: why, which partitions moved, and the longest
-    time that one of them stood still.
+    It also shows the last rebalances of the archiver's groups: why, which partitions moved, and how long each
+    of them stood still; "?" if the next rebalance came before it was read.
 
     \b
     Examples:
@@ -84,10 +84,10 @@ def _cells(behind: Behind) -> tuple[Any, ...]:
     )
 
 
-def _rebalance(one: Any) -> tuple[Any, ...]:
+def _rebalance(one: Shown) -> tuple[Any, ...]:
     gained, lost = (" ".join(map(str, numbers)) or None for numbers in (one.gained, one.lost))
-    still = None if one.stood_still is None else f"{one.stood_still:.1f} s"
-    return one.at.replace(microsecond=0), one.topic, one.member, one.why, gained, lost, still
+    still = ", ".join(f"{number}: {_span(seconds, '?')}" for number, seconds in one.by_partition.items())
+    return one.at.replace(microsecond=0), one.topic, one.member, one.why, gained, lost, still or None
 
 
 def _span(seconds: float | None, unknown: str) -> str:

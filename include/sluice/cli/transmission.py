@@ -23,8 +23,11 @@ def transmission(
             metavar="NAME,...", help="Those to run on live brokers; none: no brokers. Default: all."
         ),
     ] = "",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="First forget the kept runs of these scenarios.")
+    ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One short run of paper 003's scenario; the page is not written.")
+        bool, typer.Option("--quick", help="One short run of paper 003's scenario; nothing is kept.")
     ] = False,
     again: Annotated[
         bool, typer.Option("--page", help="Measure nothing: write the page from what was kept.")
@@ -33,43 +36,58 @@ def transmission(
     """Compare assignors of consumer groups: Kafka's and Sluice's own.
 
     First each assignor's own class is asked what it makes of each scenario. Then three brokers and the
-    consumers are started on this machine, and every contender runs every live scenario, taking turns. The
-    rows stay in docs/transmission, and docs/transmission.md is made from them. Three runs of all take about
-    50 minutes, 30 runs about 8 hours; the command says at its start how long it will take. The bars are
-    printed; the command exits with 1 if one fails.
+    consumers are started on this machine, and every contender runs every live scenario, taking turns. A step
+    waits until the group is stable. Each run is kept in docs/transmission when it is over, and
+    docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was: runs
+    that are kept are not repeated without --fresh. The command says first how long it will take: three runs
+    of all about 100 minutes, 30 runs about 16 hours. The bars are printed; the command exits with 1 if one
+    fails.
 
     Examples:
       sluice lab transmission --quick
       sluice lab transmission --runs 5 --scenarios paper,skew
+      sluice lab transmission --runs 30 --scenarios paper --fresh
       sluice lab transmission --page
     """
     from sluice.lab.transmission import experiments, page
-    from sluice.lab.transmission.bars import bars
 
-    wanted = _scenarios(scenarios, experiments.LIVE)
+    if again and (scenarios or fresh or quick):
+        raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
     if quick:
         _quick()
         return
     if not again:
+        plan = experiments.Plan(scenarios=_scenarios(scenarios, experiments.LIVE), runs=runs)
         experiments.compute()
-        _measure(experiments.Plan(scenarios=wanted, runs=runs))
+        _measure(plan, fresh)
     typer.echo(f"wrote {page.write()}", err=True)
+    _bars()
+
+
+def _bars() -> None:
+    """Print every bar. Raises Exit(1) if one fails."""
+    from sluice.lab.transmission import page
+    from sluice.lab.transmission.bars import bars
+
     found = bars(page.load())
-    write(
-        ("bar", "found", "holds"),
-        [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found],
-        Format.TABLE,
-    )
+    rows = [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found]
+    write(("bar", "found", "holds"), rows, Format.TABLE)
     if not all(bar.holds for bar in found):
         raise typer.Exit(1)
 
 
-def _measure(plan: Plan) -> None:
+def _measure(plan: Plan, fresh: bool) -> None:
     from sluice.lab.transmission import experiments
+    from sluice.lab.transmission.runs import Runs
 
-    if plan.scenarios:
-        typer.echo(f"on live brokers: about {experiments.minutes(plan):.0f} minutes", err=True)
-        experiments.measure(plan)
+    runs = Runs(experiments.FOLDER)
+    if fresh:
+        runs.forget(plan.scenarios)
+    keys = experiments.missing(plan, runs)
+    if keys:
+        minutes = experiments.minutes(keys, plan)
+        typer.echo(f"on live brokers: {len(keys)} runs, about {minutes:.0f} minutes", err=True)
+        experiments.measure(plan, runs)
 
 
 def _scenarios(names: str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,14 +98,14 @@ def _scenarios(names: str, known: tuple[str, ...]) -> tuple[str, ...]:
         raise typer.BadParameter(
             f"{', '.join(sorted(unknown))}: use {', '.join(known)} or none", param_hint="--scenarios"
         )
-    return wanted
+    return tuple(dict.fromkeys(wanted))
 
 
 def _quick() -> None:
-    from sluice.lab.transmission import experiments
+    from sluice.lab.transmission import experiments, measures
 
     plan = experiments.Plan(scenarios=("paper",), runs=_QUICK_RUNS, times=experiments.QUICK)
-    rows = experiments.live(plan).live
+    rows = [row for key, log in experiments.live(plan, plan.order()) for row in measures.rows(log, key.run)]
     columns = ("strategy", "step", "partitions", "moved", "living", "worst", "balanced", "rate", "twice")
     write(columns, [[_short(row[column]) for column in columns] for row in rows], Format.TABLE)
 

@@ -35,7 +35,8 @@ START_SECONDS = lifecycle.READY_SECONDS
 STALL_SECONDS = 20.0
 
 State = Literal["running", "starting", "dead", "stopped"]
-_SINK_FAILURES = ("ConnectionFailedCount", "EventWriteFail", "ChannelReadFail", "RollbackCount")
+#: The counters of a sink that failed to send.
+FAILURES = ("ConnectionFailedCount", "EventWriteFail", "ChannelReadFail", "RollbackCount")
 _SOURCE_FAILURES = ("ChannelWriteFail", "EventReadFail", "GenericProcessingFail")
 
 
@@ -141,7 +142,7 @@ def _channel(now: Metrics, before: Metrics) -> dict[str, str]:
 def _sinks(now: Metrics, before: Metrics) -> dict[str, str]:
     found = {}
     for name, sink in now.sinks.items():
-        if failures := _grown(sink, before.sinks.get(name, {}), _SINK_FAILURES):
+        if failures := _grown(sink, before.sinks.get(name, {}), FAILURES):
             found[f"sink {name}"] = f"sink {name} fails ({failures})"
     return found
 

@@ -12,11 +12,8 @@ So the lines are as many as the result says. If they are not, `Answer.doubts` sa
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from time import monotonic
 from typing import NamedTuple
 
@@ -24,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.archive.index import IndexedFile
 from sluice.batch.day_lines import WIDEST, reasons
 from sluice.batch.task_versions import versions_at
 from sluice.engine.plan import EnginePlan
@@ -32,6 +28,7 @@ from sluice.lines.basis import Basis, basis
 from sluice.lines.candidates import Candidates
 from sluice.lines.copies import ARRIVED, FirstCopies
 from sluice.lines.query import LinesQuery
+from sluice.lines.reading import read_ahead
 from sluice.lines.sources import Sources
 from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.arrays import Bools, Ints
@@ -39,8 +36,6 @@ from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from sluice.tasks.topics import TopicStore
 
-#: Files that are read at a time: while one waits for HDFS, another is cut.
-THREADS = 4
 #: Lines that wait for older copies before they are looked at together.
 SETTLED_LINES = 65_536
 
@@ -88,7 +83,7 @@ class Progress:
     found: int  # lines
 
 
-#: Told after each file. It may raise to end the search.
+#: Told after each portion of files. It may raise to end the search.
 Told = Callable[[Progress], object]
 
 
@@ -190,31 +185,15 @@ class Answer:
             self._copies.add(self._candidates.of(batch))
             self._check(0)
         files = self._sources.files
-        for number, found in enumerate(self._read(files), 1):
+        number = 0
+        for some, found in read_ahead(files, self._sources.in_file, self._candidates.of):
             for batch in found:
                 self._copies.add(batch)
+            number += len(some)
             self._check(number)
             if number < len(files) and self._copies.waiting >= at_least:
                 yield self._owned(self._copies.settled(files[number].arrival_min))
         yield self._owned(self._copies.settled())
-
-    def _read(self, files: list[IndexedFile]) -> Iterator[list[pa.RecordBatch]]:
-        """The candidates of each file, in their order; some files are read ahead."""
-        left = iter(files)
-        with ThreadPoolExecutor(THREADS, "lines") as pool:
-            ahead: deque[Future[list[pa.RecordBatch]]] = deque(
-                pool.submit(self._of_file, file) for file in islice(left, THREADS)
-            )
-            try:
-                while ahead:
-                    yield ahead.popleft().result()
-                    ahead.extend(pool.submit(self._of_file, file) for file in islice(left, 1))
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
-
-    def _of_file(self, file: IndexedFile) -> list[pa.RecordBatch]:
-        assert self._sources is not None  # noqa: S101 - only then there are files
-        return [self._candidates.of(batch) for batch in self._sources.in_file(file)]
 
     def _check(self, done: int) -> None:
         self._told(Progress(done, self.files, self.found))

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import figures, look
+from sluice.monitoring import figures, look, sampled
 from sluice.runtime.settings import Settings
+from sluice.stack import jobs
 from sluice.storage import samples
 from sluice.storage.postgres import engine
 
@@ -46,5 +47,8 @@ class Observer:
     def _sample(self) -> None:
         now = datetime.now(UTC)
         document = figures.read(self._settings, now.timestamp()).document()
+        document |= sampled.hot(jobs.progress(self._settings, "speed_layer"))
+        with engine(self._settings).connect() as connection:
+            document |= sampled.hops(connection)
         samples.add(engine(self._settings), now, document)
         self._sampled = time.monotonic()

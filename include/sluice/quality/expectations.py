@@ -13,8 +13,10 @@ import pandas as pd
 from sluice.engine.rowkey import BadRowKey, RowKey
 from sluice.quality.day_hops import Hop
 from sluice.quality.docs import SITE, context, escaped
+from sluice.quality.validations import forget
 from sluice.results.compare import iso
 from sluice.runtime.settings import Settings
+from sluice.storage.reconciled import KEPT
 
 # The page lists up to this many differing results; if there are more, it only says how many.
 LISTED = 200
@@ -36,6 +38,7 @@ def validate(settings: Settings, topic: str, day: date, results: pd.DataFrame, h
     run = RunIdentifier(run_name=f"{topic} {day}")
     success = True
     with context(settings) as docs:
+        forget(settings, str(run.run_name), KEPT - 1)  # this one comes
         source = docs.data_sources.add_pandas("sluice")
         for name, frame, index, expectations in (
             ("results", _results(results), ["task", "period", "series", "metric"], _of_results()),

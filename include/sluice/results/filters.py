@@ -32,22 +32,7 @@ class Chosen(NamedTuple):
     def of(self, rows: Rows) -> Rows:
         """These rows of a table that has a row for each of the series."""
         inside = rows.slice(self.begin, self.end - self.begin)
-        return inside if self.passing is None else inside.filter(_mask(self.passing))
-
-    def of_each(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
-        """The same of columns, which is quicker if there are only a few."""
-        size = self.end - self.begin
-        if self.passing is None:
-            return [column.slice(self.begin, size) for column in columns]
-        mask = _mask(self.passing)
-        return [column.slice(self.begin, size).filter(mask) for column in columns]
-
-    def but(self, mask: Bools | None) -> Chosen:
-        """Only those of these rows that a mask of all rows has; None: all."""
-        if mask is None:
-            return self
-        own = mask[self.begin : self.end]
-        return self._replace(passing=own if self.passing is None else own & self.passing)
+        return inside if self.passing is None else inside.filter(bits(self.passing))
 
     def numbers(self, values: Ints) -> Ints:
         """The same of an array."""
@@ -55,10 +40,25 @@ class Chosen(NamedTuple):
         return inside if self.passing is None else inside[self.passing]
 
 
-def _mask(passing: Bools) -> pa.Array:
-    """The same as `pa.array(passing)`, in a tenth of the time."""
-    bits = pa.py_buffer(np.packbits(passing, bitorder="little"))
-    return pa.Array.from_buffers(pa.bool_(), len(passing), [None, bits])
+class Begins(NamedTuple):
+    """Periods of SERIES in order: the number of each one's first row, then that of all rows; the starts."""
+
+    rows: Ints
+    starts: Ints  # ms
+
+
+def begins_of(starts: Ints) -> Begins:
+    """The periods of SERIES in order, of which these are the rows' periods (ms)."""
+    if not len(starts):
+        return Begins(np.zeros(1, np.int64), starts)
+    rows = np.concatenate([[0], np.flatnonzero(starts[1:] != starts[:-1]) + 1, [len(starts)]])
+    return Begins(rows, starts[rows[:-1]])
+
+
+def bits(mask: Bools) -> pa.BooleanArray:
+    """The same as `pa.array(mask)`, in a tenth of the time."""
+    packed = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(mask), [None, packed])
 
 
 class Filter:
@@ -79,6 +79,14 @@ class Filter:
             return Chosen(begin, end, None)
         passing = mask[begin:end]
         return Chosen(begin, end, passing) if passing.any() else Chosen(begin, begin, None)
+
+    def within(self, begins: Begins) -> slice:
+        """Which of these periods start in the time."""
+        starts = begins.starts
+        if len(starts) and self._since <= starts[0] and starts[-1] < self._until:  # as mostly
+            return slice(0, len(starts))
+        first, last = np.searchsorted(starts, (self._since, self._until))
+        return slice(int(first), int(last))
 
     def keep(self, rows: pa.Table) -> pa.Table:
         """The SERIES, in order and in one piece, that start in the time and pass every condition."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sluice.results.layers import Layers
-from sluice.results.rows import FINAL, OPEN, SUPERSEDED
+from sluice.results.rows import FINAL, OPEN, STATES, SUPERSEDED
 from sluice.runtime.arrays import Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, in_order, together
@@ -19,6 +19,8 @@ from sluice.tasks.spec import ActiveTask
 
 #: Open periods are read so many bytes of packed blocks at a time; each portion is as of one commit.
 OPEN_BYTES = 32 << 20
+#: Each state's code, as often as a piece may have rows; they take no memory.
+_ALIKE = [np.broadcast_to(np.int64(state), 1 << 40) for state in range(len(STATES))]
 
 
 class Piece(NamedTuple):
@@ -119,7 +121,7 @@ def _in_time(blocks: Sequence[FinalBlock]) -> bool:
 
 
 def _all(state: int, rows: pa.Table) -> Ints:
-    return np.broadcast_to(np.int64(state), rows.num_rows)
+    return _ALIKE[state][: rows.num_rows]
 
 
 def _starts(rows: pa.Table) -> Ints:

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.results.answers import Seen, key_of
-from sluice.results.filters import Chosen, Filter
+from sluice.results.filters import Chosen, Filter, begins_of, bits
 from sluice.results.layers import Layers, Remembers
 from sluice.results.periods import within
 from sluice.results.pieces import Piece, Pieces
 from sluice.results.query import PERIOD, Query
 from sluice.results.rows import OPEN, STATES, alike, given, rows_of, schema_of
 from sluice.results.shape import MOST_ROWS, Part, TooManyRows, coarser, rolled, topped
-from sluice.results.values import Values, firsts, with_some
+from sluice.results.values import Values, with_some
 from sluice.runtime.arrays import Bools, Ints
 from sluice.state.portions import portions
 from sluice.state.series import START, one
@@ -173,24 +173,37 @@ class Answer:
         return self._layers.answers.of(key_of(self.task, self._query, sides), made, self._seen)
 
     def _plain(self, sides: Sides) -> Iterator[pa.RecordBatch]:
-        """The series as they are stored; the values of what has a name are kept for the next answer."""
+        """The series as they are stored; what is made of those with a name is kept for the next answer."""
         for some in self._pieces(sides):
             with TURN:
-                made = [self._rows(*each) for each in self._chosen(some)]
+                made = [rows for piece in some for rows in self._rows(piece)]
             yield from made
 
-    def _rows(self, piece: Piece, chosen: Chosen) -> pa.RecordBatch:
+    def _rows(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         if self._kept is not None and piece.name:
-            return self._named(piece, chosen, self._kept)
-        states = chosen.numbers(piece.states)
-        return rows_of(chosen.of(piece.rows), self.task, self.dimensions, self.metrics, states)
+            yield from self._named(piece, self._kept)
+            return
+        for _, chosen in self._chosen([piece]):
+            states = chosen.numbers(piece.states)
+            yield rows_of(chosen.of(piece.rows), self.task, self.dimensions, self.metrics, states)
 
-    def _named(self, piece: Piece, chosen: Chosen, kept: Values) -> pa.RecordBatch:
-        columns = [kept.of(piece.name, piece.rows, name) for name in self.metrics]
-        whole = given(piece.rows, self.task, self.dimensions, columns, self.schema)
-        shown = chosen.but(with_some(columns)).of_each(whole)
-        states = alike(int(piece.states[0]), len(shown[0]))
-        return pa.RecordBatch.from_arrays([*shown, states], schema=self.schema)
+    def _named(self, piece: Piece, kept: Values) -> Iterator[pa.RecordBatch]:
+        """The rows of a piece with a name: slices of what is kept."""
+        passing = kept.passing(piece.name, piece.rows, self._only)
+        begins = passing.begins
+        inside = self._only.within(begins)
+        starts = begins.starts[inside]
+        if not len(starts):
+            return
+        self._seen.append(Seen(starts, piece.states[: len(starts)], piece.commit, piece.run_id))
+        begin, end = int(begins.rows[inside.start]), int(begins.rows[inside.stop])
+        columns = [passing.values(name) for name in self.metrics]
+        whole = given(passing.stored, self.task, self.dimensions, columns, self.schema)
+        slices = [column.slice(begin, end - begin) for column in whole]
+        states = alike(int(piece.states[0]), end - begin)
+        rows = pa.RecordBatch.from_arrays([*slices, states], schema=self.schema)
+        some = with_some(columns)
+        yield rows if some is None else rows.filter(bits(some[begin:end]))
 
     def _merged(self, sides: Sides) -> Iterator[pa.RecordBatch]:
         """The series merged to fewer dimensions, to coarser periods or to those of a top list."""
@@ -215,26 +228,22 @@ class Answer:
     def _chosen(self, pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Chosen]]:
         """The pieces that have rows which pass, and which rows these are."""
         for piece in pieces:
-            if self._kept is None or not piece.name:
-                mask = self._only.mask(piece.rows)
-            else:
-                mask = self._kept.mask(piece.name, piece.rows, self._only)
-            chosen = self._only.choose(piece.rows, mask)
+            chosen = self._only.choose(piece.rows, self._mask(piece))
             if chosen.begin < chosen.end:
                 self._note(piece, chosen)
                 yield piece, chosen
 
-    def _note(self, piece: Piece, chosen: Chosen) -> None:
+    def _mask(self, piece: Piece) -> Bools | None:
+        """Which rows pass the conditions; None: all."""
         if self._kept is None or not piece.name:
-            first = firsts(piece.rows)
-        else:
-            first = self._kept.firsts(piece.name, piece.rows)
-        # Time is cut between periods, so the first of the chosen rows is the first one of its period.
-        first = first[slice(*np.searchsorted(first, (chosen.begin, chosen.end)))]
-        if chosen.passing is not None:
-            first = first[np.logical_or.reduceat(chosen.passing, first - chosen.begin)]
-        starts = one(piece.rows.column(START)).to_numpy()[first]
-        self._seen.append(Seen(starts, piece.states[first], piece.commit, piece.run_id))
+            return self._only.mask(piece.rows)
+        mask = self._kept.passing(piece.name, piece.rows, self._only).mask
+        return None if mask is None else mask.to_numpy(zero_copy_only=False)
+
+    def _note(self, piece: Piece, chosen: Chosen) -> None:
+        starts = chosen.numbers(one(piece.rows.column(START)).to_numpy())
+        rows, starts = begins_of(starts)
+        self._seen.append(Seen(starts, chosen.numbers(piece.states)[rows[:-1]], piece.commit, piece.run_id))
 
 
 def _joined(arrays: Iterable[Ints]) -> Ints:

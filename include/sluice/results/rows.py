@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -52,26 +52,27 @@ def rows_of(
         return pa.RecordBatch.from_pylist([], schema)
     columns = [columns_of(rows, name) for name in metrics]
     batch = pa.RecordBatch.from_arrays(
-        [*given(rows, task, kept, columns, schema), labels(states)], schema=schema
+        [*given(lambda name: one(rows.column(name)), task, kept, columns, schema), labels(states)],
+        schema=schema,
     )
     some = with_some(columns)
     return batch if some is None else batch.filter(pa.array(some))
 
 
 def given(
-    rows: pa.Table,
+    stored: Callable[[str], pa.Array],
     task: ActiveTask,
     kept: Sequence[str],
     columns: Sequence[Columns],
     schema: pa.Schema,
 ) -> list[pa.Array]:
-    """The columns of `schema_of` but the state, of SERIES in one piece; nothing is copied.
+    """The columns of `schema_of` but the state; nothing is copied.
 
-    `columns`: the values of each metric.
+    `stored`: the columns of SERIES in one piece; `columns`: the values of each metric.
     """
     names = [each.name for each in task.spec.dimensions]
-    period = one(rows.column(START)).view(schema.field(0).type)
-    values = (one(rows.column(dimension(names.index(name)))) for name in kept)
+    period = stored(START).view(schema.field(0).type)
+    values = (stored(dimension(names.index(name))) for name in kept)
     return [period, *values, *(column for own in columns for column in own)]
 
 

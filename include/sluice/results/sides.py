@@ -38,10 +38,10 @@ class KnownSides:
         """The same as `book.sides`, as of a moment not before this call."""
         first, last = window(since, until)
         moment = book.moment()
-        known = self._kept.get((moment, version, first, last))
-        if known is None:
-            known = book.sides(version, first, last)
-            self._kept.put((known.moment, version, first, last), known)
+        # After a commit many ask at once: one reads. What it reads is as of this moment or a later one, and
+        # no call that sees this moment comes after a later one.
+        known = self._kept.made((moment, version, first, last), lambda: book.sides(version, first, last))
+        self._kept.put((known.moment, version, first, last), known)
         return cut(known, since, until)
 
 

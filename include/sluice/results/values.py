@@ -1,8 +1,11 @@
-"""Values in place of accumulators, as columns; those of SERIES that never change are kept."""
+"""Values in place of accumulators, as columns; what is made of SERIES that never change is kept.
+
+So the second answer with the same conditions is cut out of the columns of the first, and copies nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 import numpy as np
@@ -10,56 +13,77 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.metrics import accumulator_columns, metric
-from sluice.results.filters import Filter
+from sluice.results.filters import Begins, Filter, begins_of, bits
 from sluice.results.query import is_list
-from sluice.runtime.arrays import Bools, Ints
+from sluice.runtime.arrays import Bools
 from sluice.runtime.kept import Kept
 from sluice.state.series import START, one
 
 #: Metrics whose values are always integers.
 WHOLE = ("count", "missing")
-#: Values that are kept. A million of them have 8 MiB.
-VALUES_BYTES = 128 << 20
+#: What is kept. A million values have 8 MiB.
+VALUES_BYTES = 224 << 20
 
 #: A metric's values, and their errors if it is sketched; null where a series has no value.
 Columns = tuple[pa.Array, ...]
 
 
 class Values:
-    """The values of final blocks and of open periods, by the names of those. For several threads."""
+    """The columns made of final blocks and of open periods, by the names of those. For several threads."""
 
     def __init__(self, most: int = VALUES_BYTES) -> None:
-        self._kept: Kept[tuple[str, str], Columns] = Kept(_bytes, most)
+        self._kept: Kept[tuple[str, str, str], Columns] = Kept(_bytes, most)
 
-    def of(self, name: str, rows: pa.Table, metric_name: str) -> Columns:
-        """The metric's values for the SERIES that have this name for ever."""
-        return self._kept.made((name, metric_name), partial(columns_of, rows, metric_name))
+    def passing(self, name: str, rows: pa.Table, only: Filter) -> Passing:
+        """The SERIES that have this name for ever, as far as they pass the conditions, whatever the time."""
+        return Passing(self._kept, name, rows, only)
 
-    def firsts(self, name: str, rows: pa.Table) -> Ints:
-        """The number of the first row of each period of these SERIES."""
-        (found,) = self._kept.made((name, _FIRSTS), lambda: (pa.array(firsts(rows)),))
-        numbers: Ints = found.to_numpy()
-        return numbers
 
-    def mask(self, name: str, rows: pa.Table, only: Filter) -> Bools | None:
-        """Which of these SERIES pass the conditions, whatever the time; None: all."""
+class Passing:
+    """SERIES with a name that pass the conditions: what is made of them is kept, the rest is theirs."""
+
+    def __init__(
+        self, kept: Kept[tuple[str, str, str], Columns], name: str, rows: pa.Table, only: Filter
+    ) -> None:
+        self._kept, self._name, self._rows = kept, name, rows
+        self._key = only.key
+        found = self._made(_MASK, partial(_mask, rows, only)) if only.key else ()
+        self.mask: pa.BooleanArray | None = found[0] if found else None  # None: all pass
+        if not found:
+            self._key = ""
+
+    @property
+    def begins(self) -> Begins:
+        """The periods of those that pass."""
 
         def make() -> Columns:
-            mask = only.mask(rows)
-            return () if mask is None else (pa.array(mask.view(np.uint8)),)
+            return tuple(map(pa.array, begins_of(self.stored(START).to_numpy())))
 
-        if not only.key:
-            return None
-        found = self._kept.made((name, only.key), make)
-        return found[0].to_numpy().view(np.bool_) if found else None
+        return Begins(*(each.to_numpy() for each in self._made(_BEGINS, make)))
+
+    def stored(self, column: str) -> pa.Array:
+        """A column of the SERIES; nothing is copied unless there are conditions."""
+        whole, mask = one(self._rows.column(column)), self.mask
+        return whole if mask is None else self._made(_STORED + column, lambda: (whole.filter(mask),))[0]
+
+    def values(self, metric_name: str) -> Columns:
+        """The metric's values."""
+        whole, mask = partial(columns_of, self._rows, metric_name), self.mask
+        if mask is None:
+            return self._made(metric_name, whole)
+
+        def filtered() -> Columns:
+            return tuple(each.filter(mask) for each in self._kept.made((self._name, "", metric_name), whole))
+
+        return self._made(metric_name, filtered)
+
+    def _made(self, what: str, make: Callable[[], Columns]) -> Columns:
+        return self._kept.made((self._name, self._key, what), make)
 
 
-def firsts(rows: pa.Table) -> Ints:
-    """The number of the first row of each period of SERIES, which are in order and in one piece."""
-    starts = one(rows.column(START)).to_numpy()
-    if not len(starts):
-        return np.empty(0, np.int64)
-    return np.append(0, np.flatnonzero(starts[1:] != starts[:-1]) + 1)
+def _mask(rows: pa.Table, only: Filter) -> Columns:
+    mask = only.mask(rows)
+    return () if mask is None else (bits(mask),)
 
 
 def columns_of(rows: pa.Table, name: str) -> Columns:
@@ -98,5 +122,5 @@ def _bytes(columns: Columns) -> int:
     return sum(each.nbytes for each in columns)
 
 
-_FIRSTS = ""  # no metric has this name
+_MASK, _BEGINS, _STORED = "/mask", "/begins", "/"  # no metric has such a name
 _NO_TEXT = pa.scalar(None, pa.string())

@@ -81,7 +81,7 @@ class Crew:
             yield f"ONE LESS, now {len(self._members)}: stopped {member.name}"
 
     def _others(self, run: Path) -> list[str]:
-        """The members after the first that run, up to the first number that is missing."""
+        """The members after the first, up to the highest number that runs; one that is missing is started."""
         numbers = {
             int(found[1])
             for name in detached.names(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: What took a second is followed by at least so many seconds of pause. Under load batches so become larger,
 #: and a line cheaper: much of a batch's cost, and of a projection's, is for each series that it touches.
-REST = 1.5
+REST = 2.5
 #: The longest such pause, in seconds: so results of a large instance still follow their lines soon.
 LONGEST = 2.0
 

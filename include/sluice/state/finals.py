@@ -24,7 +24,7 @@ from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 #: Uncompressed. A day of 100 series a minute has 12 blocks; a request carries several.
 BLOCK_BYTES = 1 << 20
 #: Blocks that were read last, unpacked. They never change, so a copy is never out of date.
-CACHE_BYTES = 256 << 20
+CACHE_BYTES = 160 << 20
 
 
 #: A reader that began before a publication may read the blocks that it replaced for so long.

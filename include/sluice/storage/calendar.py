@@ -14,7 +14,7 @@ from sluice.storage.reconciled import DayCompared
 
 #: What a day's state means, in the order in which people should look at them.
 STATES = {
-    "differs": "the layers count differently; it is not published",
+    "differs": "the layers count differently; what was compared is not published",
     "superseded": "published or compared, but to be computed again",
     "open": "computed at night, not compared yet",
     "not computed": "has lines, but no night computed it yet",
@@ -80,11 +80,15 @@ def _state(
         return "not computed" if lines else "none"
     if why:
         return "superseded"
-    if computed.is_final:
-        return "agrees"
-    if outcome is not None and outcome[1] > computed.computed_at:
-        return outcome[0]
-    return "open"
+    return _compared(computed, *(outcome or ("open", computed.computed_at)))
+
+
+def _compared(computed: Day, outcome: str, at: datetime) -> str:
+    """The state of a day that is up to date, by its newest comparison."""
+    if computed.is_final and computed.published_at is not None:
+        again = at > computed.published_at
+        return "differs" if again and outcome == "differs" else "agrees"
+    return outcome if at > computed.computed_at else "open"
 
 
 def _lines(connection: sa.Connection, topic: str, first: date, last: date) -> dict[date, int]:

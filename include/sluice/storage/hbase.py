@@ -175,19 +175,18 @@ class HBase:
             start = page[-1][0] + b"\0"
             left = None if left is None else left - len(page)
 
-    def delete(self, table: str, rows: Iterable[tuple[bytes, Sequence[bytes]]]) -> int:
-        """Delete columns (or whole families) of rows, in batches; returns the number of rows."""
+    def delete(
+        self, table: str, rows: Iterable[tuple[bytes, Sequence[bytes]]], *, timestamp: int | None = None
+    ) -> int:
+        """Delete columns (or whole families) of rows, in batches; returns the number of rows.
+
+        With a `timestamp` (ms), newer cells stay, and so do those that are written later with a newer one.
+        Without one, HBase's own clock decides.
+        """
         deleted = 0
         for some in _chunks((row, dict.fromkeys(columns, b"")) for row, columns in rows):
             chunk = [(row, [*columns]) for row, columns in some]
-
-            def send(connection: Any, chunk: list[tuple[bytes, list[bytes]]] = chunk) -> None:
-                batch = connection.table(table).batch()
-                for row, columns in chunk:
-                    batch.delete(row, columns=columns)
-                batch.send()
-
-            self._retry(send)
+            self._retry(partial(_delete, table=table, rows=chunk, timestamp=timestamp))
             deleted += len(chunk)
         return deleted
 
@@ -308,6 +307,15 @@ def _rows(
     connection: Any, *, table: str, rows: list[bytes], columns: list[bytes] | None
 ) -> list[tuple[bytes, dict[bytes, bytes]]]:
     return list(connection.table(table).rows(rows, columns=columns))
+
+
+def _delete(
+    connection: Any, *, table: str, rows: list[tuple[bytes, list[bytes]]], timestamp: int | None
+) -> None:
+    batch = connection.table(table).batch(timestamp=timestamp)
+    for row, columns in rows:
+        batch.delete(row, columns=columns)
+    batch.send()
 
 
 def _page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,15 +11,15 @@ import sqlalchemy as sa
 from sluice.storage.schema import rebalances
 
 #: Rows that are kept of a topic.
-KEPT = 1_000
+KEPT = 4_000
 
 
 @dataclass(frozen=True)
 class Rebalance:
-    """One member's part of a rebalance: it gained partitions, or it lost some.
+    """A part of a rebalance: what a member lost, or a partition that it gained.
 
-    at: when it got them, or stopped reading them. seconds: from then until it read all that it gained; None
-    if it did not come to that.
+    The rows of one member, generation and time are of one rebalance. at: when it got them, or stopped reading
+    them. seconds: from then until it read all that this row says it gained; None if it did not come to that.
     """
 
     topic: str
@@ -31,12 +32,14 @@ class Rebalance:
     seconds: float | None
 
 
-def add(engine: sa.Engine, rebalance: Rebalance) -> None:
-    """Keep it, and delete the topic's rows before the last KEPT."""
-    row = {**vars(rebalance), "gained": list(rebalance.gained), "lost": list(rebalance.lost)}
-    mine = rebalances.c.topic == rebalance.topic
+def add(engine: sa.Engine, rows: Sequence[Rebalance]) -> None:
+    """Keep these rows of one topic, and delete its rows before the last KEPT."""
+    if not rows:
+        return
+    mine = rebalances.c.topic == rows[0].topic
     with engine.begin() as connection:
-        connection.execute(sa.insert(rebalances).values(row))
+        values = [{**vars(row), "gained": list(row.gained), "lost": list(row.lost)} for row in rows]
+        connection.execute(sa.insert(rebalances), values)
         newest = sa.select(rebalances.c.id).where(mine).order_by(rebalances.c.id.desc())
         oldest = connection.scalar(newest.offset(KEPT).limit(1))
         if oldest is not None:

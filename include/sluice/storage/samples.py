@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,3 +28,15 @@ def since(engine: sa.Engine, first: datetime, metric: str) -> list[tuple[datetim
     query = sa.select(figures.c.at, figures.c.figures[metric]).where(figures.c.at >= first)
     with engine.connect() as connection:
         return [(at, values or []) for at, values in connection.execute(query.order_by(figures.c.at))]
+
+
+def several(
+    engine: sa.Engine, first: datetime, metrics: Sequence[str]
+) -> Iterator[tuple[datetime, dict[str, Any]]]:
+    """The samples since then, oldest first, each with those of the metrics that it has."""
+    query = sa.select(figures.c.at, *(figures.c.figures[metric] for metric in metrics))
+    query = query.where(figures.c.at >= first).order_by(figures.c.at)
+    with engine.connect() as connection:
+        for at, *values in connection.execution_options(yield_per=100).execute(query):
+            found = {metric: value for metric, value in zip(metrics, values, strict=True) if value}
+            yield at if at.tzinfo else at.replace(tzinfo=UTC), found

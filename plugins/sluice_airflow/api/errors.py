@@ -17,6 +17,7 @@ from sluice.results.shape import TooManyRows
 from sluice.speed.routed.report import NothingCounted
 from sluice.state.backfilled import BackfillMissing
 from sluice.state.finals import FinalMissing
+from sluice.storage.dashboards import UnknownDashboard
 from sluice.storage.hbase import HBaseUnavailable
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
@@ -40,6 +41,7 @@ _STATUS: dict[type[Exception], int] = {
     TopicInUse: CONFLICT,
     TaskChanged: CHANGED,
     UnknownVersion: NOT_FOUND,
+    UnknownDashboard: NOT_FOUND,
     NotAcceptable: NOT_ACCEPTABLE,
     FinalMissing: FAILED,
     BackfillMissing: FAILED,

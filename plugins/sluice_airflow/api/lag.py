@@ -65,6 +65,15 @@ class PartitionLagOut(BehindOut):
     end: int = Field(description="The offset after the last record.")
 
 
+class StoodStillOut(BaseModel):
+    """What a rebalance cost one partition."""
+
+    partition: int
+    stood_still: float | None = Field(
+        description="Seconds in which nobody read it; null: the next rebalance came before it was read."
+    )
+
+
 class RebalanceOut(BaseModel):
     """What a rebalance of the archiver's group gave to a member, or took from it."""
 
@@ -78,6 +87,7 @@ class RebalanceOut(BaseModel):
     stood_still: float | None = Field(
         description="The longest time, in seconds, that a gained partition was read by nobody."
     )
+    by_partition: list[StoodStillOut] = Field(description="Each gained partition's time.")
 
 
 class LagProblemOut(BaseModel):
@@ -122,6 +132,7 @@ _EXAMPLE: dict[str, Any] = {
             "gained": [0],
             "lost": [],
             "stood_still": 0.4,
+            "by_partition": [{"partition": 0, "stood_still": 0.4}],
         }
     ],
     "problems": [],

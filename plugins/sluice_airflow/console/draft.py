@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,8 @@ EXACT, WIDE = 4, 2
 LONGEST_LINE, MOST_CHARACTERS = 16_384, 200_000
 PARTS = ("where", "dimensions")
 _ROW = re.compile(r"/(where|dimensions)/([0-9]+)")
+#: Characters of a name that the editor makes, without a number that makes it a free one.
+_NAME = 50
 _STAND_IN = {"name": "preview", "period": "1m", "topic": "logs"}
 
 
@@ -175,6 +177,18 @@ def use(draft: Draft, wish: str) -> None:
         metrics = draft.document.setdefault("metrics", [])
         if isinstance(metrics, list) and not {*metrics} - {"count"}:
             metrics += ["sum", "avg"]
+
+
+def name_it(draft: Draft, taken: Collection[str]) -> None:
+    """Name a task after its topic and its first dimension, unless somebody named it: `logs_by_status`."""
+    rows = draft.document.get("dimensions")
+    if draft.document.get("name") or not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return
+    words = f"{draft.document.get('topic', 'logs')}_by_{rows[0].get('name', '')}".lower()
+    name = re.sub(r"[^a-z0-9]+", "_", words).lstrip("0123456789_").rstrip("_")[:_NAME]
+    tries = (name, *(f"{name}_{number}" for number in range(2, 1_000)))
+    draft.document = {"name": next(each for each in tries if each not in taken), **draft.document}
+    draft.yaml = to_yaml([draft.document])
 
 
 def check(draft: Draft, tasks: TaskStore, topics: TopicStore, limits: Limits) -> None:

@@ -24,7 +24,17 @@ from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.security import Writer, writer
 from sluice_airflow.api.stores import Database, Instance, Lists, Tasks, Topics
-from sluice_airflow.console.draft import LINES, POINTED, Draft, check, of_form, of_yaml, point, readable
+from sluice_airflow.console.draft import (
+    LINES,
+    POINTED,
+    Draft,
+    check,
+    name_it,
+    of_form,
+    of_yaml,
+    point,
+    readable,
+)
 from sluice_airflow.console.forms import Given
 from sluice_airflow.console.page import PATH, page
 from sluice_airflow.console.route import PageRoute
@@ -133,6 +143,8 @@ def draft(request: Request, user: Editor, desk: AtDesk, given: Given) -> Respons
     made, said = of_form(given), ""
     if given.get("do") == "lines":
         made.lines, said = desk.lines(made.document.get("topic", "logs"))
+    if given.get("use"):
+        name_it(made, {task.name for task in desk.tasks.list()})
     if wish := given.get("point"):
         check(made, desk.tasks, desk.topics, desk.settings.limits)
         point(made, wish)

@@ -17,6 +17,8 @@ NAVIGATION = (
     Entry("first", "First page", "/"),
     Entry("statistics", "Statistics", "/statistics"),
     Entry("charts", "Charts", "/charts"),
+    Entry("dashboards", "Dashboards", "/dashboards"),
+    Entry("platform", "Platform", "/platform"),
     Entry("quality", "Quality", "/quality"),
     Entry("dead", "Dead letters", "/dead"),
 )

@@ -50,7 +50,12 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"number": shown.number, "iso": shown.iso, "utc": shown.utc, "span": shown.span}
-    made.filters |= {"json": shown.as_json, "exact": shown.exact, "twice": lambda value: (value, value)}
+    made.filters |= {
+        "rounded": shown.rounded,
+        "json": shown.as_json,
+        "exact": shown.exact,
+        "twice": lambda value: (value, value),
+    }
     return made
 
 

@@ -8,7 +8,19 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Response, status
 
 from sluice_airflow.api.security import Reader
-from sluice_airflow.console import charts, dead, editor, first, lines, quality, statistics, task_page
+from sluice_airflow.console import (
+    charts,
+    dashboard_edit,
+    dashboards,
+    dead,
+    editor,
+    first,
+    lines,
+    platform,
+    quality,
+    statistics,
+    task_page,
+)
 from sluice_airflow.console.assets import TYPES, assets
 from sluice_airflow.console.page import PATH
 from sluice_airflow.console.route import PageRoute
@@ -41,8 +53,10 @@ def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
     written = (statistics.router, editor.router, task_page.router)
-    watched = (quality.router, dead.router)
+    watched = (platform.router, quality.router, dead.router)
     drawn = (charts.pages, charts.data, lines.router)
-    for part in (statics, first.router, *written, *drawn, *watched, lost):
+    # `dashboards/pin` comes before `dashboards/{number}`.
+    kept = (dashboard_edit.router, dashboards.router)
+    for part in (statics, first.router, *written, *drawn, *kept, *watched, lost):
         router.include_router(part)
     return router

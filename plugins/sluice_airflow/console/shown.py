@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 #: Fractions are shown with so many digits.
 _DIGITS = 5
+#: Rounded numbers have no fraction from here on.
+_WHOLE = 100
 
 
 def number(value: object) -> str:
@@ -19,6 +21,13 @@ def number(value: object) -> str:
     if isinstance(value, int | float):
         return f"{value:,.0f}"
     return str(value)
+
+
+def rounded(value: float | None) -> str:
+    """A number in three digits, or in all before its point: 12,346 or 1.23; "–" for none."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= _WHOLE or value == 0 else f"{value:,.3g}"
 
 
 def iso(at: datetime | int) -> str:

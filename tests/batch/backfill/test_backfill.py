@@ -130,7 +130,7 @@ class Layers(TwoLayers):
         rows = [rows_of([(PARTIAL, counted.partials)], 0)]
         stated = Gathered.of(pa.Table.from_batches(merging(rows), FOUND)).stated
         periods, _ = changed(stated, self._seq)
-        now = datetime.now(UTC).replace(microsecond=0)
+        now = datetime.now(UTC).replace(microsecond=0)  # a clock that is behind HBase's
         self._committed_at = max(now, self._committed_at + COMMITS_APART)
         open_ = self.log.open_versions()
         end = dict(self.counted)

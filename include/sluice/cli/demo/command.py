@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
+from sluice.cli.demo.dashboard import make_dashboard
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
@@ -43,6 +44,7 @@ def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory
         settings = start(settings, say)
     with phases.phase("apply the tasks") as say:
         apply_tasks(settings, say)
+        make_dashboard(settings)
     airflow = Airflow(settings)
     with phases.phase("deploy") as say:
         deploy(settings, airflow, say)

@@ -2,5 +2,6 @@
 
 rivals: Kafka's own assignors, asked · scenarios: groups and what happens to them · computed: every assignor
 on every scenario · brokers, members, asked: a cluster, its consumers, and our assignor in them · run: one run
-on live brokers · measures: what its log says · experiments, bars, page: what is kept, and what people read.
+on live brokers · ownership: who owns what, and whether the group is stable · measures: what a run's log says
+· experiments, runs: what is measured and kept · bars, paper, page: what people read.
 """

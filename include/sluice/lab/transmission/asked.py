@@ -23,11 +23,12 @@ class Asked:
     """A loopback port that takes a group and gives what each member gets in this round.
 
     observed: loads and speeds; a member is called by its client id, which is its member id up to the last
-    part of the broker's making (`C0-<uuid>`).
+    part of the broker's making (`C0-<uuid>`). use: whether the algorithm gets them; without them it goes by
+    number, whatever else the machine does.
     """
 
-    def __init__(self, observed: Observed) -> None:
-        self._observed = observed
+    def __init__(self, observed: Observed, use: bool = True) -> None:
+        self._observed, self._use = observed, use
         self._lock = threading.Lock()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
@@ -58,7 +59,8 @@ class Asked:
     def answer(self, question: dict[str, Any]) -> dict[str, list[Partition]]:
         """What each member gets in this round."""
         with self._lock:
-            loads, speeds = self._observed.loads(), self._observed.speeds()
+            loads = self._observed.loads() if self._use else {}
+            speeds = self._observed.speeds() if self._use else {}
         members = tuple(
             Member(
                 id=name,

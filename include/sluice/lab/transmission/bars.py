@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sluice.lab.tables import Measured, selected
-from sluice.lab.transmission.figures import over_runs
+from sluice.lab.transmission.figures import over_runs, together
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
+from sluice.lab.trials import Row
 
 UNEVEN = ("skew", "slow", "both")
+#: Scenarios of equal partitions and members: live brokers must end each phase as computed.
+EVEN = ("rolling", "flapping", "frozen", "growing")
 #: Of the best other's unevenness; of uniform's moves; of cooperative-sticky's worst standstill.
 LOAD, MOVES, STANDSTILL = 0.5, 1.1, 1.1
 MILLISECONDS = 50.0
@@ -35,6 +38,7 @@ def bars(measured: Measured) -> list[Bar]:
     """Every bar, in the order of the page."""
     return [
         *_paper(measured),
+        *_measured(measured),
         *_agreement(measured),
         *_load(measured),
         *_moves(measured),
@@ -58,27 +62,58 @@ def _paper(measured: Measured) -> Iterator[Bar]:
         yield Bar(f"paper: {name} computes what its rule says", text, found == (start, gone, moved, living))
 
 
+def _measured(measured: Measured) -> Iterator[Bar]:
+    """Every live scenario was run with every contender, and the group was stable at the end of each phase."""
+    for scenario in ("paper", *UNEVEN, *EVEN):
+        rows = selected(measured["live"], scenario=scenario)
+        found = {row["strategy"] for row in rows}
+        absent = [name for name in ALL if name not in found]
+        waited = [row for row in rows if "settled" in row]
+        stable = sum(int(row["settled"]) for row in waited)
+        text = f"not measured: {', '.join(absent)}" if rows and absent else "not measured"
+        if not absent:
+            text = f"{stable} of {len(waited)} phases" if waited else "measured by the clock"
+        yield Bar(
+            f"{scenario}: every contender is measured, and every phase ends with a stable group",
+            text,
+            not absent and stable == len(waited),
+        )
+
+
+def _whole(measured: Measured, scenario: str) -> list[Row]:
+    """The live rows of a scenario that all contenders have run; none of another."""
+    rows = selected(measured["live"], scenario=scenario)
+    return rows if {row["strategy"] for row in rows} >= set(ALL) else []
+
+
 def _agreement(measured: Measured) -> Iterator[Bar]:
     """Live brokers end each phase of each run as evenly as the assignors' own classes computed.
 
     Who has one more than another may depend on the members' ids, so the unevenness by number is compared.
     """
-    computed, live = (selected(measured[name], scenario="paper") for name in ("computed", "live"))
-    for name in ALL:
-        expected = {row["step"]: float(row["number"]) for row in selected(computed, strategy=name)}
-        rows = selected(live, strategy=name)
-        agreeing = sum(abs(float(row["number"]) - expected[row["step"]]) < CLOSE for row in rows)
-        yield Bar(
-            f"paper: {name} on live brokers ends as computed",
-            f"{agreeing} of {len(rows)} phases",
-            agreeing == len(rows),
-        )
+    for scenario in ("paper", *EVEN):
+        computed = selected(measured["computed"], scenario=scenario)
+        live = _whole(measured, scenario)
+        for name in ALL if live else ():
+            rows = selected(live, strategy=name)
+            agreeing = sum(_agrees(row, computed) for row in rows)
+            yield Bar(
+                f"{scenario}: {name} on live brokers ends as computed",
+                f"{agreeing} of {len(rows)} phases",
+                agreeing == len(rows),
+            )
+
+
+def _agrees(live: Row, computed: list[Row]) -> bool:
+    """Whether a phase ended as computed, in one of the steps of that label: a member may leave repeatedly."""
+    expected = selected(computed, strategy=live["strategy"], step=live["step"])
+    return any(abs(float(live["number"]) - float(row["number"])) < CLOSE for row in expected)
 
 
 def _load(measured: Measured) -> Iterator[Bar]:
     for scenario in UNEVEN:
-        rows = selected(measured["live"], scenario=scenario)
-        for step in ("start", "+ C0"):
+        rows = _whole(measured, scenario)
+        for step in ("start", "+ C0") if rows else ():
             found = {name: over_runs(rows, "load", strategy=name, step=step).middle for name in ALL}
             best = min(KAFKAS, key=lambda name: found[name])
             (same, *_) = selected(measured["computed"], scenario=scenario, step=step)
@@ -102,8 +137,8 @@ def _moves(measured: Measured) -> Iterator[Bar]:
         f"{sums[OURS]}; uniform {sums['kip848-uniform']}",
         sums[OURS] <= limit,
     )
-    rows = selected(measured["live"], scenario="paper")
-    for step in ("- C0", "+ C0"):
+    rows = _whole(measured, "paper")
+    for step in ("- C0", "+ C0") if rows else ():
         ours, other = (over_runs(rows, "moved", strategy=name, step=step).middle for name in sums)
         yield Bar(
             f"paper, {step}, live: moves at most uniform's + 10 %",
@@ -114,16 +149,21 @@ def _moves(measured: Measured) -> Iterator[Bar]:
 
 def _standstill(measured: Measured) -> Iterator[Bar]:
     for scenario in ("paper", *UNEVEN):
-        rows = selected(measured["live"], scenario=scenario)
-        for step in ("- C0", "+ C0"):
-            ours, other = (
-                over_runs(rows, "worst", strategy=name, step=step) for name in (OURS, "cooperative-sticky")
-            )
-            yield Bar(
-                f"{scenario}, {step}: no partition stands still longer than under cooperative-sticky + 10 %",
-                f"{ours.middle:.2f} s; cooperative-sticky {other.middle:.2f} s",
-                ours.middle <= other.middle * STANDSTILL,
-            )
+        rows = _whole(measured, scenario)
+        for step in ("- C0", "+ C0") if rows else ():
+            yield _no_longer(f"{scenario}, {step}", selected(rows, step=step))
+    for scenario in EVEN:
+        if rows := together(_whole(measured, scenario)):
+            yield _no_longer(f"{scenario}, all steps", rows)
+
+
+def _no_longer(where: str, rows: list[Row]) -> Bar:
+    ours, other = (over_runs(rows, "worst", strategy=name).middle for name in (OURS, "cooperative-sticky"))
+    return Bar(
+        f"{where}: no partition stands still longer than under cooperative-sticky + 10 %",
+        f"{ours:.2f} s; cooperative-sticky {other:.2f} s",
+        ours <= other * STANDSTILL,
+    )
 
 
 def _cost(measured: Measured) -> Bar:

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 
 from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
 from kafka.errors import KafkaError
 
 from sluice.lab.transmission.rivals import command
@@ -24,7 +23,8 @@ BEAT_MS = 1_200
 #: A member is dropped after five beats without one.
 SESSION_MS = 6_000
 _HEAP = "256m"
-_START_SECONDS, _STOP_SECONDS = 90.0, 20.0
+_START_SECONDS, _STOP_SECONDS = 180.0, 20.0
+_TRY_MS, _RETRY_MS = 10_000, 500
 _CLUSTER = "c2x1aWNlLWxhYi0wMDAwMQ"  # any 16 bytes in base64
 _LOCAL = "127.0.0.1"
 
@@ -47,6 +47,8 @@ log.retention.check.interval.ms=30000
 log.segment.delete.delay.ms=1000
 # The default of 128 MiB does not fit into the heap, and the cleaner would die of it.
 log.cleaner.dedupe.buffer.size=16777216
+# On a busy machine a broker may be silent for longer than the default of 9 s, and would lose its partitions.
+broker.session.timeout.ms=60000
 num.network.threads=2
 num.io.threads=2
 # All contenders have the same beat, so that they differ in assignor and protocol and not in a default.
@@ -97,16 +99,27 @@ class Brokers:
     def pids(self) -> list[int]:
         return [process.pid for process in self._running]
 
-    def make(self, partitions: Mapping[str, int], prefix: str = "") -> None:
-        """Make the topics, each with so many partitions, on all brokers in turn."""
-        admin = self._admin()
-        try:
-            admin.create_topics([NewTopic(prefix + topic, count, 1) for topic, count in partitions.items()])
-        finally:
-            admin.close()
+    def make(self, partitions: Mapping[str, int]) -> None:
+        """Make the topics, each with so many partitions; old ones of these names are deleted."""
+        with closing(self._admin()) as admin:
+            if old := [topic for topic in admin.list_topics() if topic in partitions]:
+                admin.delete_topics(old)
+            topics = {name: {"num_partitions": n, "replication_factor": 1} for name, n in partitions.items()}
+            admin.create_topics(topics, wait_for_metadata=True)
+
+    def grow(self, topic: str, count: int) -> None:
+        """Give the topic so many partitions."""
+        with closing(self._admin()) as admin:
+            admin.create_partitions({topic: count})
 
     def _admin(self) -> KafkaAdminClient:
-        return KafkaAdminClient(bootstrap_servers=self.bootstrap, client_id="sluice-lab")
+        return KafkaAdminClient(
+            bootstrap_servers=self.bootstrap,
+            client_id="sluice-lab",
+            bootstrap_timeout_ms=_TRY_MS,
+            # By default it waits up to half a minute before it looks again for brokers that start.
+            reconnect_backoff_max_ms=_RETRY_MS,
+        )
 
     def _start(self, node: int) -> None:
         place = self._home / str(node)

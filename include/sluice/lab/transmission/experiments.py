@@ -1,84 +1,94 @@
-"""The experiments that docs/transmission.md reports; docs/transmission keeps their rows as JSON.
+"""The experiments that docs/transmission.md reports.
 
-computed: every assignor on every scenario, asked without a broker. live: the phases of runs on live brokers.
-samples: rates and CPU over time in paper 003's scenario. stood: how long each partition stood still.
+computed: every assignor on every scenario, asked without a broker. The other experiments are of runs on live
+brokers: live has their phases, samples rates and CPU over time in paper 003's scenario, stood how long each
+partition stood still.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sluice.assignment.observed import Observed
-from sluice.lab.kept import keep, kept
-from sluice.lab.transmission import computed, measures
+from sluice.lab.kept import keep
+from sluice.lab.transmission import computed
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import Brokers
 from sluice.lab.transmission.members import Consumer, Producer
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Laboratory, Log, Times
-from sluice.lab.transmission.scenarios import SCENARIOS, Scenario
-from sluice.lab.trials import Row
+from sluice.lab.transmission.runs import Key, Runs
+from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario
 from sluice.runtime.settings import ROOT
 
 FOLDER = ROOT / "docs" / "transmission"
-NAMES = ("computed", "live", "samples", "stood")
-LIVE = ("paper", "skew", "slow", "both", "frozen")
+#: Fifty consumers do not fit on one machine, so `large` is only computed.
+LIVE = ("paper", "skew", "slow", "both", "rolling", "flapping", "frozen", "growing")
 RUNS = 3
-#: Beside its steps, a run takes about this long: consumers leave, and the next ones start to fetch.
-BETWEEN_SECONDS = 2.0
 #: Paper 003's minute takes 24 s: C0 leaves after 8 s and comes back after 16.
 TIMES = Times(settle=8.0, gap=8.0)
-SAMPLE_SECONDS = 2.0
-QUICK = Times(settle=4.0, gap=4.0)
-#: A dropped member is noticed after the session's timeout.
-FROZEN = Times(settle=8.0, gap=10.0)
-#: Bytes a second of an ordinary partition, and of an ordinary member.
-ARRIVES, PROCESSED = 0.3e6, 2.4e6
-_READY_SECONDS = 60.0
+#: What has no picture over time needs no clock: a phase lasts until the group is stable.
+SHORT = Times(settle=5.0, gap=5.0)
+QUICK = Times(settle=3.0, gap=3.0)
+#: Before runs that need known loads and speeds, and before the first one, for the compilers.
+WARM_UP = Times(settle=8.0, gap=0.0)
+#: A phase of a stable group takes about this long, and one with a member that died; a run beside its phases.
+PHASE_SECONDS, DROPPED_SECONDS, BETWEEN_SECONDS = 6.0, 11.0, 3.0
+#: Bytes a second of all partitions of paper 003's group, and of an ordinary member.
+ARRIVES, PROCESSED = 3.9e6, 2.4e6
+_READY_SECONDS = 180.0
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured on live brokers."""
+    """What is measured on live brokers.
+
+    times: of each scenario; by default TIMES for paper 003's and SHORT for others. by_load: whether our
+    assignor gets loads and speeds.
+    """
 
     scenarios: Sequence[str] = LIVE
     contenders: Sequence[str] = ALL
     runs: int = RUNS
-    times: Times = TIMES
+    times: Times | None = None
+    by_load: bool = True
 
+    def times_of(self, scenario: str) -> Times:
+        return self.times or (TIMES if scenario == PAPER.name else SHORT)
 
-@dataclass
-class Found:
-    """The rows of live runs, by experiment."""
+    def order(self) -> list[Key]:
+        """Every run, in order: after each round all scenarios have had equally many.
 
-    live: list[Row]
-    samples: list[Row]
-    stood: list[Row]
-
-    def add(self, log: Log, number: int) -> None:
-        self.live += measures.rows(log, number)
-        self.stood += measures.stood(log, number)
-        if log.scenario.name == "paper":
-            self.samples += measures.samples(log, number, SAMPLE_SECONDS)
+        Contenders take turns, and each round begins with another one. What the machine does meanwhile hits
+        all alike.
+        """
+        return [
+            Key(scenario, self.contenders[(place + number) % len(self.contenders)], number)
+            for number in range(self.runs)
+            for scenario in self.scenarios
+            for place in range(len(self.contenders))
+        ]
 
 
 def _to_stderr(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def minutes(plan: Plan) -> float:
-    """About how long the plan takes on live brokers."""
-    runs = len(plan.contenders) * plan.runs
+def minutes(keys: Sequence[Key], plan: Plan) -> float:
+    """About how long these runs of the plan take on live brokers."""
     seconds = 0.0
-    for name in plan.scenarios:
-        times = FROZEN if name == "frozen" else plan.times
-        seconds += runs * (times.settle + times.gap * len(SCENARIOS[name].steps) + BETWEEN_SECONDS)
+    for key in keys:
+        times, steps = plan.times_of(key.scenario), SCENARIOS[key.scenario].steps
+        phases = [DROPPED_SECONDS if step.kind == "freeze" else PHASE_SECONDS for step in steps]
+        seconds += BETWEEN_SECONDS + max(PHASE_SECONDS, times.settle)
+        seconds += sum(max(phase, times.gap) for phase in phases)
     return seconds / 60
 
 
@@ -87,68 +97,87 @@ def compute(folder: Path = FOLDER) -> None:
     keep("computed", list(computed.rows()), folder)
 
 
-def measure(plan: Plan, folder: Path = FOLDER, say: Say = _to_stderr) -> None:
-    """Run the plan on live brokers, and keep the rows; those of other scenarios stay.
-
-    Contenders take turns, and each run begins with another one. What the machine does meanwhile hits all
-    alike.
-    """
-    found = live(plan, say)
-    for name in ("live", "samples", "stood"):
-        if rows := getattr(found, name):
-            before = kept(name, folder) if (folder / f"{name}.json").exists() else []
-            others = [row for row in before if row["scenario"] not in plan.scenarios]
-            keep(name, [*others, *rows], folder)
+def missing(plan: Plan, runs: Runs) -> list[Key]:
+    """The plan's runs that are not kept yet."""
+    return [key for key in plan.order() if key not in runs.done]
 
 
-def live(plan: Plan, say: Say = _to_stderr) -> Found:
-    """The rows of the plan's runs."""
-    found = Found([], [], [])
-    scenarios = [SCENARIOS[name] for name in plan.scenarios]
+def measure(plan: Plan, runs: Runs, say: Say = _to_stderr) -> None:
+    """Run what of the plan is not kept yet, and keep each run as soon as it is over."""
+    keys = missing(plan, runs)
+    for number, (key, log) in enumerate(live(plan, keys), 1):
+        runs.add(log, key.run)
+        say(f"{number} of {len(keys)}: {key.scenario}, {key.contender}, run {key.run + 1}")
+
+
+def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
+    """Run these of the plan's runs on brokers of their own."""
+    if not keys:
+        return
+    with _cluster({name for key in keys for name in SCENARIOS[key.scenario].topics}) as cluster:
+        warm = False
+        for block in _blocks(keys):
+            scenario = scaled(SCENARIOS[block[0].scenario])
+            with Asked(Observed(), plan.by_load) as asked:
+                if scenario.known or not warm:
+                    still = replace(scenario, steps=())
+                    _run(cluster, asked, still, block[-1].contender, WARM_UP)
+                    warm = True
+                for key in block:
+                    yield key, _run(cluster, asked, scenario, key.contender, plan.times_of(key.scenario))
+
+
+def scaled(scenario: Scenario) -> Scenario:
+    """The scenario with the rates of live runs: as much for all its partitions as for those of paper 003."""
+    ordinary = ARRIVES / sum(PAPER.partitions.values())
+    if len(scenario.topics) > len(PAPER.topics):
+        ordinary = ARRIVES / sum(scenario.partitions.values())
+    every = replace(scenario.group(), partitions=scenario.most_partitions()).all_partitions()
+    return replace(
+        scenario,
+        speeds={name: scenario.speed(name) / 1e6 * PROCESSED for name in scenario.topics},
+        loads={each: scenario.load(each) / 1e6 * ordinary for each in every},
+    )
+
+
+class _Cluster(NamedTuple):
+    """Brokers and consumer processes, by their names."""
+
+    brokers: Brokers
+    consumers: dict[str, Consumer]
+
+
+@contextmanager
+def _cluster(members: Collection[str]) -> Iterator[_Cluster]:
     with ExitStack() as stack:
         brokers = stack.enter_context(Brokers())
-        for topics in {tuple(scenario.partitions.items()) for scenario in scenarios}:
-            brokers.make(dict(topics))
         consumers: dict[str, Consumer] = {}
-        for name in sorted({name for scenario in scenarios for name in scenario.topics}):
+        for name in sorted(members):
             consumers[name] = Consumer(name)
             stack.callback(consumers[name].stop)
         if not all(consumer.ready(_READY_SECONDS) for consumer in consumers.values()):
             raise RuntimeError(f"the consumers did not start within {_READY_SECONDS:.0f} s")
-        for scenario in scenarios:
-            _scenario(scaled(scenario), plan, brokers, consumers, found=found, say=say)
-    return found
+        yield _Cluster(brokers, consumers)
 
 
-def scaled(scenario: Scenario) -> Scenario:
-    """The scenario with the rates of live runs."""
-    every = scenario.group().all_partitions()
-    return replace(
-        scenario,
-        speeds={name: scenario.speed(name) / 1e6 * PROCESSED for name in scenario.topics},
-        loads={each: scenario.load(each) / 1e6 * ARRIVES for each in every},
-    )
-
-
-def _scenario(
-    scenario: Scenario,
-    plan: Plan,
-    brokers: Brokers,
-    consumers: dict[str, Consumer],
-    *,
-    found: Found,
-    say: Say,
-) -> None:
-    times = FROZEN if scenario.name == "frozen" else plan.times
-    with Asked(Observed()) as asked, Producer(brokers.bootstrap, scenario.loads):
-        laboratory = Laboratory(brokers, consumers, asked)
+def _run(cluster: _Cluster, asked: Asked, scenario: Scenario, contender: str, times: Times) -> Log:
+    """One run with empty topics and a producer of its own."""
+    cluster.brokers.make(scenario.partitions)
+    rates = {each: scenario.load(each) for each in scenario.group().all_partitions()}
+    with Producer(cluster.brokers.bootstrap, rates) as producer:
+        laboratory = Laboratory(*cluster, asked, [producer.pid])
         try:
-            # The first run only warms up: compilers, topics, and what our assignor knows of loads and speeds.
-            laboratory.run(scenario, plan.contenders[-1], QUICK)
-            for number in range(plan.runs):
-                first = number % len(plan.contenders)
-                for contender in (*plan.contenders[first:], *plan.contenders[:first]):
-                    found.add(laboratory.run(scenario, contender, times), number)
-                say(f"{scenario.name}: run {number + 1} of {plan.runs}")
+            return laboratory.run(scenario, contender, times)
         finally:
             laboratory.close()
+
+
+def _blocks(keys: Sequence[Key]) -> Iterator[list[Key]]:
+    """Runs of one scenario that follow one another."""
+    block: list[Key] = []
+    for key in keys:
+        if block and key.scenario != block[0].scenario:
+            yield block
+            block = []
+        block.append(key)
+    yield block

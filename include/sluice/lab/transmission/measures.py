@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sluice.assignment.base import Assignment, Partition
 from sluice.assignment.measures import by_load, by_number, counts, moves
+from sluice.lab.transmission import ownership
 from sluice.lab.transmission.members import Event
 from sluice.lab.transmission.run import Log
 from sluice.lab.trials import Row
@@ -31,19 +32,7 @@ def phases(log: Log) -> list[Phase]:
 
 def owners(log: Log, at: float) -> Assignment:
     """What each member in the group had at that second. A member that has left is not there."""
-    found: dict[str, set[Partition]] = {}
-    for event in sorted(log.events, key=lambda event: event.at):
-        if event.at > at:
-            break
-        if event.kind == "assigned":
-            for others in found.values():  # a member that stood still has not heard that it lost them
-                others.difference_update(event.partitions())
-            found.setdefault(event.member, set()).update(event.partitions())
-        elif event.kind in ("revoked", "lost"):
-            found.setdefault(event.member, set()).difference_update(event.partitions())
-        elif event.kind in ("left", "failed"):
-            found.pop(event.member, None)
-    return {member: sorted(found[member]) for member in sorted(found)}
+    return ownership.owners(log.events, at)
 
 
 def standstill(log: Log, phase: Phase) -> dict[Partition, float]:
@@ -97,9 +86,13 @@ def balanced_after(log: Log, phase: Phase) -> float:
     return max(changes, default=phase.begin) - phase.begin
 
 
-def cpu(log: Log, phase: Phase) -> float:
-    """The part of one processor that the members used in the phase, together."""
-    looks = [(at, sum(used.values())) for at, used in log.looks if phase.begin <= at <= phase.end]
+def cpu(log: Log, phase: Phase, member: str | None = None) -> float:
+    """The part of one processor that one member used in the phase, or all members together."""
+    looks = [
+        (at, sum(used.values()) if member is None else used[member])
+        for at, used in log.looks
+        if phase.begin <= at <= phase.end
+    ]
     if not looks:
         return 0.0
     (first, before), (last, after) = looks[0], looks[-1]
@@ -107,12 +100,19 @@ def cpu(log: Log, phase: Phase) -> float:
 
 
 def rows(log: Log, number: int) -> Iterator[Row]:
-    """A row for each phase. Times are seconds, rates megabytes a second. number: of the run."""
+    """A row for each phase. Times are seconds, rates megabytes a second. number: of the run.
+
+    settled: 1 if the group was stable at the phase's end. busy: processors that other programs used in the
+    run.
+    """
     speeds = {member: log.scenario.speed(member) for member in log.scenario.topics}
     before: Assignment = {}
     again = twice(log)
-    for phase in phases(log):
+    steps = (None, *log.scenario.steps)
+    for phase, settled, step in zip(phases(log), log.settled, steps, strict=True):
         held = owners(log, phase.end)
+        if step is not None and step.kind == "freeze":
+            held.pop(step.what, None)  # the group has dropped it, but it cannot know
         every = {each: log.scenario.load(each) for some in held.values() for each in some}
         stood = sorted(standstill(log, phase).values()) or [0.0]
         moved = moves(before, held)
@@ -135,27 +135,36 @@ def rows(log: Log, number: int) -> Iterator[Row]:
             "later_rate": rate(log, middle, phase.end) / 1e6,
             "twice": again,
             "cpu": cpu(log, phase),
+            "settled": int(settled),
+            "busy": log.busy,
         }
         before = held
 
 
 def samples(log: Log, number: int, every: float) -> Iterator[Row]:
-    """The rate of each member and of all, and their CPU use, sampled every so many seconds."""
+    """The rate and the CPU use of each member and of all, sampled every so many seconds.
+
+    A phase that waited for the group is cut at the gap between two steps. So all runs have their steps at the
+    same times.
+    """
     names = list(log.scenario.topics)
-    at = log.began
-    while at + every <= log.ended:
-        row: Row = {
-            "scenario": log.scenario.name,
-            "strategy": log.contender,
-            "run": number,
-            "at": at - log.began,
-        }
-        for name in names:
-            row[name] = rate(log, at, at + every, name) / 1e6
-        row["all"] = rate(log, at, at + every) / 1e6
-        row["cpu"] = cpu(log, Phase("", at, at + every))
-        yield row
-        at += every
+    for place, phase in enumerate(phases(log)):
+        for tick in range(int(min(log.gap, phase.end - phase.begin) / every + 1e-6)):
+            at = phase.begin + tick * every
+            row: Row = {
+                "scenario": log.scenario.name,
+                "strategy": log.contender,
+                "run": number,
+                "at": place * log.gap + tick * every,
+            }
+            for name in names:
+                row[name] = rate(log, at, at + every, name) / 1e6
+            row["all"] = rate(log, at, at + every) / 1e6
+            span = Phase("", at, at + every)
+            row["cpu"] = cpu(log, span)
+            for name in names:
+                row[f"{name} cpu"] = cpu(log, span, name)
+            yield row
 
 
 def stood(log: Log, number: int) -> Iterator[Row]:

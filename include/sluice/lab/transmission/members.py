@@ -123,8 +123,16 @@ class Producer:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def __enter__(self) -> Producer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.communicate(timeout=_END_SECONDS)
+        try:
+            self._process.communicate(timeout=_END_SECONDS)
+        except subprocess.TimeoutExpired:  # it waits for a broker
+            self._process.kill()
+            self._process.wait()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from sluice.lab import plots
@@ -11,26 +10,45 @@ from sluice.lab.kept import kept
 from sluice.lab.page import templates
 from sluice.lab.plots import Plot
 from sluice.lab.tables import Cell, Measured, Table, pivot, selected
+from sluice.lab.transmission import paper, runs
 from sluice.lab.transmission.bars import bars
 from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS
-from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, NAMES, PROCESSED, SAMPLE_SECONDS, TIMES
-from sluice.lab.transmission.figures import of, over_runs
+from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, PROCESSED, SHORT, TIMES
+from sluice.lab.transmission.figures import of, over_runs, together
+from sluice.lab.transmission.ownership import QUIET_SECONDS
 from sluice.lab.transmission.rivals import ALL
+from sluice.lab.transmission.run import METADATA_MS
+from sluice.lab.transmission.runs import SAMPLE_SECONDS
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
 from sluice.lab.trials import Row
 from sluice.runtime.settings import ROOT
 
 PAGE = ROOT / "docs" / "transmission.md"
-RATE = Plot(
-    "Paper 003's scenario: what C1 and C2 consume while C0 leaves and comes back",
-    "at", "rate", "seconds", "megabytes a second, median",
-)  # fmt: skip
-STOOD = Plot(
-    "Paper 003's scenario: partitions that stood still no longer than this",
-    "seconds", "part", "seconds", "part of the partitions",
-)  # fmt: skip
-PLOTS = {"rate": RATE, "standstill": STOOD}
+PLOTS = {
+    "rate": Plot(
+        "Paper 003's scenario: what C1 and C2 consume while C0 leaves and comes back",
+        "at", "rate", "seconds", "megabytes a second, median",
+    ),
+    "change": Plot(
+        "As the paper's figure 8: how C1's and C2's rate changes from sample to sample",
+        "at", "change", "seconds", "megabytes a second, median",
+    ),
+    "cpu": Plot(
+        "As the paper's figure 9: CPU use of C1 and C2",
+        "at", "cpu", "seconds", "processors, median",
+    ),
+    "standstill": Plot(
+        "Paper 003's scenario: partitions that stood still no longer than this",
+        "seconds", "part", "seconds", "part of the partitions",
+    ),
+    "standstill-both": Plot(
+        "A hot partition and a slow member: partitions that stood still no longer than this",
+        "seconds", "part", "seconds", "part of the partitions",
+    ),
+}  # fmt: skip
 _GRID, _TICKS = 0.5, 16
+#: A scenario of more steps has one table for all of them.
+_TABLES = 3
 
 
 def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
@@ -38,21 +56,33 @@ def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
     measured = load(folder)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render(measured))
-    drawn = {"rate": rates(measured["samples"]), "standstill": standstills(measured["stood"])}
-    for name, plot in PLOTS.items():
-        plots.draw(plot, drawn[name], page.parent / "images" / f"transmission-{name}.svg")
+    for name, rows in drawn(measured).items():
+        plots.draw(PLOTS[name], rows, page.parent / "images" / f"transmission-{name}.svg")
     return page
+
+
+def drawn(measured: Measured) -> dict[str, list[Row]]:
+    """The rows of each plot for which something was measured."""
+    samples, stood = measured["samples"], measured["stood"]
+    found = {
+        "rate": rates(samples),
+        "change": paper.over_time(samples, paper.changes, "change"),
+        "cpu": paper.over_time(samples, paper.cpus, "cpu"),
+        "standstill": standstills(stood, "paper"),
+        "standstill-both": standstills(stood, "both"),
+    }
+    return {name: rows for name, rows in found.items() if rows}
 
 
 def load(folder: Path = FOLDER) -> Measured:
     """The kept rows of every experiment."""
-    return {name: kept(name, folder) for name in NAMES}
+    return {"computed": kept("computed", folder), **runs.load(folder)}
 
 
-def runs(live: Sequence[Row]) -> str:
+def how_many(live: Sequence[Row]) -> str:
     """How many runs each contender had; by scenario, where that differs."""
     names = list(dict.fromkeys(str(row["scenario"]) for row in live))
-    counts = {name: 1 + max(int(row["run"]) for row in live if row["scenario"] == name) for name in names}
+    counts = {name: len({row["run"] for row in live if row["scenario"] == name}) for name in names}
     if len(set(counts.values())) == 1:
         return str(next(iter(counts.values())))
     return ", ".join(
@@ -65,15 +95,20 @@ def render(measured: Measured) -> str:
     """The page. measured: the rows of every experiment, by its name."""
     computed, live = measured["computed"], measured["live"]
     return templates.get_template("transmission.md.j2").render(
-        runs=runs(live),
+        runs=how_many(live),
+        busy=_busy(live),
+        by_clock=_by_clock(live),
         beat=BEAT_MS / 1e3,
         session=SESSION_MS / 1e3,
         gap=TIMES.gap,
+        short=SHORT.gap,
+        quiet=QUIET_SECONDS,
+        metadata=METADATA_MS / 1e3,
         sample=SAMPLE_SECONDS,
-        arrives=ARRIVES / 1e6,
+        arrives=ARRIVES / sum(PAPER.partitions.values()) / 1e6,
         processed=PROCESSED / 1e6,
-        messages=int(sum(PAPER.partitions.values()) * ARRIVES / 1e3 * (TIMES.settle + 2 * TIMES.gap)),
-        plots={name: plot.title for name, plot in PLOTS.items()},
+        messages=int(ARRIVES / 1e3 * (TIMES.settle + 2 * TIMES.gap)),
+        plots={name: PLOTS[name].title for name in drawn(measured)},
         paper=_paper(computed).markdown(),
         scenarios=_scenarios().markdown(),
         load=_last(computed, "load").markdown(),
@@ -82,7 +117,8 @@ def render(measured: Measured) -> str:
         cost=_cost(computed).markdown(),
         live={name: _live(live, name) for name in LIVE if selected(live, scenario=name)},
         titles={name: scenario.title for name, scenario in SCENARIOS.items()},
-        change=_change(measured["samples"]).markdown(),
+        change=paper.greatest(measured["samples"]).markdown(),
+        claims=paper.claims(measured["samples"], TIMES.settle, TIMES.settle + TIMES.gap).markdown(),
         members=_members(measured["samples"]).markdown(),
         bars=_bars(measured).markdown(),
     )
@@ -97,12 +133,12 @@ def rates(samples: Sequence[Row]) -> list[Row]:
     return [{"strategy": name, "at": at, "rate": of(values).middle} for (name, at), values in found.items()]
 
 
-def standstills(stood: Sequence[Row]) -> list[Row]:
+def standstills(stood: Sequence[Row], scenario: str) -> list[Row]:
     """How many partitions stood still no longer than each time, after both steps, by contender."""
-    paper = selected(stood, scenario="paper")
+    rows = selected(stood, scenario=scenario)
     found: list[Row] = []
     for name in ALL:
-        times = [float(row["seconds"]) for row in selected(paper, strategy=name)]
+        times = [float(row["seconds"]) for row in selected(rows, strategy=name)]
         for tick in range(_TICKS + 1):
             if times:
                 part = sum(time <= tick * _GRID for time in times) / len(times)
@@ -163,35 +199,35 @@ def _cost(computed: Sequence[Row]) -> Table:
 
 
 def _live(live: Sequence[Row], scenario: str) -> dict[str, str]:
-    """A table for each step of the scenario."""
+    """A table for each step of the scenario, or one for all of them where there are many."""
     rows = selected(live, scenario=scenario)
+    steps = {str(step): step.told() for step in SCENARIOS[scenario].steps}
+    if len(steps) > _TABLES or len(SCENARIOS[scenario].steps) > len(steps):
+        return {"All steps together": _phases(together(rows))}
+    return {told: _phases(selected(rows, step=step)) for step, told in steps.items()}
+
+
+def _phases(rows: Sequence[Row]) -> str:
     figures = {
         "load": "load", "moved": "moved", "p50": "p50, s", "p99": "p99, s", "worst": "worst, s",
         "balanced": "balanced, s", "rate": "MB/s", "cpu": "CPU", "twice": "twice",
     }  # fmt: skip
-    found = {}
-    for step in dict.fromkeys(str(row["step"]) for row in rows if row["step"] != "start"):
-        names = [name for name in ALL if selected(rows, strategy=name)]
-        cells: list[list[Cell]] = [
-            [name, *(str(over_runs(rows, figure, strategy=name, step=step)) for figure in figures)]
-            for name in names
-        ]
-        found[step] = Table(["assignor", *figures.values()], cells).markdown()
-    return found
+    names = [name for name in ALL if selected(rows, strategy=name)]
+    cells: list[list[Cell]] = [
+        [name, *(str(over_runs(rows, figure, strategy=name)) for figure in figures)] for name in names
+    ]
+    return Table(["assignor", *figures.values()], cells).markdown()
 
 
-def _change(samples: Sequence[Row]) -> Table:
-    """How C1's and C2's rate changes from one sample to the next: the greatest rise and fall of each run."""
-    cells: list[list[Cell]] = []
-    for name in ALL:
-        by_run: dict[int, list[float]] = {}
-        for row in selected(samples, strategy=name):
-            by_run.setdefault(int(row["run"]), []).append(float(row["C1"]) + float(row["C2"]))
-        if by_run:
-            changes = [[after - before for before, after in pairwise(run[1:])] for run in by_run.values()]
-            rise, fall = (str(of([pick(run) for run in changes])) for pick in (max, min))
-            cells.append([name, rise, fall])
-    return Table(["assignor", "greatest rise, MB/s", "greatest fall, MB/s"], cells)
+def _busy(live: Sequence[Row]) -> str:
+    """The processors that other programs used during the runs; empty if that was not kept."""
+    found = [float(row["busy"]) for row in live if "busy" in row]
+    return str(of(found)) if found else ""
+
+
+def _by_clock(live: Sequence[Row]) -> str:
+    """The scenarios with runs whose phases did not wait for the group."""
+    return ", ".join(dict.fromkeys(str(row["scenario"]) for row in live if "settled" not in row))
 
 
 def _members(samples: Sequence[Row]) -> Table:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import psutil
 from kafka import KafkaConsumer, TopicPartition
 
 from sluice.assignment.base import Partition
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS, Brokers
-from sluice.lab.transmission.members import RECORD_BYTES, Consumer, Event
+from sluice.lab.transmission.members import RECORD_BYTES, Consumer, Event, Producer
+from sluice.lab.transmission.ownership import unsettled
 from sluice.lab.transmission.rivals import OURS
 from sluice.lab.transmission.scenarios import Scenario, Step
 
-#: How often CPU and the ends of the logs are looked at; a rate is sampled over two of these.
-LOOK_SECONDS = 1.0
+_log = logging.getLogger(__name__)
+
+#: How often CPU, the ends of the logs and the group are looked at.
+LOOK_SECONDS = 0.5
+#: How often a client looks for new partitions; Kafka's default of five minutes would be the whole result.
+METADATA_MS = 2_000
 _CLIENT = "org.apache.kafka.clients.consumer."
 _JAVA = {
     "range": f"{_CLIENT}RangeAssignor",
@@ -29,26 +38,36 @@ _JAVA = {
 
 @dataclass(frozen=True)
 class Times:
-    """When things happen in a run, in seconds. gap: between two steps, and after the last. settle: before."""
+    """How long a run stays in each phase, in seconds.
+
+    settle: at least, before the first step. gap: at least, after each step. most: a phase lasts until the
+    group is stable, but no longer than this.
+    """
 
     settle: float
     gap: float
+    most: float = 45.0
 
 
 @dataclass
 class Log:
     """Everything a run said.
 
-    began and steps: seconds since 1970. looks: each member's CPU seconds, by time.
+    gap: the least seconds between two steps. began and steps: seconds since 1970. settled: whether the group
+    was stable at the end of each phase. looks: each member's CPU seconds, by time. busy: processors that
+    other programs used meanwhile.
     """
 
     scenario: Scenario
     contender: str
+    gap: float
     began: float = 0.0
     ended: float = 0.0
     steps: list[float] = field(default_factory=list)
+    settled: list[bool] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     looks: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    busy: float = 0.0
 
 
 def properties(contender: str, bootstrap: str, group: str, member: str, port: int) -> dict[str, str]:
@@ -58,6 +77,7 @@ def properties(contender: str, bootstrap: str, group: str, member: str, port: in
         "group.id": group,
         "client.id": member,
         "auto.offset.reset": "latest",
+        "metadata.max.age.ms": str(METADATA_MS),
     }
     if contender.startswith("kip848-"):
         kip848 = {"group.protocol": "consumer", "group.remote.assignor": contender.removeprefix("kip848-")}
@@ -71,68 +91,110 @@ def properties(contender: str, bootstrap: str, group: str, member: str, port: in
 
 
 class Laboratory:
-    """Brokers, consumers and our assignor, ready for one run after another."""
+    """Brokers, consumers and our assignor, ready for one run after another.
 
-    def __init__(self, brokers: Brokers, consumers: Mapping[str, Consumer], asked: Asked) -> None:
+    pids: of other processes of the laboratory, such as the producer.
+    """
+
+    def __init__(
+        self, brokers: Brokers, consumers: Mapping[str, Consumer], asked: Asked, pids: Sequence[int] = ()
+    ) -> None:
         self._brokers, self._consumers, self._asked = brokers, consumers, asked
+        self._own = [
+            psutil.Process(pid)
+            for pid in (os.getpid(), *pids, *brokers.pids, *(each.pid for each in consumers.values()))
+        ]
         self._runs = 0
-        self._ends = KafkaConsumer(bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends")
+        self._ends = KafkaConsumer(
+            bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends", metadata_max_age_ms=METADATA_MS
+        )
         self._positions: dict[Partition, int] = {}
+        self._partitions: dict[str, int] = {}
+        self._living: set[str] = set()
+        self._grown = ExitStack()
 
     def close(self) -> None:
+        self._grown.close()
         self._ends.close(autocommit=False)
 
     def run(self, scenario: Scenario, contender: str, times: Times) -> Log:
         """The scenario under the contender."""
         self._runs += 1
-        log = Log(scenario, contender)
-        names = list(scenario.topics)
+        log = Log(scenario, contender, times.gap)
+        self._partitions, self._living = dict(scenario.partitions), set()
         # The new group begins at the logs' ends: what waits for the one before is no load of this one.
         self._positions.clear()
-        self._look(scenario, time.time())
-        for name in names:
-            self._consumers[name].take()
+        self._look(time.time())
+        for consumer in self._consumers.values():
+            consumer.take()
+        for name in scenario.topics:
             self._join(scenario, contender, name)
-        log.began = time.time()
-        self._watch(log, names, times.settle)
+        log.began, used = time.time(), self._used()
+        self._watch(log, times.settle, times.most)
         for step in scenario.steps:
             log.steps.append(time.time())
             self._take_step(scenario, contender, step)
-            self._watch(log, names, times.gap)
+            self._watch(log, times.gap, times.most)
         log.ended = time.time()
-        for name in names:
+        log.busy = max(0.0, (self._used() - used) / (log.ended - log.began))
+        self._grown.close()
+        for name in scenario.topics:
             self._consumers[name].leave()
-        self._await_left(log, names)
+        self._await_left(log)
         return log
 
     def _join(self, scenario: Scenario, contender: str, name: str) -> None:
         group = f"lab-{self._runs}-{contender}"
         wanted = properties(contender, self._brokers.bootstrap, group, name, self._asked.port)
         self._consumers[name].join(wanted, scenario.topics[name], scenario.speed(name))
+        self._living.add(name)
 
     def _take_step(self, scenario: Scenario, contender: str, step: Step) -> None:
         match step.kind:
             case "leave":
                 self._consumers[step.what].leave()
+                self._living.remove(step.what)
             case "join":
                 self._join(scenario, contender, step.what)
-            case "freeze" | "thaw":
-                self._consumers[step.what].freeze(step.kind == "freeze")
+            case "freeze":
+                self._consumers[step.what].freeze(True)
+                self._living.remove(step.what)
+            case "thaw":
+                self._consumers[step.what].freeze(False)
+                self._living.add(step.what)
             case "grow":
-                raise ValueError("topics of live scenarios stay as they are: the next run needs them")
+                self._grow(scenario, *step.grows())
 
-    def _watch(self, log: Log, names: list[str], seconds: float) -> None:
-        """Look every second, until so many are over."""
-        deadline = time.time() + seconds
-        while (left := deadline - time.time()) > 0:
-            time.sleep(min(LOOK_SECONDS, left))
-            self._take(log, names)
+    def _grow(self, scenario: Scenario, topic: str, count: int) -> None:
+        """Add partitions, and a producer for them."""
+        fresh = [Partition(topic, number) for number in range(self._partitions[topic], count)]
+        self._brokers.grow(topic, count)
+        self._partitions[topic] = count
+        rates = {each: scenario.load(each) for each in fresh}
+        producer = self._grown.enter_context(Producer(self._brokers.bootstrap, rates))
+        self._own.append(psutil.Process(producer.pid))
+
+    def _watch(self, log: Log, least: float, most: float) -> None:
+        """Look twice a second, until `least` seconds are over and the group is stable, or `most` are over."""
+        began = time.time()
+        while True:
+            time.sleep(LOOK_SECONDS)
+            self._take(log)
             now = time.time()
-            log.looks.append((now, {name: self._consumers[name].cpu() for name in names}))
-            self._look(log.scenario, now)
+            log.looks.append((now, {name: self._consumers[name].cpu() for name in log.scenario.topics}))
+            self._look(now)
+            if now - began < least:
+                continue
+            why = unsettled(log.events, now, self._living, self._partitions)
+            if not why or now - began >= most:
+                log.settled.append(not why)
+                if why:
+                    message = "%s, %s: not stable after %.0f s: %s"
+                    _log.warning(message, log.scenario.name, log.contender, now - began, why)
+                return
 
-    def _take(self, log: Log, names: list[str]) -> None:
-        for name in names:
+    def _take(self, log: Log) -> None:
+        for name in log.scenario.topics:
             for event in self._consumers[name].take():
                 log.events.append(event)
                 if event.kind == "got":
@@ -140,12 +202,19 @@ class Laboratory:
                         self._positions[Partition(topic, number)] = following
                     self._asked.processed(name, event.what["bytes"], event.what["busy"] / 1e3)
 
-    def _look(self, scenario: Scenario, now: float) -> None:
+    def _look(self, now: float) -> None:
         """Tell our assignor where the logs end; a partition that nobody has consumed yet has no lag."""
         wanted = {
-            Partition(t, n): TopicPartition(t, n) for t, c in scenario.partitions.items() for n in range(c)
+            Partition(t, n): TopicPartition(t, n)
+            for t, count in self._partitions.items()
+            for n in range(count)
         }
-        ends = self._ends.end_offsets(list(wanted.values()))
+        try:
+            ends = self._ends.end_offsets(list(wanted.values()))
+        except (
+            KeyError
+        ):  # kafka-python 3.0.12: a partition that was just added and is not in its metadata yet
+            return
         seen = {
             partition: (
                 float(ends[at] * RECORD_BYTES),
@@ -155,11 +224,17 @@ class Laboratory:
         }
         self._asked.saw(now, seen)
 
-    def _await_left(self, log: Log, names: list[str]) -> None:
-        waiting = set(names)
+    def _used(self) -> float:
+        """The CPU seconds of all programs of the machine but the laboratory's."""
+        of_all = psutil.cpu_times()
+        own = [process.cpu_times() for process in self._own]
+        return float(of_all.user + of_all.nice + of_all.system - sum(each.user + each.system for each in own))
+
+    def _await_left(self, log: Log) -> None:
+        waiting = set(log.scenario.topics)
         deadline = time.time() + SESSION_MS / 1e3
         while waiting and time.time() < deadline:
             time.sleep(0.05)
             before = len(log.events)
-            self._take(log, names)
+            self._take(log)
             waiting -= {event.member for event in log.events[before:] if event.kind in ("left", "failed")}

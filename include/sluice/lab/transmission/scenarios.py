@@ -26,6 +26,26 @@ class Step:
     def __str__(self) -> str:
         return f"{_SIGNS[self.kind]}{self.what}"
 
+    def told(self) -> str:
+        """What happens, in words."""
+        match self.kind:
+            case "leave":
+                return f"{self.what} leaves"
+            case "join":
+                return f"{self.what} comes back"
+            case "freeze":
+                return f"{self.what} stands still"
+            case "thaw":
+                return f"{self.what} goes on"
+            case "grow":
+                topic, count = self.grows()
+                return f"{topic} grows to {count} partitions"
+
+    def grows(self) -> tuple[str, int]:
+        """The topic that grows, and how many partitions it has then."""
+        topic, _, count = self.what.partition("=")
+        return topic, int(count)
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -51,6 +71,11 @@ class Scenario:
     def load(self, partition: Partition) -> float:
         return self.loads.get(partition, MEGABYTE)
 
+    def most_partitions(self) -> dict[str, int]:
+        """How many partitions each topic has after it has grown."""
+        grown = (step.grows() for step in self.steps if step.kind == "grow")
+        return {**self.partitions, **dict(grown)}
+
     def group(self) -> Group:
         """The group when nobody owns anything."""
         members = tuple(
@@ -75,8 +100,8 @@ class Scenario:
                 (fresh,) = (member for member in self.group().members if member.id == step.what)
                 return replace(group, members=(*group.members, fresh))
             case "grow":
-                topic, _, count = step.what.partition("=")
-                return self._loaded(replace(group, partitions={**group.partitions, topic: int(count)}))
+                topic, count = step.grows()
+                return self._loaded(replace(group, partitions={**group.partitions, topic: count}))
 
     def _loaded(self, group: Group) -> Group:
         loads = {each: Load(self.load(each)) for each in group.all_partitions()} if self.known else {}

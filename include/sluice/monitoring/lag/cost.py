@@ -8,7 +8,7 @@ more to notice the death (`archive.session.SESSION_MS`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sluice.monitoring.lag.model import Shown
 from sluice.storage.rebalances import Rebalance
@@ -18,33 +18,42 @@ HANDED_OVER = timedelta(minutes=2)
 
 
 def costs(found: Sequence[Rebalance], most: int) -> list[Shown]:
-    """The newest `most`, each with the longest time that one of its partitions stood still.
+    """The newest `most` rebalances, each with the time that each of its gained partitions stood still.
 
-    found: of one topic, in any order. A row that only lost partitions has no time of its own: their next
-    owner's row has it.
+    found: rows of one topic, in any order. What only lost partitions has no time of its own: their next
+    owner's rebalance has it.
     """
-    newest = sorted(found, key=lambda each: each.at, reverse=True)
-    return [
-        Shown(
-            at=each.at,
-            topic=each.topic,
-            member=each.member,
-            generation=each.generation,
-            why=each.why,
-            gained=each.gained,
-            lost=each.lost,
-            stood_still=_stood_still(each, newest[number + 1 :]),
-        )
-        for number, each in enumerate(newest[:most])
-    ]
+    newest = sorted(found, key=lambda row: row.at, reverse=True)
+    together: dict[tuple[datetime, str, int], list[Rebalance]] = {}
+    for row in newest:
+        together.setdefault((row.at, row.member, row.generation), []).append(row)
+    return [_shown(rows, newest) for rows in list(together.values())[:most]]
 
 
-def _stood_still(gain: Rebalance, before: Sequence[Rebalance]) -> float | None:
-    if not gain.gained or gain.seconds is None:
+def _shown(rows: Sequence[Rebalance], newest: Sequence[Rebalance]) -> Shown:
+    one = rows[0]
+    stood = {
+        number: _stood_still(number, row, newest) for row in rows for number in row.gained
+    }  # of one member and time, so no partition is in two rows
+    times = [seconds for seconds in stood.values() if seconds is not None]
+    return Shown(
+        at=one.at,
+        topic=one.topic,
+        member=one.member,
+        generation=one.generation,
+        why=one.why,
+        gained=tuple(sorted(stood)),
+        lost=tuple(sorted(number for row in rows for number in row.lost)),
+        stood_still=max(times, default=None),
+        by_partition=dict(sorted(stood.items())),
+    )
+
+
+def _stood_still(partition: int, gain: Rebalance, newest: Sequence[Rebalance]) -> float | None:
+    if gain.seconds is None:
         return None
-    longest = gain.seconds
-    for partition in gain.gained:
-        last = next((row for row in before if partition in row.lost or partition in row.gained), None)
-        if last is not None and partition in last.lost and gain.at - last.at < HANDED_OVER:
-            longest = max(longest, gain.seconds + (gain.at - last.at).total_seconds())
-    return longest
+    before = (row for row in newest if row.at < gain.at)
+    last = next((row for row in before if partition in row.lost or partition in row.gained), None)
+    if last is not None and partition in last.lost and gain.at - last.at < HANDED_OVER:
+        return gain.seconds + (gain.at - last.at).total_seconds()
+    return gain.seconds

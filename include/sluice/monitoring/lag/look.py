@@ -29,7 +29,7 @@ from sluice.transmission.topics import Span, TopicMissing, Topics
 
 MINUTE = 60.0
 #: Rebalances that are shown of all topics, and rows that are read of one to compute their cost.
-SHOWN, READ = 20, 100
+SHOWN, READ = 20, 1_000
 #: A job that has written no progress for so long does not work.
 SILENT_SECONDS = 30.0
 

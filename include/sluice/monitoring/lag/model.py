@@ -62,7 +62,11 @@ class PartitionLag:
 
 @dataclass(frozen=True)
 class Shown:
-    """A rebalance as it is shown: what a member gained or lost, and how long that stood still (seconds)."""
+    """A rebalance as it is shown: what a member gained or lost, and how long that stood still, in seconds.
+
+    stood_still: the longest. by_partition: of each gained partition; None if it was not read before the next
+    rebalance.
+    """
 
     at: datetime
     topic: str
@@ -72,6 +76,13 @@ class Shown:
     gained: tuple[int, ...]
     lost: tuple[int, ...]
     stood_still: float | None
+    by_partition: dict[int, float | None]
+
+    def document(self) -> dict[str, Any]:
+        partitions = [
+            {"partition": number, "stood_still": seconds} for number, seconds in self.by_partition.items()
+        ]
+        return {**asdict(self), "by_partition": partitions}
 
 
 @dataclass(frozen=True)
@@ -133,7 +144,7 @@ class Report:
                 }
                 for each in self.partitions
             ],
-            "rebalances": [asdict(each) for each in self.rebalances],
+            "rebalances": [each.document() for each in self.rebalances],
             "problems": [{"topic": topic, "message": said} for topic, said in self.problems.items()],
         }
 

@@ -1,8 +1,9 @@
 // The page of one task's charts.
+import { reason } from "./answers.js";
 import { named, number } from "./columns.js";
 import { make, need } from "./dom.js";
 import { follow } from "./live.js";
-import { runsOf } from "./looks.js";
+import { notesOf } from "./looks.js";
 import { Panel } from "./panel.js";
 import { save } from "./picture.js";
 import { pointTable, wholeTable } from "./point.js";
@@ -63,19 +64,6 @@ function refresh(commit) {
   if (!outdated) void load();
 }
 
-/** @param {Response} answer */
-async function reason(answer) {
-  if (answer.status === 401) return "You are logged out: load the page again to log in.";
-  try {
-    const said = await answer.json();
-    /** @type {{message: string}[]} */
-    const problems = said.problems ?? [];
-    return problems.map((each) => each.message).join("; ") || said.detail;
-  } catch {
-    return `The server answers ${answer.status}.`;
-  }
-}
-
 /** @param {import("./columns.js").ChartData} found */
 function draw(found) {
   const time = at >= 0 && data ? data.times[at] : null;
@@ -94,6 +82,8 @@ function draw(found) {
   need("until", HTMLInputElement).value = local(found.until);
   const csv = need("csv", HTMLAnchorElement);
   csv.href = `${csv.href.split("?")[0]}?format=csv&limit=1000000&${found.results}`;
+  const pin = need("pin", HTMLAnchorElement);
+  pin.href = `${pin.href.split("?")[0]}?${asked(form)}`;
   const embed = need("embed", HTMLAnchorElement);
   const bare = asked(form);
   bare.set("bare", "true");
@@ -106,13 +96,7 @@ function draw(found) {
 function redraw() {
   if (!data) return;
   for (const each of panels) each.show(data, need("shape", HTMLSelectElement).value, hidden);
-  const found = new Set(runsOf(data).map((run) => run.state));
-  const notes = [];
-  if (found.has("open")) notes.push("striped: open, counted so far");
-  if (found.has("superseded")) notes.push("dotted: superseded, to be computed again");
-  if (data.earlier) notes.push("short dashes: earlier");
-  notes.push(`every ${data.period}`);
-  states.textContent = notes.join(" · ");
+  states.textContent = notesOf(data);
 }
 
 function say() {
@@ -158,7 +142,9 @@ function moved(time) {
 /** @param {string} name of the series to show or hide */
 function toggle(name) {
   if (!hidden.delete(name)) hidden.add(name);
-  redraw();
+  for (const each of panels) each.press(hidden);
+  // A million values take longer to draw than a click may take: the buttons are painted first.
+  requestAnimationFrame(() => window.setTimeout(redraw));
 }
 
 /** @param {KeyboardEvent} event */
@@ -169,7 +155,7 @@ function press(event) {
   const step = steps[/** @type {keyof steps} */ (event.key)];
   const middle = data.times[at < 0 ? last : at];
   const length = data.until - data.since;
-  if (step) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
+  if (step !== undefined) pointAt(Math.min(last, Math.max(0, (at < 0 ? last : at) + step)));
   else if (event.key === "+") zoom(Math.round(middle - length / 4), Math.round(middle + length / 4));
   else if (event.key === "-") zoom(data.since - length / 2, data.until + length / 2);
   else if (event.key === "Enter") openPoint(true);

@@ -10,6 +10,9 @@ if (found instanceof HTMLFormElement) edit(found);
 function edit(form) {
   let timer = 0;
   let asking = new AbortController();
+  /** What was typed since a button was pressed that is not answered yet; null if none is.
+   * @type {Map<string, Element> | null} */
+  let typed = null;
 
   /**
    * Send the draft; put what came back into the page.
@@ -20,18 +23,20 @@ function edit(form) {
     window.clearTimeout(timer);
     asking.abort();
     asking = new AbortController();
+    const own = asking;
     const body = new URLSearchParams();
     for (const [name, value] of new FormData(form)) body.append(name, String(value));
     if (wish) body.append(...wish);
     say("…");
     try {
-      const answer = await fetch(form.action, { method: "POST", body, signal: asking.signal });
+      const answer = await fetch(form.action, { method: "POST", body, signal: own.signal });
       if (!answer.ok && answer.status !== 422) {
         say(answer.status === 401 ? "You are logged out: log in in another tab, then go on." : "It was not tried.");
         return;
       }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (whole) replaceFields(form, page);
+      if (typed) keep(typed);
       replaceShown(form, page);
       say("");
       if (wish?.[0] === "point") document.getElementById("made-of")?.focus();
@@ -39,26 +44,46 @@ function edit(form) {
       if (!(error instanceof DOMException && error.name === "AbortError")) {
         say("The server does not answer. What you wrote is still here.");
       }
+    } finally {
+      if (asking === own) {
+        const later = typed;
+        typed = null;
+        if (later?.size) void send(...tried(later.has("yaml")));
+      }
     }
   };
 
   form.addEventListener("input", (event) => {
     const target = event.target;
     if (!(target instanceof HTMLElement)) return;
+    if (typed) {
+      typed.set(target.id, target);
+      return;
+    }
     window.clearTimeout(timer);
-    const wish = target.id === "yaml" ? /** @type {[string, string]} */ (["do", "yaml"]) : null;
-    timer = window.setTimeout(() => void send(wish, wish !== null), PAUSE_MS);
+    timer = window.setTimeout(() => void send(...tried(target.id === "yaml")), PAUSE_MS);
   });
   form.addEventListener("submit", (event) => {
     const button = event.submitter;
     if (!(button instanceof HTMLButtonElement) || button.hasAttribute("formaction")) return;
     event.preventDefault();
-    void send([button.name, button.value], button.name !== "point");
+    const sent = send([button.name, button.value], button.name !== "point");
+    typed ??= new Map();
+    void sent;
   });
   form.addEventListener("keydown", (event) => {
     if (event.target instanceof HTMLButtonElement && event.target.name === "point") move(event, event.target);
   });
   rove(form);
+}
+
+/**
+ * How a draft is tried whose fields, or whose YAML, were typed into.
+ * @param {boolean} yaml
+ * @returns {[[string, string] | null, boolean]}
+ */
+function tried(yaml) {
+  return yaml ? [["do", "yaml"], true] : [null, false];
 }
 
 /**
@@ -81,6 +106,26 @@ function replaceFields(form, page) {
     const rows = form.querySelectorAll("#fields fieldset.row input");
     const last = rows[rows.length - 1];
     if (document.activeElement === document.body && last instanceof HTMLElement) last.focus({ preventScroll: true });
+  }
+}
+
+/**
+ * Put what was typed meanwhile into the fields that came.
+ * @param {Map<string, Element>} typed the fields, by id
+ */
+function keep(typed) {
+  for (const [id, was] of typed) {
+    const now = document.getElementById(id);
+    if (now === was) continue;
+    if (now instanceof HTMLInputElement && was instanceof HTMLInputElement) {
+      now.value = was.value;
+      now.checked = was.checked;
+    } else if (
+      (now instanceof HTMLSelectElement && was instanceof HTMLSelectElement) ||
+      (now instanceof HTMLTextAreaElement && was instanceof HTMLTextAreaElement)
+    ) {
+      now.value = was.value;
+    }
   }
 }
 

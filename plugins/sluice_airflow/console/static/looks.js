@@ -77,6 +77,20 @@ export function runsOf(data) {
 }
 
 /**
+ * What the patterns and dashes of a chart mean, and how long its periods are.
+ * @param {import("./columns.js").ChartData} data
+ */
+export function notesOf(data) {
+  const found = new Set(runsOf(data).map((run) => run.state));
+  const notes = [];
+  if (found.has("open")) notes.push("striped: open, counted so far");
+  if (found.has("superseded")) notes.push("dotted: superseded, to be computed again");
+  if (data.earlier) notes.push("short dashes: earlier");
+  notes.push(`every ${data.period}`);
+  return notes.join(" · ");
+}
+
+/**
  * Draw the patterns of periods that are not final behind the lines, with the names of their states.
  * @param {uPlot} plot
  * @param {import("./columns.js").ChartData} data

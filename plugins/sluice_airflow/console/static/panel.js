@@ -29,10 +29,12 @@ export class Panel {
   /**
    * @param {import("./columns.js").Metric} metric
    * @param {Told} told
+   * @param {number} [height] of the plot, in pixels
    */
-  constructor(metric, told) {
+  constructor(metric, told, height = HEIGHT) {
     this.metric = metric;
     this.told = told;
+    this.height = height;
     this.root = document.createElement("figure");
     this.root.className = "panel";
     this.title = document.createElement("figcaption");
@@ -96,7 +98,7 @@ export class Panel {
     const bars = shape === "bars" && stacked && uPlot.paths.bars ? uPlot.paths.bars({ size: [0.9, 60] }) : undefined;
     return {
       width: this.plotted.clientWidth || 600,
-      height: HEIGHT,
+      height: this.height,
       ms: 1,
       legend: { show: false },
       cursor: { sync: { key: SYNC, scales: ["x", null] }, drag: { x: true, y: false, setScale: false }, y: false },
@@ -171,8 +173,6 @@ export class Panel {
       const button = document.createElement("button");
       button.type = "button";
       button.dataset.name = name;
-      button.setAttribute("aria-pressed", String(!hidden.has(name)));
-      button.title = hidden.has(name) ? "Show this series" : "Hide this series";
       button.onclick = () => this.told.toggle(name);
       const swatch = document.createElement("span");
       swatch.className = "swatch";
@@ -189,12 +189,25 @@ export class Panel {
     });
     const had = this.legend.contains(document.activeElement);
     this.legend.replaceChildren(...items);
+    this.press(hidden);
     if (had) for (const each of this.legend.querySelectorAll("button")) if (each.dataset.name === focused) each.focus();
     this.point(-1);
   }
 
+  /**
+   * Let the buttons say which series are hidden.
+   * @param {Set<string>} hidden
+   */
+  press(hidden) {
+    for (const button of this.legend.querySelectorAll("button")) {
+      const gone = hidden.has(button.dataset.name ?? "");
+      button.setAttribute("aria-pressed", String(!gone));
+      button.title = gone ? "Show this series" : "Hide this series";
+    }
+  }
+
   resize() {
-    this.plot?.setSize({ width: this.plotted.clientWidth, height: HEIGHT });
+    this.plot?.setSize({ width: this.plotted.clientWidth, height: this.height });
   }
 
   /** Draw everything again, in the colours of the theme that is shown now. */

@@ -1,0 +1,171 @@
+"""Record the README's moving picture and the console's pictures on a running instance.
+
+Run it as ``.venv/bin/python docs/recording.py [instance]``, best on the one of `make demo`. It makes the
+statistic `logs_by_status` by mouse as a newcomer would, while made-up lines of today come in, and deletes it.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Frame, Locator, Page
+
+    from sluice.runtime.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGES = ROOT / "docs" / "images"
+SIZE, SHOWN = {"width": 1200, "height": 800}, (900, 600)
+COLOURS = 64
+LINES, RATE = 60_000, 300
+#: Milliseconds that a picture stays, and how often the live chart is taken.
+STAYS, BEAT, BEATS = 1_400, 700, 12
+CHART_MS = 120_000
+_POINTER = """([x, y]) => {
+  const own = document.getElementById("pointer") ?? document.body.appendChild(document.createElement("div"));
+  own.id = "pointer";
+  Object.assign(own.style, { position: "fixed", left: `${x - 9}px`, top: `${y - 9}px`, width: "18px",
+    height: "18px", borderRadius: "50%", background: "#e8590cb0", border: "2px solid white",
+    boxShadow: "0 0 0 2px #e8590c", zIndex: 99, pointerEvents: "none" });
+}"""
+
+
+class Film:
+    """Pictures of a page, each with the time that it stays."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.pictures: list[Image.Image] = []
+        self.stays: list[int] = []
+
+    def take(self, stays: int = STAYS) -> None:
+        """Add what the page shows."""
+        whole = Image.open(io.BytesIO(self.page.screenshot())).convert("RGB")
+        self.pictures.append(whole.resize(SHOWN, Image.Resampling.LANCZOS))
+        self.stays.append(stays)
+
+    def click(self, on: Locator) -> None:
+        """Show the pointer on an element, then click it."""
+        on.scroll_into_view_if_needed()
+        box = on.bounding_box()
+        if box is None:
+            raise RuntimeError(f"{on} is not shown")
+        at = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
+        self.page.evaluate(_POINTER, at)
+        self.take()
+        on.click()
+
+    def save(self, path: Path) -> None:
+        """Write all pictures with one palette, so that only what changes is stored."""
+        palette = self.pictures[-1].quantize(COLOURS)
+        small = [each.quantize(palette=palette, dither=Image.Dither.NONE) for each in self.pictures]
+        small[0].save(
+            path, save_all=True, append_images=small[1:], duration=self.stays, loop=0, optimize=True
+        )
+
+
+def main() -> None:
+    if len(sys.argv) > 1:
+        os.environ["SLUICE_INSTANCE"] = sys.argv[1]
+    sys.path.insert(0, str(ROOT))
+    from tests.browser.people import admin, console, log_in
+    from tests.browser.tools import started
+
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    IMAGES.mkdir(exist_ok=True)
+    with started() as browser, lines_of_today(settings):
+        page = browser.new_page(base_url=settings.airflow.url, viewport=SIZE)  # type: ignore[arg-type]
+        page.goto("/")
+        log_in(page, *admin(settings))
+        page.get_by_role("link", name="Sluice").first.wait_for(timeout=60_000)
+        film = Film(page)
+        film.click(page.get_by_role("link", name="Sluice").first)
+        name = newcomer(film, console(page))
+        film.save(IMAGES / "newcomer.gif")
+        pictures(page, name)
+        delete(page, name)
+
+
+@contextmanager
+def lines_of_today(settings: Settings) -> Iterator[None]:
+    """Made-up lines of today come in at the front-ends."""
+    from sluice.traffic import generate
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "today.log"
+        generate.write(log, LINES, days=1, start=datetime.now(UTC).date())
+        command = [ROOT / ".venv" / "bin" / "sluice", "--instance", settings.instance, "replay", log]
+        with subprocess.Popen([*command, "--rate", str(RATE)], stdout=subprocess.DEVNULL) as replay:
+            try:
+                yield
+            finally:
+                replay.terminate()
+
+
+def newcomer(film: Film, frame: Frame) -> str:
+    """From the first page to a live chart; returns the name of the statistic."""
+    frame.locator(".figure").first.wait_for()
+    film.click(frame.get_by_role("link", name="Statistics"))
+    film.click(frame.get_by_role("link", name="New statistic"))
+    film.click(frame.locator("#pieces").get_by_role("button", name="200", exact=True).first)
+    film.click(frame.get_by_role("button", name="Count by it").first)
+    frame.locator("#results table").wait_for()
+    name = frame.locator("#name").input_value()
+    film.take(2 * STAYS)
+    film.click(frame.get_by_role("button", name="Review and save"))
+    film.click(frame.get_by_role("button", name="Save"))
+    film.click(frame.get_by_role("link", name="Chart", exact=True))
+    frame.locator(".legend button").first.wait_for(timeout=CHART_MS)
+    film.click(frame.get_by_role("checkbox", name="status"))
+    frame.locator(".legend button", has_text="200").wait_for(timeout=CHART_MS)
+    for _ in range(BEATS):
+        film.page.wait_for_timeout(BEAT)
+        film.take(BEAT // 2)
+    film.take(2 * STAYS)
+    return name
+
+
+def pictures(page: Page, name: str) -> None:
+    """A picture of each kind of page, without Airflow's frame."""
+    from tests.browser.people import CONSOLE
+    from tests.browser.test_pages import settled
+
+    taken = {
+        "first": ("/", "light"),
+        "editor": (f"/statistics/task/{name}/edit", "light"),
+        "chart": ("/charts?task=hits_by_status&last=all&split=status&shape=stack", "dark"),
+        "quality": ("/quality", "light"),
+    }
+    for file, (path, theme) in taken.items():
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.goto(f"{CONSOLE}{path}")
+        settled(page)
+        page.wait_for_timeout(1_000)
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        picture.quantize(256, dither=Image.Dither.NONE).save(IMAGES / f"console_{file}.png", optimize=True)
+
+
+def delete(page: Page, name: str) -> None:
+    """Delete the statistic that was made."""
+    from tests.browser.people import CONSOLE
+
+    page.goto(f"{CONSOLE}/statistics/task/{name}/delete")
+    page.get_by_role("button", name=f"Delete {name}").click()
+    page.locator("h1", has_text="Statistics").wait_for()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""What a sample has beside the figures: hot keys, load by worker, and the lines at each hop.
+
+They have the form of the figures ({name: [[labels, value], ...]}) and are no metrics: keys are text from
+lines, which no scrape may show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from sluice.storage import schema
+
+HOT_KEYS, WORKER_LOAD, HOPS = "hot_keys", "worker_load", "hop_lines"
+#: Tasks of which keys and loads are kept, those with the hottest keys first; and how many of each.
+TASKS, KEYS, WORKERS = 20, 3, 16
+
+Values = list[list[Any]]
+
+
+def hot(progress: Mapping[str, Any]) -> dict[str, Values]:
+    """Shares of the hottest keys and of the busiest workers, by task; of the speed layer's progress file."""
+    keys: Values = []
+    loads: Values = []
+    for report in hottest(progress):
+        of = {"topic": report["topic"], "task": report["task"]}
+        for each in report["hot"][:KEYS]:
+            keys.append([{**of, "key": [storable(value) for value in each["key"]]}, each["share"]])
+        loads += [[{**of, "worker": worker}, share] for worker, share in shares(report)[:WORKERS]]
+    return {HOT_KEYS: keys, WORKER_LOAD: loads}
+
+
+def hottest(progress: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The reports of tasks, those with the hottest keys first."""
+    topics = progress.get("topics", {}).values()
+    reports = [report for topic in topics for report in topic.get("grouping", {}).values()]
+    top = {id(each): max((key["share"] for key in each["hot"]), default=0.0) for each in reports}
+    return sorted(reports, key=lambda each: (-top[id(each)], each["task"]))[:TASKS]
+
+
+def shares(report: Mapping[str, Any]) -> list[tuple[int, float]]:
+    """Each worker's share of the load (tuples times time) in the newest batch, the busiest first."""
+    loads = {each["worker"]: each["tuples"] * each["time"] for each in report["load"]}
+    total = sum(loads.values())
+    found = [(worker, round(load / total, 6)) for worker, load in loads.items()] if total else []
+    return sorted(found, key=lambda each: (-each[1], each[0]))
+
+
+def hops(connection: sa.Connection) -> dict[str, Values]:
+    """By topic: records that were committed, lines counted online, archived, and computed by nights."""
+    event, files, days = schema.event_days.c, schema.archive_files.c, schema.days.c
+    sums = {
+        "online": (event.topic, event.lines),
+        "archived": (files.topic, files.lines),
+        "archived_records": (files.topic, files.records),
+        "computed": (days.topic, days.lines),
+    }
+    found: Values = []
+    for hop, (topic, lines) in sums.items():
+        rows = connection.execute(sa.select(topic, sa.func.sum(lines)).group_by(topic))
+        found += [[{"topic": name, "hop": hop}, int(count)] for name, count in rows]
+    found += [[{"topic": name, "hop": "records"}, records] for name, records in _committed(connection)]
+    return {HOPS: found}
+
+
+def _committed(connection: sa.Connection) -> Iterator[tuple[str, int]]:
+    """The records below the newest commit of each topic."""
+    commits = schema.commits.c
+    for topic in connection.execute(sa.select(schema.projections.c.topic)).scalars().all():
+        query = sa.select(commits.end).where(commits.topic == topic).order_by(commits.seq.desc()).limit(1)
+        for end in connection.execute(query).scalars():
+            yield topic, sum(int(offset) for offset in end.values())
+
+
+def storable(value: str) -> str:
+    """A text that PostgreSQL's JSON takes: without NUL and halves of characters."""
+    return value.encode(errors="replace").decode().replace("\0", "\ufffd")

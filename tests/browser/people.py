@@ -1,0 +1,91 @@
+"""People at the running platform's pages: who they are, and how they move about by keyboard."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from sluice.runtime.settings import Settings, read_secret
+from sluice.stack.users import Role, Users
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Frame, Page
+
+#: How long a page of Airflow may take on a busy machine.
+PATIENCE_MS = 60_000.0
+CONSOLE = "/sluice/console"
+#: What the focused element is called: its label, its text, or its name.
+_FOCUSED = """() => {
+  const own = document.activeElement;
+  if (!own || own === document.body) return "";
+  const label = own.getAttribute("aria-label") || own.labels?.[0]?.textContent;
+  return (label || own.textContent || own.name || "").trim();
+}"""
+
+
+def log_in(page: Page, user: str, password: str) -> None:
+    """Log in by the form that the page shows."""
+    page.locator("input[name=username]").fill(user)
+    page.locator("input[name=password]").fill(password)
+    page.locator("button[type=submit]").click()
+
+
+def admin(settings: Settings) -> tuple[str, str]:
+    """The name and the password of the platform's own admin."""
+    return settings.airflow.user, read_secret(settings.home, "airflow_admin")
+
+
+@contextmanager
+def known(settings: Settings, role: Role) -> Iterator[str]:
+    """The token of a new user with this role, who is removed afterwards."""
+    users, name = Users(settings), f"{role}-{uuid.uuid4().hex[:8]}"
+    login = {"username": name, "password": users.add(name, role)}
+    try:
+        with httpx.Client(base_url=settings.airflow.url, timeout=120, trust_env=False) as http:
+            answer = http.post("/auth/token", json=login).raise_for_status()
+        yield answer.json()["access_token"]
+    finally:
+        users.remove(name)
+
+
+@contextmanager
+def logged_in(settings: Settings, browser: Browser, token: str) -> Iterator[Page]:
+    """A page in a context of its own, for whom the token is of."""
+    context = browser.new_context(base_url=settings.airflow.url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    context.add_cookies([{"name": "_token", "value": token, "url": settings.airflow.url}])
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+@contextmanager
+def somebody(settings: Settings, browser: Browser, role: Role) -> Iterator[Page]:
+    """A page of a new user with this role."""
+    with known(settings, role) as token, logged_in(settings, browser, token) as page:
+        yield page
+
+
+def console(page: Page) -> Frame:
+    """The console's frame in Airflow's page, with a page of the console in it."""
+    page.wait_for_selector("iframe[title=Sluice]", timeout=PATIENCE_MS)
+    frame = page.frames[1]
+    frame.wait_for_selector("h1", timeout=PATIENCE_MS)
+    return frame
+
+
+def tab_to(page: Page, name: str, *, whole: bool = True, most: int = 300) -> None:
+    """Press Tab until something is focused that has this name, or whose name begins so."""
+    seen = []
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        found = [each.evaluate(_FOCUSED) for each in page.frames]
+        if any(each == name or (not whole and each.startswith(name)) for each in found):
+            return
+        seen += [each[:30] for each in found if each]
+    raise AssertionError(f"Tab does not lead to {name!r}, but to {seen[-40:]}")

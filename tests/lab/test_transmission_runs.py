@@ -1,0 +1,193 @@
+"""Runs are kept one by one, a group is waited for, and pages and bars say what was not measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from sluice.assignment.base import Partition
+from sluice.cli.main import app
+from sluice.lab.transmission import experiments, paper
+from sluice.lab.transmission.bars import EVEN, bars
+from sluice.lab.transmission.experiments import LIVE, Plan, missing, scaled
+from sluice.lab.transmission.figures import together
+from sluice.lab.transmission.measures import rows, samples
+from sluice.lab.transmission.members import Event
+from sluice.lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
+from sluice.lab.transmission.page import drawn, load, render
+from sluice.lab.transmission.run import Log
+from sluice.lab.transmission.runs import FILES, Key, Runs
+from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Step
+from sluice.lab.trials import Row
+
+A, B = Partition("t", 0), Partition("t", 1)
+ONE = {"t": 2}
+
+
+def event(member: str, kind: Any, at: float, *partitions: Partition) -> Event:
+    of = [[*each, 0, 1] for each in partitions]
+    return Event(member, kind, at, {"of": of, "bytes": 1000 * len(of), "busy": 1.0})
+
+
+def log(contender: str = "range") -> Log:
+    """A run of paper's scenario: steps at 8 and 17, the end at 26; C1 and C2 read all the time."""
+    made = Log(PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, False], busy=0.5)
+    made.events = [event("C1", "assigned", 0.1, Partition("t1", 0)), event("C1", "left", 25.0)]
+    made.events += [event("C1", "got", n / 2, Partition("t1", 0)) for n in range(50)]
+    made.looks = [(n / 2, {"C0": 0.0, "C1": n * 0.1, "C2": n * 0.05}) for n in range(53)]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("left_out", "why"),
+    [
+        ("", ""),
+        ("C1 assigned", "C1 has no partition"),
+        ("C1 got", "not read"),
+        ("C0 left", "C0 still has partitions"),
+    ],
+)
+def test_a_group_is_stable_when_living_members_have_and_read_every_partition(left_out: str, why: str) -> None:
+    events = [
+        event("C0", "assigned", 1, A),
+        event("C2", "assigned", 1, B),
+        event("C2", "got", 2, B),
+        event("C0", "left", 3),
+        event("C1", "assigned", 4, A),
+        event("C1", "got", 5, A),
+    ]
+    some = [each for each in events if f"{each.member} {each.kind}" != left_out]
+    if left_out == "C0 left":
+        some = some[:3]
+    found = unsettled(some, 10.0, {"C1", "C2"}, ONE)
+    assert why in found
+    assert bool(found) == bool(why)
+
+
+def test_a_group_is_not_stable_a_moment_after_a_change_or_while_a_partition_has_no_owner() -> None:
+    events = [event("C1", "assigned", 4, A, B), event("C1", "got", 5, A, B)]
+    assert unsettled(events, 10.0, {"C1"}, ONE) == ""
+    assert unsettled(events, 4 + QUIET_SECONDS / 2, {"C1"}, ONE)
+    assert "1 partitions" in unsettled(events, 10.0, {"C1"}, {"t": 3})
+    assert "no partition" in unsettled([], 10.0, {"C1"}, ONE)
+
+
+def test_a_frozen_member_does_not_own_what_others_were_given() -> None:
+    events = [event("C0", "assigned", 1, A), event("C1", "assigned", 1, B)]
+    assert "C0 still has" in unsettled(events, 10.0, {"C1"}, ONE)
+    events += [event("C1", "assigned", 9, A), event("C1", "got", 9.5, A, B)]
+    assert owners(events) == {"C0": [], "C1": [A, B]}
+    assert unsettled(events, 20.0, {"C1"}, ONE) == ""
+
+
+def test_a_measurement_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    plan = Plan(("paper",), ("range", "ours"), 2)
+    kept = Runs(tmp_path)
+    assert missing(plan, kept) == plan.order()
+    kept.add(log(), 0)
+    kept.add(log("ours"), 1)
+    again = Runs(tmp_path)
+    assert missing(plan, again) == [Key("paper", "ours", 0), Key("paper", "range", 1)]
+    again.add(log(), 0)
+    for name in FILES:
+        found = json.loads((tmp_path / f"{name}.json").read_text())["rows"]
+        assert len(found) == len({tuple(row[:5]) for row in found}), "a run that is repeated replaces itself"
+    again.forget(["paper"])
+    assert missing(plan, Runs(tmp_path)) == plan.order()
+
+
+def test_a_run_that_was_killed_while_it_was_kept_is_not_half_there(tmp_path: Path) -> None:
+    kept = Runs(tmp_path)
+    kept.add(log(), 0)
+    before = (tmp_path / "live.json").read_bytes()
+    kept.add(log("ours"), 0)
+    (tmp_path / "live.json").write_bytes(before)
+    found = Runs(tmp_path)
+    assert found.done == {Key("paper", "range", 0)}
+    found.add(log("sticky"), 0)
+    for name in FILES:
+        document = json.loads((tmp_path / f"{name}.json").read_text())
+        place = document["columns"].index("strategy")
+        assert {row[place] for row in document["rows"]} == {"range", "sticky"}
+
+
+def test_samples_have_each_members_cpu_and_their_steps_at_the_same_times() -> None:
+    found = list(samples(log(), 0, 2.0))
+    assert [row["at"] for row in found] == [2.0 * n for n in range(12)]
+    assert found[1]["C1 cpu"] == pytest.approx(0.2)
+    assert found[1]["cpu"] == pytest.approx(0.3)
+    (_, _, last) = rows(log(), 0)
+    assert (last["settled"], last["busy"]) == (0, 0.5)
+
+
+def test_a_frozen_member_does_not_count_among_the_members() -> None:
+    made = Log(SCENARIOS["frozen"], "range", 5.0, ended=30.0, steps=[10.0, 20.0], settled=[True] * 3)
+    every = [Partition(t, n) for t, count in PAPER.partitions.items() for n in range(count)]
+    made.events = [event("C0", "assigned", 1, *every[:4]), event("C1", "assigned", 1, *every[4:8])]
+    made.events += [event("C2", "assigned", 1, *every[8:]), event("C1", "assigned", 15, *every[:4])]
+    assert [row["partitions"] for row in rows(made, 0)][:2] == ["4/4/5", "8/5"]
+
+
+def test_partitions_that_are_added_have_a_load_and_all_groups_get_as_much() -> None:
+    growing = scaled(SCENARIOS["growing"])
+    assert growing.load(Partition("t2", 10)) == growing.load(Partition("t2", 0)) == pytest.approx(0.3e6)
+    rolling = scaled(SCENARIOS["rolling"])
+    assert sum(rolling.loads.values()) == pytest.approx(experiments.ARRIVES)
+    assert [Step("grow", "t2=11").told(), Step("freeze", "C0").told()] == [
+        "t2 grows to 11 partitions",
+        "C0 stands still",
+    ]
+
+
+def test_many_steps_are_one_row_a_run() -> None:
+    def row(step: str, moved: int, worst: float) -> Row:
+        times = {"p50": worst, "p99": worst, "worst": worst, "balanced": worst}
+        common: Row = {"strategy": "ours", "run": 0, "load": 0.1, "rate": 4.0, "cpu": 0.5, "twice": 7}
+        return {**common, "step": step, "moved": moved, **times}
+
+    (one,) = together([row("start", 99, 99.0), row("- C0", 4, 1.0), row("+ C0", 3, 2.0)])
+    assert (one["moved"], one["worst"], one["p50"], one["twice"]) == (7, 2.0, 1.5, 7)
+
+
+def test_what_the_paper_says_is_compared_with_medians() -> None:
+    def sample(contender: str, at: float, rate: float, cpu: float) -> Row:
+        common: Row = {"scenario": "paper", "strategy": contender, "run": 0, "at": at}
+        return {**common, "C1": rate, "C2": 0.0, "C1 cpu": cpu, "C2 cpu": 0.0}
+
+    rises = {"range": 2.0, "roundrobin": 3.0, "sticky": 1.0}
+    found = [
+        sample(name, at, rise if 8 <= at < 16 else 0.0, 0.1 + rise * (at == 8))
+        for name, rise in rises.items()
+        for at in range(0, 24, 2)
+    ]
+    table = {row[0]: row[1:] for row in paper.claims(found, 8, 16).rows}
+    assert table["C0 leaves: sticky's rate rises least (MB/s)"] == ["2", "3", "1", "yes"]
+    assert table["C0 comes back: sticky's rate falls least (MB/s)"][-1] == "yes"
+    assert table["sticky uses most CPU (processors, mean)"][-1] == "no"
+    assert table["C0 leaves: sticky's CPU peaks last (s after it)"] == ["0", "0", "0", "no"]
+    without = [{k: v for k, v in row.items() if k != "C1 cpu"} for row in found]
+    assert len(paper.claims(without, 8, 16).rows) == 2
+    assert paper.claims([], 8, 16).rows == []
+
+
+def test_a_page_of_computed_figures_alone_says_what_was_not_measured(tmp_path: Path) -> None:
+    measured = {"computed": load()["computed"], "live": [], "samples": [], "stood": []}
+    found = {bar.name: bar for bar in bars(measured)}
+    for scenario in LIVE:
+        bar = found[f"{scenario}: every contender is measured, and every phase ends with a stable group"]
+        assert (bar.figure, bar.holds) == ("not measured", False)
+    assert drawn(measured) == {}
+    assert "![" not in render(measured)
+
+
+def test_every_live_scenario_has_its_bars() -> None:
+    assert set(LIVE) == {"paper", "skew", "slow", "both", *EVEN}
+
+
+@pytest.mark.parametrize("arguments", [["--page", "--fresh"], ["--scenarios", "large"], ["--runs", "0"]])
+def test_a_command_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
+    assert CliRunner().invoke(app, ["lab", "transmission", *arguments]).exit_code == 2

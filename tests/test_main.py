@@ -1,0 +1,62 @@
+"""A test that fails by chance is named; one that fails again fails the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import __main__ as runner
+from tests.__main__ import AGAIN_AT_MOST, TESTS_FAILED, Part, judge
+
+pytestmark = pytest.mark.slow
+
+#: Fails when it runs for the first time.
+BY_CHANCE = """
+from pathlib import Path
+def test_it():
+    seen = Path(__file__).with_name("seen")
+    there, _ = seen.exists(), seen.touch()
+    assert there
+"""
+PART = Part("part", "not stack", ())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = stack\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_test_that_passes_when_it_runs_again_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "test_chance.py").write_text(BY_CHANCE)
+    code = runner.pytest(PART)
+    assert (code, PART.failed()) == (TESTS_FAILED, ["test_chance.py::test_it"])
+    assert judge({PART: code}) == 0
+    assert "FLAKY: test_chance.py::test_it failed" in capsys.readouterr().out
+
+
+def test_a_test_that_fails_again_fails_the_whole(folder: Path) -> None:
+    (folder / "test_wrong.py").write_text("def test_it():\n    assert False\n")
+    assert judge({PART: runner.pytest(PART)}) == 1
+
+
+def test_many_failures_are_no_chance(folder: Path) -> None:
+    text = "import pytest\n@pytest.mark.parametrize('n', range({}))\ndef test_it(n):\n    assert False\n"
+    (folder / "test_many.py").write_text(text.format(AGAIN_AT_MOST + 1))
+    code = runner.pytest(PART)
+    (folder / "test_many.py").write_text("def test_it():\n    pass\n")
+    assert judge({PART: code}) == 1
+
+
+def test_tests_that_cannot_run_fail_the_whole(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\nunknown_option = 1\naddopts = --no-such-option\n")
+    assert judge({PART: runner.pytest(PART)}) == 1
+
+
+def test_what_passes_does_not_run_again(folder: Path) -> None:
+    (folder / "test_right.py").write_text("def test_it():\n    pass\n")
+    assert judge({PART: runner.pytest(PART)}) == 0
