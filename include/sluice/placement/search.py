@@ -118,7 +118,8 @@ def _places(each: _Placing, number: int, unit: int) -> list[_Place]:
         1 - board.free[targets] / given.room[targets],
     )
     order = np.lexsort((targets, *reversed(ranks)))[: width(board)]
-    return [_Place(*(rank[n].item() for rank in ranks), number, int(targets[n])) for n in order]
+    busy, uneven, pairs, usage = (rank.tolist() for rank in ranks)
+    return [_Place(busy[n], uneven[n], pairs[n], usage[n], number, int(targets[n])) for n in order]
 
 
 def _distinct(beam: list[_Placing], unit: int, tries: list[_Place], wide: int) -> list[_Placing]:

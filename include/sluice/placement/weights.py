@@ -12,6 +12,8 @@ from sluice.placement.base import Cluster
 
 #: The weight of a mean slot's load.
 MEAN = 1 << 20
+#: No host counts as slower than this part of a mean slot.
+_SLOWEST = 1e-6
 
 
 class Weights(NamedTuple):
@@ -30,7 +32,10 @@ def weigh(cluster: Cluster) -> Weights:
     """
     loads = [(unit.slots, unit.load) for unit in cluster.units]
     speeds = [(host.slots, host.speed) for host in cluster.hosts]
-    return Weights([max(1, round(MEAN * relative)) for relative in _relative(loads)], [*_relative(speeds)])
+    return Weights(
+        [max(1, round(MEAN * relative)) for relative in _relative(loads)],
+        [max(_SLOWEST, relative) for relative in _relative(speeds)],
+    )
 
 
 def _relative(measured: list[tuple[int, float | None]]) -> list[float]:
@@ -38,6 +43,6 @@ def _relative(measured: list[tuple[int, float | None]]) -> list[float]:
     total = sum(value for _, value in measured if value is not None)
     slots = sum(slots for slots, value in measured if value is not None)
     if total <= 0:
-        return [float(slots) for slots, _ in measured]
-    mean = total / slots
-    return [float(slots) if value is None else value / mean for slots, value in measured]
+        return [float(count) for count, _ in measured]
+    # The part of the total first: the mean of absurdly small numbers is 0.
+    return [float(count) if value is None else value / total * slots for count, value in measured]
