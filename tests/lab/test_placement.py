@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.lab import app
-from sluice.lab.placement import computed, page
+from sluice.lab.placement import page
 from sluice.lab.placement.bars import bars
 from sluice.lab.placement.experiments import rows
 from sluice.lab.placement.inputs import paper, random_inputs
@@ -82,11 +82,6 @@ def test_ours_is_next_to_the_optimum_on_some_random_inputs() -> None:
 def test_random_inputs_are_the_same_for_the_same_seed() -> None:
     assert list(random_inputs(3)) == list(random_inputs(3))
     assert list(random_inputs(3, seed=1)) != list(random_inputs(3))
-
-
-def test_a_plan_for_a_large_cluster_moves_to_where_there_is_room() -> None:
-    step, *_ = computed.large_rows(hosts=20, units=150)
-    assert step["colocated"] == 0
 
 
 def test_what_is_kept_of_the_papers_experiment_is_what_is_computed() -> None:
