@@ -119,7 +119,7 @@ COMMANDS = {
     "lab": Lazy(
         "sluice.cli.lab",
         "app",
-        "The laboratory: strategies of grouping, and assignors of consumer groups.",
+        "The laboratory: strategies of grouping, assignors of consumer groups, placement.",
         inside=False,
     ),
     "demo": Lazy(
