@@ -1,4 +1,4 @@
-"""Record the README's moving picture and the console's pictures on a running instance.
+"""Record the README's pictures of the console on a running instance.
 
 Run it as ``.venv/bin/python docs/recording.py [instance]``, best on the one of `make demo`. It makes the
 statistic `logs_by_status` by mouse as a newcomer would, while made-up lines of today come in, and deletes it.
@@ -96,7 +96,7 @@ def main() -> None:
         film.click(page.get_by_role("link", name="Sluice").first)
         name = newcomer(film, console(page))
         film.save(IMAGES / "newcomer.gif")
-        pictures(page, name)
+        picture(page)
         delete(page, name)
 
 
@@ -142,24 +142,16 @@ def newcomer(film: Film, frame: Frame) -> str:
     return name
 
 
-def pictures(page: Page, name: str) -> None:
-    """A picture of each kind of page, without Airflow's frame."""
+def picture(page: Page) -> None:
+    """A picture of a chart in the dark theme, without Airflow's frame."""
     from tests.browser.people import CONSOLE
     from tests.browser.test_pages import settled
 
-    taken = {
-        "first": ("/", "light"),
-        "editor": (f"/statistics/task/{name}/edit", "light"),
-        "chart": ("/charts?task=hits_by_status&last=all&split=status&shape=stack", "dark"),
-        "quality": ("/quality", "light"),
-    }
-    for file, (path, theme) in taken.items():
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        page.goto(f"{CONSOLE}{path}")
-        settled(page)
-        page.wait_for_timeout(1_000)
-        picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-        picture.quantize(256, dither=Image.Dither.NONE).save(IMAGES / f"console_{file}.png", optimize=True)
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{CONSOLE}/charts?task=hits_by_status&last=all&split=status&shape=stack")
+    settled(page)
+    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    shot.quantize(256, dither=Image.Dither.NONE).save(IMAGES / "console_chart.png", optimize=True)
 
 
 def delete(page: Page, name: str) -> None:
