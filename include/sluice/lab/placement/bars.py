@@ -51,16 +51,16 @@ def _optimum(rows: Sequence[Row]) -> Iterator[Bar]:
         gaps = [float(row[step]) for row in rows]
         near = sum(gap <= SPREAD for gap in gaps)
         yield Bar(
-            f"{step}: the busiest host is within {SPREAD:.0%} of the optimum's, on average",
-            f"{fmean(gaps):.1%} over; {near} of {len(gaps)} inputs within, the worst {max(gaps):.1%} over",
-            fmean(gaps) <= SPREAD,
+            f"{step}: the busiest host is within {SPREAD:.0%} of the optimum's, each time",
+            f"{near} of {len(gaps)} inputs; {fmean(gaps):.1%} over on average, the worst {max(gaps):.1%}",
+            near == len(gaps),
         )
     more = [int(row["moved"]) - int(row["fewest"]) for row in rows]
     near = sum(each <= MOVES for each in more)
     yield Bar(
-        f"join: moves at most the fewest + {MOVES}, on average",
-        f"+ {fmean(more):.2f}; {near} of {len(more)} inputs at most + {MOVES}, the worst + {max(more)}",
-        fmean(more) <= MOVES,
+        f"join: moves at most the fewest + {MOVES}, each time",
+        f"{near} of {len(more)} inputs; + {fmean(more):.2f} on average, the worst + {max(more)}",
+        near == len(more),
     )
 
 
