@@ -69,6 +69,9 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (100 minutes; RUNS=30: 16 hours; it goes on where it was stopped)
 	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS)) $(if $(SCENARIOS),--scenarios $(SCENARIOS))
 
+lab-placement: $(INSTALLED) ## compute placements and migrations, write docs/placement.md, print the bars (about 15 minutes)
+	@$(BIN)/sluice lab placement
+
 lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -90,4 +93,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-containers bench bench-grouping lab lab-transmission lint format lock clean
+.PHONY: help setup demo up down fast test test-containers bench bench-grouping lab lab-transmission lab-placement lint format lock clean

@@ -131,11 +131,11 @@ class SuperviseCollection(BaseOperator):
 
 
 def fingerprint(settings: Settings) -> str:
-    """The fingerprint of the inventory file.
+    """The fingerprint of the inventory file and of the list of hosts.
 
     A trigger keeps old code in memory, so it compares files, not renderings.
     """
-    from sluice.collection import inventory
+    from sluice.collection import hosts, inventory
 
-    path = inventory.path_of(settings)
-    return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()
+    paths = inventory.path_of(settings), hosts.path_of(settings)
+    return hashlib.sha256(b"\0".join(p.read_bytes() if p.exists() else b"" for p in paths)).hexdigest()

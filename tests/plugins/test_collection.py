@@ -52,6 +52,14 @@ def test_inventory_written_since_its_deployment_ends_the_run(inventory: Path, co
     assert asyncio.run(fired(deferred(deployed), 5))
 
 
+def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connected) -> None:
+    from sluice_airflow.collection import fingerprint
+
+    trigger = deferred(fingerprint(Settings(instance="test", home=inventory.parent)))
+    (inventory.parent / "hosts.yaml").write_text("- {name: local, address: 127.0.0.1}\n")
+    assert asyncio.run(fired(trigger, 5))
+
+
 def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory: Path, connected) -> None:
     inventory.write_text("faulty")
     assert not asyncio.run(fired(deferred(None), 0.5))

@@ -42,8 +42,9 @@ def fill(settings: Settings, log: Log) -> None:
 def stop_agents(settings: Settings, say: Say) -> None:
     """Stop Flume's agents if one is alive: first the edges, drained, then the collectors."""
     from sluice.collection import deploy, lifecycle
+    from sluice.collection.hosts import LOCAL
 
-    if any(lifecycle.alive(settings, agent) for agent in deploy.agents(settings)):
+    if any(agent.runs_on != LOCAL or lifecycle.alive(settings, agent) for agent in deploy.agents(settings)):
         deploy.stop_all(settings, log=say)
 
 

@@ -1,4 +1,4 @@
-"""`sluice lab ...`: strategies of grouping and assignors, tried without a running platform."""
+"""`sluice lab ...`: strategies of grouping, assignors and placement, tried without a running platform."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.format import Format, write
+from sluice.cli.placement import placement
 from sluice.cli.transmission import transmission
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from sluice.tasks.extract import Extract
 
 app = typer.Typer(
-    help="The laboratory: strategies of grouping on streams, and assignors of consumer groups on brokers.",
+    help="The laboratory: strategies of grouping on streams, assignors of consumer groups, placement.",
     no_args_is_help=True,
 )
 app.command()(transmission)
+app.command()(placement)
 
 #: The columns of a row that are shown; a CSV file has all columns.
 _SHOWN = (

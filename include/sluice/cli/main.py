@@ -86,6 +86,9 @@ COMMANDS = {
         "How tasks' lines are distributed to workers, and why: explain, strategies.",
     ),
     "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
+    "hosts": Lazy(
+        "sluice.cli.hosts", "app", "The machines of front-ends: enrol, list and check them.", metrics=False
+    ),
     "users": Lazy(
         "sluice.cli.users",
         "app",
@@ -116,7 +119,7 @@ COMMANDS = {
     "lab": Lazy(
         "sluice.cli.lab",
         "app",
-        "The laboratory: strategies of grouping, and assignors of consumer groups.",
+        "The laboratory: strategies of grouping, assignors of consumer groups, placement.",
         inside=False,
     ),
     "demo": Lazy(

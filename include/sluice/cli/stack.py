@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 import subprocess
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice.collection.render import Agent
 
 MIB = 1 << 20
 ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons,
@@ -135,6 +138,17 @@ def logs(
     from sluice.stack import bringup
 
     settings = Settings()
+    if agent := remote_agent(settings, name):
+        from sluice.cli.format import printable
+        from sluice.collection import remote
+
+        if follow:
+            raise NoCommand(
+                f"{name} runs on {agent.runs_on}, whose logs are not followed: leave out --follow"
+            )
+        shown = remote.log_tail(settings, agent).decode(errors="replace").splitlines()
+        typer.echo("\n".join(printable(line) for line in shown[-lines:]))
+        return
     path = bringup.log_file(settings, name)
     if not path.exists():
         known = ", ".join(sorted(found.stem for found in path.parent.glob("*.log")))
@@ -144,6 +158,15 @@ def logs(
     if follow:
         raise typer.Exit(subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False).returncode)
     typer.echo("\n".join(bringup.log_tail(settings, name, lines)))
+
+
+def remote_agent(settings: Settings, name: str) -> Agent | None:
+    """The agent on another host whose process has that name."""
+    from sluice.collection import deploy
+    from sluice.collection.hosts import LOCAL
+
+    found = (a for a in deploy.agents(settings) if a.runs_on != LOCAL and a.process == name)
+    return next(found, None)
 
 
 def execute(

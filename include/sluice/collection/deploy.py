@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 
 from filelock import FileLock, Timeout
 
-from sluice.collection import lifecycle, metrics, position
+from sluice.collection import lifecycle, metrics, position, remote
 from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
-from sluice.runtime import detached
+from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, make_secret
 
@@ -51,7 +53,8 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
     port: edges that change or go are drained and stopped while the old collectors still take their lines;
     collectors that go are drained; collectors that change are stopped (their channel is on disk); then
-    everything starts, collectors first.
+    everything starts, collectors first. What a host that does not answer should run is brought there by
+    `ensure` when it answers.
     """
     todo = [change for change in changes if change.action != "unchanged"]
     _check_directories(settings, todo)
@@ -59,7 +62,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
     with _locked(settings, wait=True):
         try:
             _stop_changed(settings, todo, log)
-        except lifecycle.AgentError:
+        except AgentError:
             _start_all(settings, log)  # as they were
             raise
         for change in todo:
@@ -81,7 +84,7 @@ def ensure(settings: Settings, log: Log = print) -> list[str]:
         with _locked(settings, wait=False):
             for each in deployed(settings):
                 held = folder(settings, each.name) / HOLD
-                if held.exists() and lifecycle.alive(settings, each):
+                if each.runs_on == LOCAL and held.exists() and lifecycle.alive(settings, each):
                     log(f"{each.name}: input was still held by a deployment that died; released")
                     held.unlink(missing_ok=True)
             started, failed = _start_all(settings, log)
@@ -92,12 +95,11 @@ def ensure(settings: Settings, log: Log = print) -> list[str]:
     return started
 
 
-def start(settings: Settings, agent: Agent, log: Log = print) -> detached.Record:
+def start(settings: Settings, agent: Agent, log: Log = print) -> None:
     """Start one agent and wait until it answers; adopt it if it runs already."""
     with _locked(settings, wait=True):
-        record = lifecycle.start(settings, agent, log)
+        lifecycle.start(settings, agent, log)
         lifecycle.await_ready(settings, [agent])
-    return record
 
 
 def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> bool:
@@ -113,7 +115,12 @@ def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log 
     """Stop every agent: edges, drained, then collectors."""
     with _locked(settings, wait=True):
         for each in reversed(deployed(settings)):
-            lifecycle.stop(settings, each, log, drain=each.tier == "edge", drain_seconds=drain_seconds)
+            try:
+                lifecycle.stop(settings, each, log, drain=each.tier == "edge", drain_seconds=drain_seconds)
+            except (HostUnreachable, AgentError) as error:
+                if each.runs_on == LOCAL:
+                    raise
+                log(f"{each.name} is not known to be stopped: {error}")
 
 
 def rewind(
@@ -135,10 +142,8 @@ def drained(settings: Settings) -> bool:
     """
     # Edges first: what leaves them between two readings is then seen in a collector.
     for each in reversed(deployed(settings)):
-        if not _all_read(settings, each):
-            return False
         try:
-            if not metrics.read(each.metrics_port, settings.bind_host).drained:
+            if not _all_read(settings, each) or not lifecycle.counters(settings, each).drained:
                 return False
         except metrics.MetricsUnreachable:
             return False
@@ -160,9 +165,15 @@ def _stop_changed(settings: Settings, changes: Sequence[Change], log: Log) -> No
     for tier in ("edge", "collector"):
         for change in changes:
             old = there.get(change.agent)
-            if change.tier == tier and old is not None:
-                drop = change.rendered is None or change.rendered.agent.channel != old.channel
+            if change.tier != tier or old is None:
+                continue
+            drop = change.rendered is None or change.rendered.agent.channel != old.channel
+            if old.runs_on != LOCAL and not drop:
+                continue  # it goes on until its new version lies beside the old one
+            try:
                 lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
+            except HostUnreachable as error:
+                raise AgentError(f"{old.name} cannot be drained ({error}): deploy again later") from error
 
 
 def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
@@ -171,7 +182,7 @@ def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
     Raises DeployError if one is missing or cannot be read.
     """
     for change in changes:
-        agent = change.rendered.agent if change.rendered else None
+        agent = change.rendered.agent if change.rendered and not change.remote else None
         for pattern in agent.patterns(settings.home) if agent else ():
             where = pattern.directory
             if where.is_relative_to(settings.home):
@@ -214,15 +225,13 @@ def _write(settings: Settings, change: Change) -> None:
         return
     where.mkdir(parents=True, exist_ok=True)
     make_secret(settings.home, "identity")
-    for pattern in change.rendered.agent.patterns(settings.home):
+    for pattern in [] if change.remote else change.rendered.agent.patterns(settings.home):
         pattern.directory.mkdir(parents=True, exist_ok=True)
     for name, text in change.rendered.files.items():
         write_whole(where / name, text)
 
 
-def _start_all(
-    settings: Settings, log: Log, *, check: bool = False
-) -> tuple[list[str], list[lifecycle.AgentError]]:
+def _start_all(settings: Settings, log: Log, *, check: bool = False) -> tuple[list[str], list[AgentError]]:
     """Start what is deployed and does not run, one tier at a time.
 
     Returns the names of the agents that were started, and the errors of those that failed. With `check`
@@ -232,21 +241,34 @@ def _start_all(
     started, failed = [], []
     for tier in ("collector", "edge"):
         those = [a for a in deployed(settings) if a.tier == tier]
-        dead = [a for a in those if not lifecycle.alive(settings, a)]
-        for each in dead:
-            lifecycle.start(settings, each, log)
-        for each in those if check else dead:  # one that cannot start must not keep the others from starting
+        begun, running = [], []
+        # One that cannot start, or whose host is away, must not keep the others from starting.
+        for each in those:
+            try:
+                if lifecycle.settled(settings, each):
+                    running.append(each)
+                else:
+                    lifecycle.start(settings, each, log)
+                    begun.append(each)
+            except HostUnreachable as error:  # nothing is known of it, so nothing is done to it
+                if check:
+                    log(f"{each.name} is unknown: {error}")
+            except AgentError as error:
+                failed.append(error)
+        for each in [*running, *begun] if check else begun:
             try:
                 lifecycle.await_ready(settings, [each])
-            except lifecycle.AgentError as error:
-                failed.append(error)
+            except (AgentError, HostUnreachable) as error:
+                failed.append(AgentError(str(error)))
             else:
-                if each in dead:
+                if each in begun:
                     started.append(each.name)
     return started, failed
 
 
 def _all_read(settings: Settings, agent: Agent) -> bool:
+    if agent.runs_on != LOCAL:
+        return remote.all_read(settings, agent)
     files = [path for pattern in agent.patterns(settings.home) for path in pattern.files()]
     positions = position.read(folder(settings, agent.name) / "position.json") or []
     at_end = {p.file for p in positions if p.reached_end}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from sluice.collection import inventory
+from sluice.collection.hosts import LOCAL
 from sluice.collection.render import AGENT_FILE, Agent, Rendered, folder, render
 from sluice.runtime.settings import Settings
 
@@ -29,6 +30,11 @@ class Change:
     diff: str = ""  # unified, of every file that differs
     rendered: Rendered | None = None  # None for one that is removed
 
+    @property
+    def remote(self) -> bool:
+        """Whether the agent is to run on another host."""
+        return self.rendered is not None and self.rendered.agent.runs_on != LOCAL
+
 
 def plan(settings: Settings, path: Path | None = None) -> list[Change]:
     """Compare the inventory (at ``path``, else the instance's) with what is deployed.
@@ -37,6 +43,14 @@ def plan(settings: Settings, path: Path | None = None) -> list[Change]:
     """
     wanted = render(inventory.load(settings, path), settings)
     there = {agent.name: agent for agent in deployed(settings)}
+    moved = [
+        f"front-end {name!r} runs on {there[name].runs_on}, not on {each.agent.runs_on}: its lines are known "
+        "by its name, the file and the offset; give a front-end on another host another name"
+        for name, each in wanted.items()
+        if name in there and there[name].runs_on != each.agent.runs_on
+    ]
+    if moved:
+        raise inventory.InventoryError(path or inventory.path_of(settings), moved)
     changes = [_compare(settings, each, each.agent.name in there) for each in wanted.values()]
     return changes + [
         Change(name, agent.tier, "remove") for name, agent in there.items() if name not in wanted

@@ -1,6 +1,7 @@
 """The health of agents, by process and counters; what is wrong becomes an alert.
 
 Rules, each with the alert's name behind ``<agent>:``
+  unknown             its host does not answer: it may well run, so nothing is started
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
@@ -21,9 +22,12 @@ from typing import Literal
 
 import sqlalchemy
 
-from sluice.collection import lifecycle, metrics
+from sluice.collection import lifecycle, metrics, remote
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import Metrics
 from sluice.collection.render import Agent
+from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 
@@ -34,7 +38,7 @@ START_SECONDS = lifecycle.READY_SECONDS
 # shows it earlier.
 STALL_SECONDS = 20.0
 
-State = Literal["running", "starting", "dead", "stopped"]
+State = Literal["running", "starting", "dead", "stopped", "unknown"]
 #: The counters of a sink that failed to send.
 FAILURES = ("ConnectionFailedCount", "EventWriteFail", "ChannelReadFail", "RollbackCount")
 _SOURCE_FAILURES = ("ChannelWriteFail", "EventReadFail", "GenericProcessingFail")
@@ -61,6 +65,8 @@ class Health:
 
 def check(settings: Settings, agent: Agent, previous: Health | None = None) -> Health:
     """Look at one agent. ``previous``: the last look, against which counters are compared."""
+    if agent.runs_on != LOCAL:
+        return _check_remote(settings, agent, previous)
     record = lifecycle.record(settings, agent)
     if record is None:  # stopping takes the record away, dying does not
         return Health(agent.name, "stopped")
@@ -68,9 +74,30 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None) -> H
         message = f"{agent.name} is dead (pid {record.pid}): see `sluice logs {agent.process}`"
         return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
     age = datetime.now(UTC) - datetime.fromisoformat(record.started_at)
-    starting = age.total_seconds() < START_SECONDS
+    return _look(settings, agent, previous, age.total_seconds())
+
+
+def _check_remote(settings: Settings, agent: Agent, previous: Health | None) -> Health:
     try:
-        now = metrics.read(agent.metrics_port, settings.bind_host)
+        now = remote.status(settings, agent)
+        if now.state == "alive":
+            return _look(settings, agent, previous, now.age)
+    except (HostUnreachable, AgentError) as error:
+        message = f"{agent.name} is unknown, it may well run: {error}"
+        return Health(agent.name, "unknown", alerts={f"{agent.name}: unknown": message})
+    if now.state == "stopped":
+        return Health(agent.name, "stopped")
+    message = f"{agent.name} is dead (pid {now.pid} on {agent.runs_on}): see `sluice logs {agent.process}`"
+    return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
+
+
+def _look(settings: Settings, agent: Agent, previous: Health | None, age: float) -> Health:
+    """Read the counters of an agent that runs, since so many seconds."""
+    starting = age < START_SECONDS
+    try:
+        now = lifecycle.counters(settings, agent)
+    except HostUnreachable:
+        raise
     except metrics.MetricsUnreachable as error:
         if starting:
             return Health(agent.name, "starting")

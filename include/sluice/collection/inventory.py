@@ -15,6 +15,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from sluice.collection import enrolment, hosts
+from sluice.collection.hosts import LOCAL
 from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
 from sluice.transmission.lines import KAFKA_HOST
@@ -50,6 +52,7 @@ class FrontEnd(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str
+    runs_on: str = LOCAL  # a host of hosts.yaml
     files: list[str] = Field(min_length=1)
     channel: Literal["memory", "file"] = "memory"
     collectors: list[str] = []  # in order of preference; default: all, rotated so that the load is spread
@@ -157,6 +160,7 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
         if port in others:
             yield f"{field} = {port}: this is the port of {others[port]}; choose another, or leave it out"
 
+    yield from _remote_problems(inventory, settings)
     known = {c.name for c in inventory.collectors}
     patterns: list[tuple[str, str]] = []
     for i, front_end in enumerate(inventory.front_ends):
@@ -172,8 +176,41 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
             except PatternError as error:
                 yield f"{field} = {text!r}: {error}"
             else:
-                patterns.append((field, f"{pattern.directory}/{pattern.regex}"))
+                patterns.append((field, f"{front_end.runs_on}:{pattern.directory}/{pattern.regex}"))
     yield from _doubles(patterns, "a file may be followed by one agent only")
+
+
+def _remote_problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
+    """The problems of front-ends that run on other hosts; without one, hosts.yaml is not read."""
+    remote = [(i, f) for i, f in enumerate(inventory.front_ends) if f.runs_on != LOCAL]
+    if not remote:
+        return
+    try:
+        known = hosts.load(settings)
+    except hosts.HostsError as error:
+        yield str(error)
+        return
+    if problem := enrolment.local_problem(settings, known[LOCAL]):
+        yield problem
+    for i, front_end in remote:
+        field = f"front_ends.{i}"
+        if front_end.runs_on not in known:
+            names = ", ".join(sorted(known))
+            yield f"{field}.runs_on = {front_end.runs_on!r}: no such host; hosts.yaml has {names}"
+            continue
+        try:
+            enrolment.enrolled(settings, known[front_end.runs_on])
+        except enrolment.EnrolError as error:
+            yield f"{field}.runs_on: {error}"
+        if front_end.channel != "file":
+            yield f"{field}.channel = {front_end.channel!r}: say file: on another host it alone loses nothing"
+        for j, text in enumerate(front_end.files):
+            if text.startswith("{home}"):
+                yield f"{field}.files.{j} = {text!r}: {{home}} is on this machine; write the path out"
+    for name, agents in Counter(f.runs_on for _, f in remote).items():
+        if name in known and agents > known[name].slots:
+            slots = known[name].slots
+            yield f"host {name} has {slots} slots, {agents} front-ends run on it: give it more, or move one"
 
 
 def _doubles(values: Iterable[tuple[str, Any]], remedy: str) -> Iterable[str]:

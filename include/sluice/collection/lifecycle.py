@@ -11,22 +11,20 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from sluice.collection import metrics, position
+from sluice.collection import metrics, position, remote
+from sluice.collection.command import agent_command
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
 from sluice.runtime import detached
-from sluice.runtime.jvm import LIB, java_command
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
 
-HEAP = "512m"
 READY_SECONDS = 120.0  # 3 s on a quiet machine, 25 s on one with ten times more to do than cores
 DRAIN_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _POLL = 0.3
-# A batch that passed the interceptor before the input was held may still be on its way into the channel:
-# this many readings in a row must show it empty, and the same number of blocks taken in.
-_STILL = 3
 
 #: Files in an agent's folder. `hold` stops its input; `clean` says that its memory held nothing when it
 #: ended.
@@ -37,46 +35,52 @@ _REST = {
 }
 
 
-class AgentError(RuntimeError):
-    """An agent could not be started, stopped or rewound."""
-
-
 def record(settings: Settings, agent: Agent) -> detached.Record | None:
+    """The process record of an agent on this machine."""
     return detached.read(agent.process, settings.home / "run")
 
 
 def alive(settings: Settings, agent: Agent) -> bool:
+    """Whether the agent runs. Raises HostUnreachable if its host does not answer."""
+    if agent.runs_on != LOCAL:
+        return remote.status(settings, agent).state == "alive"
     return detached.alive(record(settings, agent))
 
 
+def settled(settings: Settings, agent: Agent) -> bool:
+    """Whether the agent runs and nothing is to be done to it; input that was left held is released.
+
+    An agent on another host must also have its deployed configuration, which could not be brought there while
+    the host was away. Raises HostUnreachable.
+    """
+    return remote.settled(settings, agent) if agent.runs_on != LOCAL else alive(settings, agent)
+
+
+def counters(settings: Settings, agent: Agent) -> metrics.Metrics:
+    """The agent's counters. Raises MetricsUnreachable; HostUnreachable is one."""
+    if agent.runs_on != LOCAL:
+        return remote.counters(settings, agent)
+    return metrics.read(agent.metrics_port, settings.bind_host)
+
+
 def command(settings: Settings, agent: Agent) -> list[str]:
-    """The agent's command line."""
+    """The command line of an agent on this machine."""
     where = folder(settings, agent.name)
-    return java_command(
-        "flume",
-        "org.apache.flume.node.Application",
-        ["--name", "agent", "--conf-file", str(where / "agent.properties"), "--no-reload-conf"],
-        heap=HEAP,
-        options=[
-            "-Dflume.monitoring.type=sluice.flume.LocalMetrics",
-            f"-Dflume.monitoring.host={settings.bind_host}",
-            f"-Dflume.monitoring.port={agent.metrics_port}",
-            f"-Dsluice.maxLine={agent.max_line}",
-            f"-Dsluice.folder={where}",
-            f"-Dsluice.home={settings.home}",
-            f"-Dlog4j2.configurationFile={where / 'log4j2.properties'}",
-        ],
-        classpath=[LIB / "flume" / "classes"],
+    return agent_command(
+        agent, configuration=where, state=where, home=settings.home, address=settings.bind_host
     )
 
 
-def start(settings: Settings, agent: Agent, log: Log) -> detached.Record:
+def start(settings: Settings, agent: Agent, log: Log) -> None:
     """Start the agent, or adopt it if it runs."""
+    if agent.runs_on != LOCAL:
+        remote.start(settings, agent, DRAIN_SECONDS, log)
+        return
     where = folder(settings, agent.name)
     found = record(settings, agent)
     if found is not None and detached.alive(found):
         (where / HOLD).unlink(missing_ok=True)
-        return found
+        return
     _recover(settings, agent, log)
     for name in (HOLD, CLEAN):
         (where / name).unlink(missing_ok=True)
@@ -85,7 +89,6 @@ def start(settings: Settings, agent: Agent, log: Log) -> detached.Record:
         agent.process, command(settings, agent), cwd=where, log=out, run=settings.home / "run"
     )
     log(f"{agent.name}: started, pid {started.pid}")
-    return started
 
 
 def stop(
@@ -103,6 +106,11 @@ def stop(
     not start again with this channel, so a dead agent is started first. If its channel does not drain, the
     agent keeps running and AgentError is raised.
     """
+    if agent.runs_on != LOCAL:
+        if must_drain:
+            remote.start(settings, agent, drain_seconds, log)
+            await_ready(settings, [agent])
+        return remote.stop(settings, agent, drain_seconds, log, must_drain)
     where = folder(settings, agent.name)
     if must_drain:
         start(settings, agent, log)
@@ -112,7 +120,7 @@ def stop(
     if found is not None and detached.alive(found):
         if drain or must_drain:
             (where / HOLD).touch()
-            drained = _drain(settings, agent, drain_seconds)
+            drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
         if must_drain and not drained:
             (where / HOLD).unlink(missing_ok=True)
             raise AgentError(
@@ -150,7 +158,7 @@ def await_ready(settings: Settings, starting: Iterable[Agent]) -> None:
         log_file = settings.home / "logs" / f"{each.process}.log"
         while True:
             with contextlib.suppress(metrics.MetricsUnreachable):
-                if metrics.read(each.metrics_port, settings.bind_host).complete:
+                if counters(settings, each).complete:
                     break
             if not alive(settings, each):
                 raise AgentError(f"{each.name} died while it started: see {log_file}")
@@ -165,21 +173,3 @@ def _recover(settings: Settings, agent: Agent, log: Log) -> None:
     if agent.tier == "edge" and agent.channel == "memory" and clean.parent.is_dir() and not clean.exists():
         rewind(settings, agent, MEMORY_BYTES, log)
         clean.touch()
-
-
-def _drain(settings: Settings, agent: Agent, seconds: float) -> bool:
-    """Wait until the channel is empty and has taken nothing more for a while."""
-    deadline = time.monotonic() + seconds
-    still, before = 0, -1.0
-    while time.monotonic() < deadline:
-        try:
-            now = metrics.read(agent.metrics_port, settings.bind_host)
-        except metrics.MetricsUnreachable:
-            return False
-        put = now.channel.get("EventPutSuccessCount", -1.0)
-        still = still + 1 if now.drained and put == before else 0
-        before = put
-        if still >= _STILL:
-            return True
-        time.sleep(_POLL)
-    return False

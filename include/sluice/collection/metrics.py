@@ -6,13 +6,20 @@ which is the byte ledger's business.
 
 from __future__ import annotations
 
+import http.client
 import json
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 TIMEOUT = 3.0
+_POLL = 0.3
+# A batch that passed the interceptor before the input was held may still be on its way into the channel:
+# this many readings in a row must show it empty, and the same number of blocks taken in.
+_STILL = 3
 # Bypass any proxy that the environment names, because an agent is on this machine.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -88,10 +95,37 @@ def read(port: int, host: str = "127.0.0.1") -> Metrics:
     url = f"http://{host}:{port}/metrics"
     try:
         with _DIRECT.open(url, timeout=TIMEOUT) as answer:
-            data: dict[str, dict[str, Any]] = json.load(answer)
-    except (OSError, urllib.error.URLError, ValueError) as error:
+            body = answer.read()
+    except (OSError, urllib.error.URLError, http.client.HTTPException) as error:
         raise MetricsUnreachable(f"no metrics at {url}: {error}") from error
+    return parse(body, url)
+
+
+def parse(answer: bytes, where: str) -> Metrics:
+    """The reading in an agent's answer. Raises MetricsUnreachable if it is none."""
+    try:
+        data: dict[str, dict[str, Any]] = json.loads(answer)
+    except ValueError as error:
+        raise MetricsUnreachable(f"no metrics at {where}: {error}") from error
     return Metrics({name: _numbers(values) for name, values in data.items()})
+
+
+def drain(counters: Callable[[], Metrics], seconds: float) -> bool:
+    """Wait until a channel whose input is held is empty and has taken nothing more for a while."""
+    deadline = time.monotonic() + seconds
+    still, before = 0, -1.0
+    while time.monotonic() < deadline:
+        try:
+            now = counters()
+        except MetricsUnreachable:
+            return False
+        put = now.channel.get("EventPutSuccessCount", -1.0)
+        still = still + 1 if now.drained and put == before else 0
+        before = put
+        if still >= _STILL:
+            return True
+        time.sleep(_POLL)
+    return False
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:

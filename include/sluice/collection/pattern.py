@@ -66,9 +66,12 @@ class Pattern:
         """The file of that day (of its first hour, if the name has an hour)."""
         return self.directory / datetime(day.year, day.month, day.day).strftime(self.name)
 
+    def matches(self, name: str) -> bool:
+        """Whether a file of the directory is one of these, by its name."""
+        return re.fullmatch(self.regex, name) is not None
+
     def files(self) -> list[Path]:
         """The files that are there now and match, in the order of their names."""
         if not self.directory.is_dir():
             return []
-        wanted = re.compile(self.regex)
-        return sorted(p for p in self.directory.iterdir() if wanted.fullmatch(p.name) and p.is_file())
+        return sorted(p for p in self.directory.iterdir() if self.matches(p.name) and p.is_file())

@@ -84,7 +84,12 @@ def generations(path: Path) -> dict[str, int]:
         known = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    return {name: entry["generation"] for name, entry in known.items()}
+    return generation_numbers(known)
+
+
+def generation_numbers(entries: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The generation of each name, from what a `generations.json` says."""
+    return {name: entry["generation"] for name, entry in entries.items()}
 
 
 def rewind(path: Path, sent: int, max_line: int) -> dict[str, tuple[int, int]]:

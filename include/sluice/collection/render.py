@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 import jinja2
 
+from sluice.collection import certificates, enrolment, hosts
+from sluice.collection.hosts import LOCAL
 from sluice.collection.inventory import Collector, FrontEnd, Inventory
 from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
@@ -59,6 +61,7 @@ class Agent:
     port: int | None = None  # of a collector's Avro source
     files: tuple[str, ...] = ()  # an edge's patterns, {home} not expanded
     max_line: int = 0  # of an edge, in bytes: what is longer is cut
+    runs_on: str = LOCAL  # the host
 
     @property
     def process(self) -> str:
@@ -90,14 +93,46 @@ def folder(settings: Settings, name: str) -> Path:
     return settings.home / "flume" / name
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an agent's files lie on its host."""
+
+    home: PurePath  # names of log files below it are relative; its folder `logs` has the agent's log
+    folder: PurePath  # the position, the channel
+    identity_key: PurePath
+    certificates: PurePath
+
+
+def place(settings: Settings, name: str, runs_on: str = LOCAL) -> Place:
+    """Where the files of the agent of that name lie. On another host all is in the agent's own folder."""
+    if runs_on == LOCAL:
+        secrets = settings.home / "secrets" / "identity"
+        return Place(settings.home, folder(settings, name), secrets, enrolment.folder(settings, LOCAL))
+    agent = PurePath(_enrolled(settings, runs_on).directory) / "agents" / name
+    state = agent / "state"
+    return Place(state, state, agent / "current" / "identity.key", agent / "current")
+
+
+def _enrolled(settings: Settings, name: str) -> enrolment.Enrolled:
+    return enrolment.enrolled(settings, enrolment.known(settings, name))
+
+
 def render(inventory: Inventory, settings: Settings) -> dict[str, Rendered]:
     """Every agent's files, collectors first, by the agent's name."""
-    collectors = [_collector(c, inventory, settings) for c in inventory.collectors]
-    edges = [_edge(f, inventory, settings) for f in inventory.front_ends]
+    # With edges on other hosts the collectors listen to those: over TLS, for all edges alike.
+    tls = any(f.runs_on != LOCAL for f in inventory.front_ends)
+    common: dict[str, object] = {
+        "tls": tls,
+        "address": hosts.load(settings)[LOCAL].address if tls else settings.bind_host,
+    }
+    collectors = [_collector(c, inventory, settings, common) for c in inventory.collectors]
+    edges = [_edge(f, inventory, settings, common) for f in inventory.front_ends]
     return {r.agent.name: r for r in [*collectors, *edges]}
 
 
-def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rendered:
+def _edge(
+    front_end: FrontEnd, inventory: Inventory, settings: Settings, common: dict[str, object]
+) -> Rendered:
     ports = {c.name: c.port for c in inventory.collectors}
     agent = Agent(
         front_end.host,
@@ -108,6 +143,7 @@ def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rend
         front_end.metrics_port or 0,
         files=tuple(front_end.files),
         max_line=settings.kafka.max_message_bytes - OVERHEAD,
+        runs_on=front_end.runs_on,
     )
     sinks = [
         {"sink": f"to_{i}", "port": ports[name], "priority": 10 * (len(front_end.collectors) - i)}
@@ -118,14 +154,16 @@ def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings) -> Rend
         agent,
         "edge.properties.j2",
         settings,
+        **common,
         sinks=sinks,
         patterns=patterns,
-        key=settings.home / "secrets" / "identity",
         idle_ms=IDLE_MS,
     )
 
 
-def _collector(collector: Collector, inventory: Inventory, settings: Settings) -> Rendered:
+def _collector(
+    collector: Collector, inventory: Inventory, settings: Settings, common: dict[str, object]
+) -> Rendered:
     agent = Agent(
         collector.name,
         "collector",
@@ -139,6 +177,7 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
         agent,
         "collector.properties.j2",
         settings,
+        **common,
         topic=inventory.topic,
         bootstrap=settings.kafka.bootstrap,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
@@ -148,11 +187,14 @@ def _collector(collector: Collector, inventory: Inventory, settings: Settings) -
 
 
 def _rendered(agent: Agent, template: str, settings: Settings, **values: object) -> Rendered:
+    at = place(settings, agent.name, agent.runs_on)
     values |= {
         "agent": agent,
-        "home": settings.home,
-        "folder": folder(settings, agent.name),
-        "address": settings.bind_host,
+        "home": at.home,
+        "folder": at.folder,
+        "key": at.identity_key,
+        "identity": at.certificates / certificates.IDENTITY,
+        "trust": at.certificates / certificates.TRUST,
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
         "memory_bytes": MEMORY_BYTES,

@@ -14,7 +14,7 @@ from typing import Any
 from kafka.errors import KafkaError
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.collection import deploy, metrics
+from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
 from sluice.monitoring.books import Reached
 from sluice.runtime.files import write_whole
@@ -53,7 +53,7 @@ def agents(settings: Settings) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for agent in deploy.agents(settings):
         try:
-            now = metrics.read(agent.metrics_port, settings.bind_host)
+            now = lifecycle.counters(settings, agent)
         except metrics.MetricsUnreachable:
             found[agent.name] = {"answers": False}
             continue

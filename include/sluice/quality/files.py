@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Literal, Protocol
 
 import numpy as np
 
 from sluice.runtime.arrays import Ints
 from sluice.runtime.settings import Settings
+
+
+class Readable(Protocol):
+    """A file, on this machine or another one."""
+
+    def open(self, mode: Literal["rb"], /) -> io.BufferedReader: ...
+
 
 NOTHING: Ints = np.empty(0, np.int64)
 CHUNK_BYTES = 32 << 20
@@ -31,7 +39,7 @@ class FileAccount:
     holes: tuple[tuple[int, int], ...] = ()  # the first stretches of missing bytes
 
 
-def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
+def account(path: Readable, host: str, src_file: str, starts: Ints, ends: Ints) -> FileAccount:
     """Compare a file's lines with the ledger's intervals [starts, ends).
 
     The intervals are sorted and disjoint. A line is missing when its *first byte* is in no interval. A line
@@ -59,7 +67,7 @@ def account(path: Path, host: str, src_file: str, starts: Ints, ends: Ints) -> F
     return FileAccount(host, src_file, lines, size, missing_lines, missing_bytes, tuple(holes[:HOLES]))
 
 
-def line_spans(path: Path) -> Iterator[tuple[Ints, Ints]]:
+def line_spans(path: Readable) -> Iterator[tuple[Ints, Ints]]:
     """The complete lines of a file, chunk by chunk.
 
     For each chunk it yields where each line begins, and where the next one would begin. A last line without
@@ -76,19 +84,26 @@ def line_spans(path: Path) -> Iterator[tuple[Ints, Ints]]:
             offset += len(chunk)
 
 
-def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str, str], Path]]:
+def front_end_files(settings: Settings, topic: str) -> Iterator[tuple[tuple[str, str], Readable]]:
     """The log files that the inventory assigns to a topic: ((host, name in the records), path).
 
     What is on the disk is the last generation of its name; earlier ones cannot be read again.
     """
-    from sluice.collection import inventory, position
+    from sluice.collection import deploy, inventory, position, remote
+    from sluice.collection.hosts import LOCAL
     from sluice.collection.pattern import Pattern
     from sluice.collection.render import folder
 
     collected = inventory.load(settings)
     if collected.topic != topic:
         return
+    for agent in deploy.agents(settings):
+        if agent.tier == "edge" and agent.runs_on != LOCAL:
+            for name, file in remote.log_files(settings, agent).items():
+                yield (agent.name, name), file
     for front_end in collected.front_ends:
+        if front_end.runs_on != LOCAL:
+            continue
         known = position.generations(folder(settings, front_end.host) / position.GENERATIONS_FILE)
         for text in front_end.files:
             for path in Pattern.parse(text, settings.home).files():

@@ -20,13 +20,12 @@ from typing import Any
 
 from filelock import FileLock
 
-from sluice.runtime.jvm import LIB, java
+from sluice.runtime.jvm import LIB, STAMP, java
 from sluice.stack.environment import spark_home
 
 HERE = Path(__file__).parent
 POMS = HERE / "poms"
 JAVA = HERE / "java"
-STAMP = ".stamp"
 # The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sluice.collection import inventory
+from sluice.collection.hosts import LOCAL
 from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
 
@@ -215,7 +216,7 @@ def _is_torn(path: Path) -> bool:
 
 
 def _servers(settings: Settings, host: str | None) -> list[Server]:
-    front_ends = inventory.load(settings).front_ends
+    front_ends = [f for f in inventory.load(settings).front_ends if f.runs_on == LOCAL]
     chosen = [f for f in front_ends if host in (None, f.host)]
     if not chosen:
         known = ", ".join(f.host for f in front_ends)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sluice.collection import deploy, metrics
+from sluice.collection import deploy, lifecycle, metrics
 from sluice.collection.health import FAILURES
 from sluice.collection.render import Agent
 from sluice.monitoring import figures
@@ -135,7 +135,7 @@ def _agent(settings: Settings, agent: Agent) -> AgentNow:
     if settings.hosts:
         return AgentNow(agent.name, agent.tier, answers=None)
     try:
-        now = metrics.read(agent.metrics_port, settings.bind_host)
+        now = lifecycle.counters(settings, agent)
     except metrics.MetricsUnreachable:
         return AgentNow(agent.name, agent.tier, answers=False)
     failed = sum(sink.get(name, 0.0) for sink in now.sinks.values() for name in FAILURES)

@@ -12,7 +12,8 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from sluice.stack.jars import STAMP, JarsMissing, require
+from sluice.runtime.jvm import STAMP
+from sluice.stack.jars import JarsMissing, require
 
 COMPONENT = "data_docs"
 # In the order in which the pages load them.

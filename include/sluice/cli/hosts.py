@@ -1,0 +1,98 @@
+"""`sluice hosts ...`: the machines on which front-ends' agents run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sluice.cli.format import Format, write
+
+app = typer.Typer(help="The machines of front-ends: enrol, list and check them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The host's name in hosts.yaml.")]
+Style = Annotated[Format, typer.Option("--format", help="How to print.")]
+
+
+@app.command()
+def enrol(
+    name: Name,
+    fingerprint: Annotated[
+        str, typer.Option(help="The host key's fingerprint, which you compared on that machine.")
+    ] = "",
+) -> None:
+    """Make a machine one of the instance's hosts, in two steps.
+
+    Without --fingerprint it makes a key for the host and prints it, with the fingerprint of the key that the
+    host shows. Put the first into the account's ~/.ssh/authorized_keys there, and compare the second. Then
+    confirm the fingerprint: the host's key is pinned, Java and space are checked, and the certificates are
+    made.
+
+    Examples:
+      sluice hosts enrol web3
+      sluice hosts enrol web3 --fingerprint SHA256:Yb0...
+    """
+    from sluice.collection import enrolment, ssh
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    host = enrolment.known(settings, name)
+    key = enrolment.public_key(settings, host)
+    if fingerprint:
+        found = enrolment.enrol(settings, host, fingerprint)
+        typer.echo(f"{name}: enrolled; {found.java}; {found.directory}")
+        return
+    _, shown = ssh.host_key(host.address, enrolment.port(host))
+    typer.echo(f"1. Put this line into ~/.ssh/authorized_keys of the account at {host.address}:\n{key}")
+    typer.echo(f"2. Compare the host's key there (ssh-keygen -lf on /etc/ssh/ssh_host_*_key.pub):\n{shown}")
+    typer.echo(f"3. If they are the same: sluice hosts enrol {name} --fingerprint {shown}")
+
+
+@app.command("list")
+def list_(style: Style = Format.TABLE) -> None:
+    """Show the hosts, their slots, and the agents that are deployed on them."""
+    from sluice.collection import deploy, enrolment, hosts
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    agents = deploy.agents(settings)
+    rows = []
+    for host in hosts.load(settings).values():
+        here = [agent.name for agent in agents if agent.runs_on == host.name]
+        known = "this machine" if host.name == hosts.LOCAL else enrolment.state(settings, host)
+        rows.append((host.name, host.address, host.slots, known, ", ".join(here)))
+    write(("host", "address", "slots", "enrolled", "agents"), rows, style)
+
+
+@app.command()
+def check(style: Style = Format.TABLE) -> None:
+    """Log in to each enrolled host and look at Java, space and agents; exit 1 if something is wrong.
+
+    A host that does not answer is unknown: its agents may well run.
+    """
+    from sluice.collection import deploy, enrolment, health, hosts
+    from sluice.collection.errors import AgentError
+    from sluice.collection.ssh import HostUnreachable
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    rows: list[tuple[str, str, str]] = []
+    wrong = False
+    for host in hosts.load(settings).values():
+        if host.name == hosts.LOCAL:
+            continue
+        try:
+            rows.append((host.name, "answers", enrolment.check(settings, host)))
+        except (AgentError, HostUnreachable) as error:
+            wrong = True
+            state = "unknown" if isinstance(error, HostUnreachable) else "wrong"
+            rows.append((host.name, state, str(error)))
+            continue
+        for agent in deploy.agents(settings):
+            if agent.runs_on == host.name:
+                look = health.check(settings, agent)
+                wrong = wrong or bool(look.alerts)
+                rows.append((host.name, look.state, look.line()))
+    write(("host", "state", "what"), rows, style)
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,97 @@
+"""What is copied to a host for an agent: a version of its files, and the jars, each named by its checksum.
+
+On the host, below the instance's own folder::
+
+    lib/<checksum>/                        the jars and Sluice's classes, for all agents
+    agents/<name>/versions/<checksum>/     configuration, certificates, the key of identities, the keeper
+    agents/<name>/current -> versions/...  the version in use
+    agents/<name>/state/                   position, channel, logs, the process's record: no version's
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from sluice.collection import certificates, enrolment
+from sluice.collection.command import agent_command
+from sluice.collection.render import AGENT_FILE, Agent, folder
+from sluice.runtime.jvm import LIB, STAMP
+from sluice.runtime.settings import Settings, make_secret
+
+SUMS = "SHA256SUMS"
+KEEPER = Path(__file__).parent / "keeper.sh"
+_LOOPBACK = "127.0.0.1"
+
+Files = Mapping[str, Path | bytes]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """One version of an agent's files, and where they lie on the host."""
+
+    agent: PurePath  # the agent's folder
+    lib: PurePath
+    version: str
+    files: Files
+    jars: Files
+
+    @property
+    def folder(self) -> PurePath:
+        return self.agent / "versions" / self.version
+
+
+def bundle(settings: Settings, agent: Agent, host: enrolment.Enrolled) -> Bundle:
+    """The version that the agent's deployed configuration asks for."""
+    base = PurePath(host.directory)
+    jars, jars_sum = _jars((LIB / "flume" / STAMP).read_text())
+    lib = base / "lib" / jars_sum
+    at = base / "agents" / agent.name
+    own = enrolment.folder(settings, agent.runs_on)
+    command = agent_command(
+        agent,
+        configuration=at / "current",
+        state=at / "state",
+        home=at / "state",
+        address=_LOOPBACK,
+        lib=lib,
+    )
+    files: dict[str, Path | bytes] = {
+        path.name: path.read_bytes() for path in sorted(folder(settings, agent.name).glob("*.properties"))
+    }
+    files |= {
+        AGENT_FILE: agent.to_json().encode(),
+        "keeper": KEEPER.read_bytes(),
+        "java": host.java.encode(),
+        "java.args": "".join(f"{argument}\n" for argument in command[1:]).encode(),
+        "identity.key": make_secret(settings.home, "identity").encode(),
+        certificates.IDENTITY: (own / certificates.IDENTITY).read_bytes(),
+        certificates.TRUST: (own / certificates.TRUST).read_bytes(),
+    }
+    sums, version = _summed(files)
+    return Bundle(at, lib, version, {**files, SUMS: sums}, jars)
+
+
+@functools.lru_cache(maxsize=1)
+def _jars(stamp: str) -> tuple[Files, str]:
+    """The files of the jars' folder; ``stamp`` changes when `make setup` makes others."""
+    found: dict[str, Path | bytes] = {
+        str(path.relative_to(LIB / "flume")): path
+        for path in sorted((LIB / "flume").rglob("*"))
+        if path.is_file() and path.suffix in (".jar", ".class")
+    }
+    sums, checksum = _summed(found)
+    return {**found, SUMS: sums}, checksum
+
+
+def _summed(files: Files) -> tuple[bytes, str]:
+    """A list that `sha256sum -c` takes, and the short checksum of the list."""
+    lines = []
+    for name, content in sorted(files.items()):
+        data = content if isinstance(content, bytes) else content.read_bytes()
+        lines.append(f"{hashlib.sha256(data).hexdigest()}  {name}\n")
+    sums = "".join(lines).encode()
+    return sums, hashlib.sha256(sums).hexdigest()[:16]

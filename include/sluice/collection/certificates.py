@@ -1,0 +1,96 @@
+"""The instance's certificate authority: it signs a certificate for each host.
+
+Edges and collectors show each other these certificates (`sluice.flume.Tls`). The authority's key stays on
+this machine, in ``<home>/hosts/authority.pem`` of mode 0600. The password of the PKCS #12 files is a
+formality that the format asks for: the files' mode protects them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sluice.collection.hosts import is_address
+from sluice.runtime.files import write_bytes
+
+PASSWORD = b"sluice"
+IDENTITY, TRUST = "identity.p12", "trust.p12"
+_YEARS = timedelta(days=3650)
+
+
+def issue(folder: Path, name: str, address: str) -> None:
+    """Make a key and a certificate for the host in ``folder/name``: `IDENTITY` and `TRUST`.
+
+    The certificate is made out to ``address``. The authority is made with the first one.
+    """
+    authority_key, authority = _authority(folder)
+    key = ec.generate_private_key(ec.SECP256R1())
+    at: x509.GeneralName = (
+        x509.IPAddress(ipaddress.ip_address(address)) if is_address(address) else x509.DNSName(address)
+    )
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+    certificate = (
+        _builder(name, authority.subject, key.public_key())
+        .add_extension(x509.SubjectAlternativeName([at]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
+    own = folder / name
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    secret = BestAvailableEncryption(PASSWORD)
+    packed = pkcs12.serialize_key_and_certificates(name.encode(), key, certificate, [authority], secret)
+    write_bytes(own / IDENTITY, packed, 0o600)
+    trusted = [pkcs12.PKCS12Certificate(authority, b"authority")]
+    write_bytes(own / TRUST, pkcs12.serialize_java_truststore(trusted, secret), 0o600)
+
+
+def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    path = folder / "authority.pem"
+    if path.exists():
+        pem = path.read_bytes()
+        key = cast(ec.EllipticCurvePrivateKey, load_pem_private_key(pem, None))
+        return key, x509.load_pem_x509_certificate(pem)
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = _name("sluice")
+    certificate = (
+        _builder("sluice", subject, key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_bytes(path, pem + certificate.public_bytes(Encoding.PEM), 0o600)
+    return key, certificate
+
+
+def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_name(name))
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))  # a host's clock may be behind
+        .not_valid_after(now + _YEARS)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])

@@ -1,0 +1,44 @@
+"""The command line of an agent, on whichever host."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from sluice.collection.render import Agent
+from sluice.runtime.jvm import LIB, java_command
+
+HEAP = "512m"
+
+
+def agent_command(
+    agent: Agent,
+    *,
+    configuration: PurePath,
+    state: PurePath,
+    home: PurePath,
+    address: str,
+    lib: PurePath | None = None,
+) -> list[str]:
+    """The program and its arguments.
+
+    configuration, state: the folders of its properties, and of its position and channel. home: names of log
+    files below it are relative. address: where its metrics are. lib: where the jars lie, by default this
+    machine's.
+    """
+    return java_command(
+        "flume",
+        "org.apache.flume.node.Application",
+        ["--name", "agent", "--conf-file", str(configuration / "agent.properties"), "--no-reload-conf"],
+        heap=HEAP,
+        options=[
+            "-Dflume.monitoring.type=sluice.flume.LocalMetrics",
+            f"-Dflume.monitoring.host={address}",
+            f"-Dflume.monitoring.port={agent.metrics_port}",
+            f"-Dsluice.maxLine={agent.max_line}",
+            f"-Dsluice.folder={state}",
+            f"-Dsluice.home={home}",
+            f"-Dlog4j2.configurationFile={configuration / 'log4j2.properties'}",
+        ],
+        classpath=[(lib or LIB / "flume") / "classes"],
+        lib=lib,
+    )

@@ -1,0 +1,186 @@
+"""Enrolment makes a machine one of the instance's hosts.
+
+What is known of a host lies in ``<home>/hosts/<name>``, which only the platform's user can enter: the key to
+log in with, the pinned host key, and the certificate that its agents show to the collectors.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePath
+
+import asyncssh
+
+from sluice.collection import certificates, ssh
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL, Host, HostsError, load
+from sluice.runtime.files import write_bytes, write_whole
+from sluice.runtime.settings import Settings
+
+JAVA = 17
+LEAST_MIB = 2_048  # the jars, three versions' logs, and the disk that a file channel leaves free
+#: Programs of every Linux that the keeper uses.
+NEEDED = ("flock", "setsid", "sha256sum", "grep")
+_ENROLLED = "enrolled.json"
+
+
+class EnrolError(AgentError):
+    """A host cannot be enrolled, or is not."""
+
+
+@dataclass(frozen=True)
+class Enrolled:
+    """What enrolment found out about a host."""
+
+    address: str
+    host_key: str
+    directory: str  # the instance's own, absolute, on the host
+    java: str  # the program, absolute
+
+
+def folder(settings: Settings, name: str = "") -> Path:
+    """Where a host's secrets lie; without a name, the authority's."""
+    return settings.home / "hosts" / name
+
+
+def enrolled(settings: Settings, host: Host) -> Enrolled:
+    """What is known of the host. Raises EnrolError if it was not enrolled at this address."""
+    path = folder(settings, host.name) / _ENROLLED
+    again = f"run `sluice hosts enrol {host.name}`"
+    if not path.exists():
+        raise EnrolError(f"host {host.name} is not enrolled: {again}")
+    found = Enrolled(**json.loads(path.read_text()))
+    if found.address != host.address:
+        raise EnrolError(f"host {host.name} was enrolled at {found.address}, not {host.address}: {again}")
+    return found
+
+
+def state(settings: Settings, host: Host) -> str:
+    """`yes`, or why it is not enrolled."""
+    try:
+        enrolled(settings, host)
+    except EnrolError as error:
+        return str(error)
+    return "yes"
+
+
+def known(settings: Settings, name: str) -> Host:
+    """The host of that name. Raises EnrolError if there is none, or it is this machine."""
+    try:
+        hosts = load(settings)
+    except HostsError as error:
+        raise EnrolError(str(error)) from error
+    if name not in hosts or name == LOCAL:
+        others = ", ".join(sorted(hosts.keys() - {LOCAL})) or "none"
+        raise EnrolError(f"{name!r} is no host that is reached over SSH; hosts.yaml has {others}")
+    return hosts[name]
+
+
+def link(settings: Settings, host: Host) -> ssh.Link:
+    """The connection to an enrolled host."""
+    return ssh.link(_target(settings, host, enrolled(settings, host).host_key))
+
+
+def public_key(settings: Settings, host: Host) -> str:
+    """The line for the account's ``authorized_keys``; the first call makes the key."""
+    path = _key(settings, host)
+    if not path.exists():
+        if host.ssh is not None and host.ssh.key_file is not None:
+            raise EnrolError(
+                f"host {host.name}: key_file = {path}: there is no such file; correct hosts.yaml"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        made = asyncssh.generate_private_key("ssh-ed25519", comment=f"sluice-{settings.instance}")
+        write_bytes(path, made.export_private_key("openssh"), 0o600)
+    try:
+        key = asyncssh.read_private_key(path)
+    except asyncssh.KeyImportError as error:
+        raise EnrolError(
+            f"host {host.name}: {path} cannot be used ({error}): give a private key without a passphrase"
+        ) from error
+    return key.export_public_key("openssh").decode().strip()
+
+
+def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
+    """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
+
+    Raises EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
+    """
+    shown, print_shown = ssh.host_key(host.address, port(host))
+    if print_shown != fingerprint:
+        raise EnrolError(
+            f"host {host.name} shows the key {print_shown}, not {fingerprint}: compare it with what "
+            "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints on that machine"
+        )
+    found = _look(settings, host, ssh.link(_target(settings, host, shown)), shown)
+    local = load(settings)[LOCAL]
+    if _issued_to(settings, LOCAL) != local.address:
+        certificates.issue(folder(settings), LOCAL, local.address)
+        write_whole(folder(settings, LOCAL) / "address", local.address)
+    certificates.issue(folder(settings), host.name, host.address)
+    write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)
+    return found
+
+
+def local_problem(settings: Settings, local: Host) -> str:
+    """Why the collectors cannot show a certificate for this machine's address; empty if they can."""
+    issued = _issued_to(settings, LOCAL)
+    if issued == local.address:
+        return ""
+    return f"local's certificate is made out to {issued or 'no address'}: enrol any host again"
+
+
+def check(settings: Settings, host: Host) -> str:
+    """Look at an enrolled host again; returns what is there. Raises EnrolError, HostUnreachable."""
+    before = enrolled(settings, host)
+    found = _look(settings, host, link(settings, host), before.host_key)
+    if found != before:
+        raise EnrolError(
+            f"host {host.name}: java or the account's home moved: run `sluice hosts enrol {host.name}`"
+        )
+    return f"{found.java}; {found.directory}"
+
+
+def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enrolled:
+    """Check for Java and space; raises EnrolError with the remedy."""
+    where = f"host {host.name}"
+    if missing := at.run("sh", "-c", ssh.names(NEEDED)).strip():
+        raise EnrolError(f"{where}: {missing} missing: install util-linux and coreutils there")
+    java = at.run("sh", "-c", 'command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" || :').strip()
+    if not java:
+        raise EnrolError(f"{where} has no java: install Java {JAVA} there")
+    said = at.run("sh", "-c", f"{shlex.quote(java)} -version 2>&1", seconds=60)
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version.group(1)) < JAVA:
+        raise EnrolError(f"{where}: {java} is not Java {JAVA} or newer ({said.splitlines()[0][:80]})")
+    home = at.run("sh", "-c", "cd && pwd -P").strip()
+    free = int(at.run("sh", "-c", "df -Pm . | awk 'NR == 2 {print $4}'").strip() or 0)
+    if free < LEAST_MIB:
+        raise EnrolError(f"{where}: {free} MiB free in {home}, {LEAST_MIB} are needed: make room")
+    directory = PurePath(home) / ".sluice" / settings.instance
+    if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(directory)):
+        raise EnrolError(f"{where}: the path {directory} has odd characters: use another account")
+    return Enrolled(host.address, host_key, str(directory), java)
+
+
+def _issued_to(settings: Settings, name: str) -> str:
+    path = folder(settings, name) / "address"
+    return path.read_text() if path.exists() else ""
+
+
+def port(host: Host) -> int:
+    """Where its SSH server listens."""
+    return host.ssh.port if host.ssh else 22
+
+
+def _key(settings: Settings, host: Host) -> Path:
+    given = host.ssh.key_file if host.ssh else None
+    return given.expanduser() if given else folder(settings, host.name) / "key"
+
+
+def _target(settings: Settings, host: Host, host_key: str) -> ssh.Target:
+    user = host.ssh.user if host.ssh else ""
+    return ssh.Target(host.name, host.address, port(host), user, _key(settings, host), host_key)

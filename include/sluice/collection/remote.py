@@ -1,0 +1,209 @@
+"""An agent's life on another host: the same steps as `lifecycle` takes here, by the keeper over SSH.
+
+Its channel is on its host's disk, so no way to end it loses a line. Every function raises HostUnreachable if
+the host does not answer. Then nothing is known of the agent, and nothing is done to it. Callers hold the
+deployment's lock.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from sluice.collection import enrolment, metrics, position
+from sluice.collection.bundle import Bundle, Files, bundle
+from sluice.collection.metrics import Metrics
+from sluice.collection.render import Agent, place
+from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
+from sluice.runtime.settings import Settings
+
+STOP_SECONDS = 20
+_CHECK_SECONDS = 120.0  # 40 MB on a slow disk
+_CHUNK = 4 << 20
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the keeper says of its agent."""
+
+    state: Literal["alive", "dead", "stopped"]
+    pid: int = 0
+    age: int = 0  # seconds since it was started
+    version: str = ""  # that runs
+    held: bool = False  # its input is stopped
+
+
+def status(settings: Settings, agent: Agent) -> Status:
+    """Ask the keeper; an agent that was never deployed is stopped."""
+    keeper = _agent_folder(settings, agent) / "current" / "keeper"
+    script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; fi'
+    said = _link(settings, agent).run("sh", "-c", script, "keeper", str(keeper))
+    first, *rest = said.splitlines()
+    state, pid, age, version = first.split()
+    if state not in ("alive", "dead", "stopped"):
+        raise RemoteFailed(f"{agent.name} on {agent.runs_on}: the keeper said {said[:200]!r}")
+    return Status(state, int(pid), int(age), version, "held" in rest)  # type: ignore[arg-type]
+
+
+def settled(settings: Settings, agent: Agent) -> bool:
+    """Whether it runs, with its deployed configuration; input that was left held is released."""
+    now = status(settings, agent)
+    if now.state != "alive" or now.version != _bundle(settings, agent).version:
+        return False
+    if now.held:
+        _keeper(settings, agent, "release")
+    return True
+
+
+def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> None:
+    """Bring the agent to its deployed configuration and have it run; adopt it if it does."""
+    wanted, now = _bundle(settings, agent), status(settings, agent)
+    if now.state == "alive" and now.version == wanted.version:
+        return
+    _check_directories(settings, agent)
+    link = _link(settings, agent)
+    for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
+        if _copied(link, folder, files):
+            log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
+    if now.state == "alive":
+        stop(settings, agent, drain_seconds, log)
+    link.switch(wanted.agent / "current", f"versions/{wanted.version}")
+    _keeper(settings, agent, "start")
+    _keeper(settings, agent, "prune")
+    log(f"{agent.name}: started on {agent.runs_on}, version {wanted.version}")
+
+
+def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_drain: bool = False) -> bool:
+    """Stop the agent, drained; return whether its channel was seen empty.
+
+    must_drain: if its channel does not drain, the agent keeps running and RemoteFailed is raised.
+    """
+    drained = False
+    if status(settings, agent).state == "alive":
+        _keeper(settings, agent, "hold")
+        drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
+    if must_drain and not drained:
+        _keeper(settings, agent, "release")
+        raise RemoteFailed(
+            f"{agent.name} on {agent.runs_on} still holds blocks of lines after {drain_seconds:g} s: see "
+            "with `sluice status` why they do not move, then deploy again"
+        )
+    if status(settings, agent).state == "stopped":
+        return False
+    _keeper(settings, agent, "stop", str(STOP_SECONDS), seconds=2 * STOP_SECONDS)
+    log(f"{agent.name}: stopped" + (", drained" if drained else "; its channel stays on its host's disk"))
+    return drained
+
+
+def counters(settings: Settings, agent: Agent) -> Metrics:
+    """The agent's counters. Raises MetricsUnreachable if only the agent does not answer."""
+    return metrics.parse(_link(settings, agent).get(agent.metrics_port, "/metrics"), agent.name)
+
+
+def all_read(settings: Settings, agent: Agent) -> bool:
+    """Whether every file on the host has been read to its end."""
+    data = _link(settings, agent).read(place(settings, agent.name, agent.runs_on).folder / "position.json")
+    entries = json.loads(data) if data else []
+    reached = {entry["file"]: entry["pos"] for entry in entries}
+    return all(reached.get(str(path), 0) >= size for path, size in _files(settings, agent).items())
+
+
+def log_tail(settings: Settings, agent: Agent, size: int = 256 << 10) -> bytes:
+    """The end of the agent's own log."""
+    folder = place(settings, agent.name, agent.runs_on).home / "logs"
+    link, name = _link(settings, agent), f"{agent.process}.log"
+    length = (link.sizes(folder) or {}).get(name, 0)
+    return link.read(folder / name, max(0, length - size), size) or b""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A log file on another host; it can be opened as a `Path` can, to be read from its beginning."""
+
+    link: Link
+    path: PurePath
+
+    def open(self, _mode: Literal["rb"]) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self.link, self.path), _CHUNK)
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, link: Link, path: PurePath) -> None:
+        self._link, self._path, self._at = link, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._link.read(self._path, self._at, min(len(buffer), _CHUNK)) or b""
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def log_files(settings: Settings, agent: Agent) -> dict[str, RemoteFile]:
+    """The agent's log files, by their name in the records."""
+    at, link = place(settings, agent.name, agent.runs_on), _link(settings, agent)
+    data = link.read(at.folder / position.GENERATIONS_FILE)
+    known = position.generation_numbers(json.loads(data)) if data else {}
+    return {
+        position.identity(Path(path), Path(at.home), known): RemoteFile(link, path)
+        for path in _files(settings, agent)
+    }
+
+
+def _files(settings: Settings, agent: Agent) -> dict[PurePath, int]:
+    """The agent's log files and their sizes."""
+    found: dict[PurePath, int] = {}
+    for pattern in agent.patterns(settings.home):
+        sizes = _link(settings, agent).sizes(PurePath(pattern.directory)) or {}
+        found |= {
+            PurePath(pattern.directory, name): size for name, size in sizes.items() if pattern.matches(name)
+        }
+    return found
+
+
+def _check_directories(settings: Settings, agent: Agent) -> None:
+    for pattern in agent.patterns(settings.home):
+        if _link(settings, agent).sizes(PurePath(pattern.directory)) is None:
+            raise RemoteFailed(
+                f"{agent.name}: {pattern.directory} on {agent.runs_on} cannot be read: make "
+                "it, give the account r and x on it, or correct `files`"
+            )
+
+
+def _copied(link: Link, folder: PurePath, files: Files) -> bool:
+    """Copy a folder unless it is there; it gets its name only when its checksums are right."""
+    there = link.run("sh", "-c", '[ ! -d "$1" ] || echo there', "sh", str(folder))
+    if there.strip():
+        return False
+    new = folder.with_name(f".{folder.name}.new")
+    link.run("rm", "-rf", str(new))
+    link.copy(new, files)
+    check = 'cd "$1" && sha256sum -c SHA256SUMS >/dev/null && mv "$1" "$2"'
+    link.run("sh", "-c", check, "sh", str(new), str(folder), seconds=_CHECK_SECONDS)
+    return True
+
+
+def _keeper(settings: Settings, agent: Agent, *command: str, seconds: float = COMMAND_SECONDS) -> None:
+    keeper = _agent_folder(settings, agent) / "current" / "keeper"
+    _link(settings, agent).run("sh", str(keeper), *command, seconds=seconds)
+
+
+def _agent_folder(settings: Settings, agent: Agent) -> PurePath:
+    return place(settings, agent.name, agent.runs_on).folder.parent
+
+
+def _bundle(settings: Settings, agent: Agent) -> Bundle:
+    host = enrolment.known(settings, agent.runs_on)
+    return bundle(settings, agent, enrolment.enrolled(settings, host))
+
+
+def _link(settings: Settings, agent: Agent) -> Link:
+    return enrolment.link(settings, enrolment.known(settings, agent.runs_on))

@@ -1,0 +1,271 @@
+"""One SSH connection to each host, shared by everything that this process does there.
+
+asyncssh runs in a thread with a loop of its own; callers in any thread wait for its answers. A host that does
+not answer is left alone for a while, so that one host that is away does not hold up the watch over the
+others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
+
+import asyncssh
+
+from sluice.collection.errors import AgentError
+from sluice.collection.metrics import MetricsUnreachable
+
+CONNECT_SECONDS = 10.0
+COMMAND_SECONDS = 20.0
+COPY_SECONDS = 600.0
+AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again
+KEEPALIVE_SECONDS = 10.0
+_ANSWER_BYTES = 8 << 20
+_ANSWER_SECONDS = 10.0
+
+# It tells of each command; a watch gives several a second.
+asyncssh.set_log_level("WARNING")
+
+T = TypeVar("T")
+
+
+class HostUnreachable(MetricsUnreachable):
+    """A host does not answer. Nothing is known of its agents; they may well run."""
+
+
+class RemoteFailed(AgentError):
+    """A host answered, and a command or a copy failed there."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to log in, with which key, and which host key must be shown (a line as in known_hosts)."""
+
+    name: str
+    address: str
+    port: int
+    user: str
+    key: Path
+    host_key: str  # type and base64, e.g. "ssh-ed25519 AAAA..."
+
+    def __str__(self) -> str:
+        return f"host {self.name} ({self.user}@{self.address}:{self.port})"
+
+
+class Link:
+    """The connection to one host, made when it is needed and made again when it broke."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._lock = asyncio.Lock()
+        self._away_until, self._why = 0.0, ""
+
+    def run(self, *command: str, seconds: float = COMMAND_SECONDS) -> str:
+        """Run a command; returns what it printed. Raises HostUnreachable, RemoteFailed."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> str:
+            done = await connection.run(shlex.join(command), stdin=asyncssh.DEVNULL)
+            if done.exit_status != 0:
+                said = str(done.stderr or done.stdout or "").strip()[-500:]
+                what = f"exit status {done.exit_status}" if done.exit_signal is None else "killed"
+                raise RemoteFailed(f"{self.target}: {' '.join(command)[:200]}: {said or what}")
+            return str(done.stdout)
+
+        return self._do(work, seconds)
+
+    def copy(self, folder: PurePath, files: Mapping[str, Path | bytes]) -> None:
+        """Write files, of mode 0600, below a new folder. Raises HostUnreachable, RemoteFailed."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> None:
+            private = asyncssh.SFTPAttrs(permissions=0o600)
+            async with connection.start_sftp_client() as sftp:
+                for each in sorted({folder / PurePath(name).parent for name in files}):
+                    await sftp.makedirs(str(each), asyncssh.SFTPAttrs(permissions=0o700), exist_ok=True)
+                for name, content in files.items():
+                    data = content if isinstance(content, bytes) else content.read_bytes()
+                    async with sftp.open(str(folder / name), "wb", private) as out:
+                        await out.write(data)
+
+        self._do(work, COPY_SECONDS)
+
+    def switch(self, link: PurePath, target: str) -> None:
+        """Point a symbolic link to another target, in one step."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> None:
+            async with connection.start_sftp_client() as sftp:
+                temporary = f"{link}.new"
+                if await sftp.lexists(temporary):
+                    await sftp.remove(temporary)
+                await sftp.symlink(target, temporary)
+                await sftp.posix_rename(temporary, str(link))
+
+        self._do(work, COMMAND_SECONDS)
+
+    def read(self, path: PurePath, offset: int = 0, size: int = _ANSWER_BYTES) -> bytes | None:
+        """Bytes of a file; None if there is no such file."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> bytes | None:
+            async with connection.start_sftp_client() as sftp:
+                try:
+                    async with sftp.open(str(path), "rb") as file:
+                        data = await file.read(size, offset)
+                        return data if isinstance(data, bytes) else data.encode()
+                except asyncssh.SFTPNoSuchFile:
+                    return None
+
+        return self._do(work, COPY_SECONDS)
+
+    def sizes(self, folder: PurePath) -> dict[str, int] | None:
+        """The files of a folder and their sizes; None if there is no such folder, or it cannot be read."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> dict[str, int] | None:
+            async with connection.start_sftp_client() as sftp:
+                try:
+                    entries = await sftp.readdir(str(folder))
+                except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPPermissionDenied):
+                    return None
+            return {str(each.filename): each.attrs.size or 0 for each in entries}
+
+        return self._do(work, COMMAND_SECONDS)
+
+    def get(self, port: int, path: str) -> bytes:
+        """The body of ``http://127.0.0.1:<port><path>`` as the host sees it. Raises MetricsUnreachable."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> bytes:
+            try:
+                reader, writer = await connection.open_connection("127.0.0.1", port)
+            except asyncssh.ChannelOpenError as error:
+                raise MetricsUnreachable(
+                    f"{self.target}: no answer at port {port}: {error.reason}"
+                ) from error
+            writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+            answer = b""
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    while len(answer) < _ANSWER_BYTES and (piece := await reader.read(_ANSWER_BYTES)):
+                        answer += piece
+            except TimeoutError as error:  # a process that hangs, on a host that answers
+                raise MetricsUnreachable(f"{self.target}: no answer at port {port}") from error
+            finally:
+                writer.close()
+            return answer.partition(b"\r\n\r\n")[2]
+
+        return self._do(work, COMMAND_SECONDS)
+
+    def close(self) -> None:
+        """Close the connection; the next use makes another one."""
+        _wait(self._drop(), COMMAND_SECONDS)
+
+    def _do(self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float) -> T:
+        return _wait(self._with_connection(work, seconds), CONNECT_SECONDS + seconds + COMMAND_SECONDS)
+
+    async def _with_connection(
+        self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float
+    ) -> T:
+        try:
+            connection = await self._connected()
+            async with asyncio.timeout(seconds):
+                return await work(connection)
+        except asyncssh.SFTPConnectionLost as error:
+            raise await self._lost(error) from error
+        except asyncssh.SFTPError as error:
+            raise RemoteFailed(f"{self.target}: {error.reason}") from error
+        except (MetricsUnreachable, RemoteFailed):
+            raise
+        except (OSError, asyncssh.Error, TimeoutError) as error:
+            raise await self._lost(error) from error
+
+    async def _connected(self) -> asyncssh.SSHClientConnection:
+        async with self._lock:
+            if self._connection is not None and not self._connection.is_closed():
+                return self._connection
+            if time.monotonic() < self._away_until:
+                raise HostUnreachable(self._why)
+            known = asyncssh.import_known_hosts(f"* {self.target.host_key}")
+            async with asyncio.timeout(CONNECT_SECONDS):
+                self._connection = await asyncssh.connect(
+                    self.target.address,
+                    self.target.port,
+                    username=self.target.user,
+                    client_keys=[str(self.target.key)],
+                    known_hosts=known,
+                    agent_path=None,
+                    config=[],
+                    password=None,
+                    preferred_auth="publickey",
+                    keepalive_interval=KEEPALIVE_SECONDS,
+                )
+            return self._connection
+
+    async def _lost(self, error: Exception) -> HostUnreachable:
+        await self._drop()
+        said = str(error) or type(error).__name__
+        self._why = f"{self.target} does not answer: {said}"
+        self._away_until = time.monotonic() + AWAY_SECONDS
+        return HostUnreachable(self._why)
+
+    async def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
+
+
+_guard = threading.Lock()
+_links: dict[Target, Link] = {}
+_loops: dict[int, asyncio.AbstractEventLoop] = {}  # by process, because a fork takes no threads along
+
+
+def link(target: Target) -> Link:
+    """The process's one link to that target."""
+    loop()
+    with _guard:
+        if target not in _links:
+            _links[target] = Link(target)
+        return _links[target]
+
+
+def loop() -> asyncio.AbstractEventLoop:
+    """The loop on which all links live."""
+    with _guard:
+        found = _loops.get(os.getpid())
+        if found is None:
+            _links.clear()
+            found = asyncio.new_event_loop()
+            threading.Thread(target=found.run_forever, name="ssh", daemon=True).start()
+            _loops[os.getpid()] = found
+        return found
+
+
+def host_key(address: str, port: int) -> tuple[str, str]:
+    """The key that a host shows to anybody, as in known_hosts, and its fingerprint."""
+
+    async def ask() -> asyncssh.SSHKey | None:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await asyncssh.get_server_host_key(address, port, config=[])
+
+    try:
+        key = _wait(ask(), CONNECT_SECONDS + COMMAND_SECONDS)
+    except (OSError, asyncssh.Error, TimeoutError) as error:
+        said = str(error) or type(error).__name__
+        raise HostUnreachable(f"{address}:{port} does not answer: {said}") from error
+    if key is None:
+        raise HostUnreachable(f"{address}:{port} shows no host key: is it an SSH server?")
+    return key.export_public_key("openssh").decode().strip(), key.get_fingerprint()
+
+
+def _wait(work: Coroutine[Any, Any, T], seconds: float) -> T:
+    return asyncio.run_coroutine_threadsafe(work, loop()).result(seconds)
+
+
+def names(commands: Sequence[str]) -> str:
+    """A shell test that fails with the names of those commands that are not there."""
+    each = " ".join(shlex.quote(command) for command in commands)
+    return f'for c in {each}; do command -v "$c" >/dev/null || missing="$missing $c"; done; echo "$missing"'

@@ -1,0 +1,6 @@
+"""The laboratory of placement: paper 004's experiment, rival schedulers and an optimum, all computed.
+
+rivals: Storm's, Spark's, Flink's schedulers and R-Storm's, by their rules · optimum: integer programs ·
+inputs: the paper's cluster and random ones · computed: every contender on every input · experiments, bars,
+page: what is kept, and what people read.
+"""

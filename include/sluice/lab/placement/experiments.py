@@ -1,0 +1,44 @@
+"""The experiments that docs/placement.md reports; docs/placement keeps their rows as JSON.
+
+paper: paper 004's experiment. random: every contender on random inputs. optimum: ours against the optimum
+where inputs are small. large: how long a plan takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sluice.lab.kept import keep
+from sluice.lab.placement import computed
+from sluice.lab.placement.inputs import INPUTS
+from sluice.lab.trials import Row
+from sluice.runtime.settings import ROOT
+
+FOLDER = ROOT / "docs" / "placement"
+NAMES = ("paper", "random", "optimum", "large")
+
+
+def compute(
+    names: Sequence[str] = NAMES,
+    inputs: int = INPUTS,
+    optima: int = computed.OPTIMA,
+    folder: Path = FOLDER,
+) -> None:
+    """Compute these experiments, and keep their rows. inputs, optima: how many random ones."""
+    for name in names:
+        keep(name, rows(name, inputs, optima), folder)
+
+
+def rows(name: str, inputs: int, optima: int) -> list[Row]:
+    """The rows of one experiment."""
+    match name:
+        case "paper":
+            return list(computed.paper_rows())
+        case "random":
+            return list(computed.random_rows(inputs))
+        case "optimum":
+            return list(computed.optimum_rows(optima))
+        case "large":
+            return list(computed.large_rows())
+    raise ValueError(f"{name} is no experiment: use {', '.join(NAMES)}")

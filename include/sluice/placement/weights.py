@@ -1,0 +1,48 @@
+"""Loads and speeds as numbers that can be compared: none is missing.
+
+Weights are whole numbers. Sums of them do not depend on the order of adding, so the same cluster always gets
+the same plan.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sluice.placement.base import Cluster
+
+#: The weight of a mean slot's load.
+MEAN = 1 << 20
+#: No host counts as slower than this part of a mean slot.
+_SLOWEST = 1e-6
+
+
+class Weights(NamedTuple):
+    """units: a weight for each, at least 1. hosts: a speed for each; the mean slot has 1."""
+
+    units: list[int]
+    hosts: list[float]
+
+
+def weigh(cluster: Cluster) -> Weights:
+    """The weights of units and hosts, in the order of each.
+
+    What was not measured goes by slots: a unit weighs its slots times the load of a mean slot, a host is as
+    fast as its slots times the speed of a mean slot. Where nothing was measured, load over speed is
+    therefore the slot usage.
+    """
+    loads = [(unit.slots, unit.load) for unit in cluster.units]
+    speeds = [(host.slots, host.speed) for host in cluster.hosts]
+    return Weights(
+        [max(1, round(MEAN * relative)) for relative in _relative(loads)],
+        [max(_SLOWEST, relative) for relative in _relative(speeds)],
+    )
+
+
+def _relative(measured: list[tuple[int, float | None]]) -> list[float]:
+    """Each value over that of a mean slot; one that was not measured counts as its slots."""
+    total = sum(value for _, value in measured if value is not None)
+    slots = sum(slots for slots, value in measured if value is not None)
+    if total <= 0:
+        return [float(count) for count, _ in measured]
+    # The part of the total first: the mean of absurdly small numbers is 0.
+    return [float(count) if value is None else value / total * slots for count, value in measured]

@@ -1,0 +1,206 @@
+"""An agent on another host: started once, adopted, stopped; a host that is away is unknown, not dead.
+
+Its program is a stand-in that only runs. `tests/e2e/test_hosts.py` has the real one.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice.collection import bundle, deploy, deploy_plan, enrolment, health, hosts, remote, ssh
+from sluice.collection.render import Agent, folder
+from sluice.quality.files import NOTHING, account, front_end_files
+from sluice.runtime.settings import Settings
+from tests.collection.conftest import INVENTORY
+from tests.collection.laid_down import lay_down
+from tests.collection.ssh_host import EmulatedHost, emulated
+
+JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec sleep 100000 ;; esac"""
+FAR = """
+  - {{host: far1, runs_on: h1, channel: file, files: ["{}/log/access.%Y-%m-%d.log"]}}
+collectors:
+"""
+pytestmark = pytest.mark.slow
+
+PROGRAM = "sleep"
+SECONDS = 60.0
+
+
+@pytest.fixture
+def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
+    """An enrolled host with a front-end, far1, in the inventory; few and small jars."""
+    (tmp_path / "lib" / "flume").mkdir(parents=True)
+    for name in (bundle.STAMP, "one.jar"):
+        (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
+    monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    with emulated(settings, tmp_path / "h1") as made:
+        made.program("java", JAVA)
+        (made.home / "log").mkdir()
+        host = hosts.load(settings)["h1"]
+        enrolment.enrol(settings, host, ssh.host_key(host.address, made.port)[1])
+        text = INVENTORY.replace("\ncollectors:\n", FAR.format(made.home))
+        (settings.home / "collection.yaml").write_text(text)
+        lay_down(settings)
+        yield made
+
+
+@pytest.fixture
+def far(settings: Settings, machine: EmulatedHost) -> Agent:
+    return deploy.agent(settings, "far1")
+
+
+def remote_pid(settings: Settings, far: Agent) -> int:
+    """The agent's pid as its host says; 0 while the host does not answer."""
+    try:
+        return remote.status(settings, far).pid
+    except ssh.HostUnreachable:
+        return 0
+
+
+def start(settings: Settings, far: Agent) -> None:
+    remote.start(settings, far, 0.0, print)
+
+
+def test_it_is_started_once_and_adopted_afterwards(
+    settings: Settings, machine: EmulatedHost, far: Agent
+) -> None:
+    assert remote.status(settings, far).state == "stopped"
+    start(settings, far)
+    pid = remote.status(settings, far).pid
+    start(settings, far)
+    assert remote.settled(settings, far)
+    assert [each.pid for each in machine.processes(PROGRAM)] == [pid]
+    (process,) = machine.processes(PROGRAM)
+    process.kill()
+    until(settings, far, "dead")
+    assert health.check(settings, far).alerts.keys() == {"far1: dead"}
+    start(settings, far)
+    assert len(machine.processes(PROGRAM)) == 1
+    remote.stop(settings, far, 0.0, print)
+    assert remote.status(settings, far).state == "stopped"
+    assert machine.processes(PROGRAM) == []
+
+
+def until(settings: Settings, far: Agent, state: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while (now := health.check(settings, far).state) != state:
+        assert time.monotonic() < deadline, now
+        time.sleep(0.1)
+
+
+def test_two_starts_at_once_make_one_process(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
+    start(settings, far)
+    remote.stop(settings, far, 0.0, print)
+    keeper = machine.home / ".sluice" / "test" / "agents" / "far1" / "current" / "keeper"
+    environment = {"PATH": "/usr/bin:/bin", "EMULATED_HOST": str(machine.home)}
+    starts = [subprocess.Popen(["sh", str(keeper), "start"], env=environment) for _ in range(8)]
+    assert [each.wait(SECONDS) for each in starts] == [0] * 8
+    assert len(machine.processes(PROGRAM)) == 1
+
+
+def test_a_host_without_power_is_unknown_and_then_dead(
+    settings: Settings, machine: EmulatedHost, far: Agent
+) -> None:
+    start(settings, far)
+    machine.switch_off()
+    look = health.check(settings, far)
+    assert look.state == "unknown"
+    assert look.alerts.keys() == {"far1: unknown"}
+    assert "does not answer" in look.alerts["far1: unknown"]
+    machine.switch_on()
+    until(settings, far, "dead")
+    start(settings, far)
+    assert len(machine.processes(PROGRAM)) == 1
+
+
+def test_a_host_that_is_cut_off_is_unknown_and_nothing_is_started_twice(
+    settings: Settings, machine: EmulatedHost, far: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(settings, far)
+    pids = [each.pid for each in machine.processes(PROGRAM)]
+    enrolment.link(settings, hosts.load(settings)["h1"]).close()
+    machine.cut_off()
+    try:
+        with monkeypatch.context() as impatient:
+            impatient.setattr(ssh, "CONNECT_SECONDS", 1.0)
+            with pytest.raises(ssh.HostUnreachable):
+                remote.settled(settings, far)
+            assert health.check(settings, far).state == "unknown"
+    finally:
+        machine.reconnect()
+    deadline = time.monotonic() + SECONDS
+    while remote_pid(settings, far) not in pids:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert [each.pid for each in machine.processes(PROGRAM)] == pids
+
+
+def test_a_new_version_replaces_the_old_one_and_only_two_are_kept(
+    settings: Settings, machine: EmulatedHost, far: Agent
+) -> None:
+    versions = machine.home / ".sluice" / "test" / "agents" / "far1" / "versions"
+    for change in ("# one\n", "# two\n", "# three\n"):
+        with (folder(settings, "far1") / "agent.properties").open("a") as out:
+            out.write(change)
+        assert not remote.settled(settings, far)
+        start(settings, far)
+        assert remote.settled(settings, far)
+    current = (versions.parent / "current").resolve()
+    assert (current / "agent.properties").read_text().endswith("# three\n")
+    assert [each.name for each in versions.iterdir()] == [current.name]
+    assert len(list((machine.home / ".sluice" / "test" / "lib").iterdir())) == 1
+    assert len(machine.processes(PROGRAM)) == 1
+
+
+def test_no_secret_is_in_a_command_line_or_readable_by_others(
+    settings: Settings, machine: EmulatedHost, far: Agent
+) -> None:
+    start(settings, far)
+    secret = (settings.home / "secrets" / "identity").read_text()
+    current = machine.home / ".sluice" / "test" / "agents" / "far1" / "current"
+    assert (current / "identity.key").read_text() == secret
+    assert not any(secret in part for each in machine.processes() for part in each.cmdline())
+    assert not any(path.stat().st_mode & 0o077 for path in current.iterdir())
+    assert current.resolve().stat().st_mode & 0o077 == 0
+
+
+def test_a_copy_that_was_damaged_on_the_way_is_not_used(
+    settings: Settings, machine: EmulatedHost, far: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = ssh.Link.copy
+
+    def damaged(self: ssh.Link, folder: object, files: dict[str, object]) -> None:
+        real(self, folder, {**files, "keeper": b"#!/bin/sh\n"})  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ssh.Link, "copy", damaged)
+    with pytest.raises(ssh.RemoteFailed):
+        start(settings, far)
+    assert remote.status(settings, far).state == "stopped"
+    monkeypatch.undo()
+
+
+def test_its_files_are_read_where_they_are(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
+    assert remote.all_read(settings, far)
+    path = machine.home / "log" / "access.2026-01-02.log"
+    path.write_bytes(b"a line\n" * 100_000)
+    (machine.home / "log" / "other.txt").touch()
+    assert not remote.all_read(settings, far)
+    (file,) = remote.log_files(settings, far).values()
+    with file.open("rb") as opened:
+        assert opened.read() == path.read_bytes()
+    audited = dict(front_end_files(settings, "h5_logs"))
+    found = account(audited["far1", str(path)], "far1", str(path), NOTHING, NOTHING)
+    assert (found.lines, found.missing_lines) == (100_000, 100_000)
+
+
+def test_a_front_end_keeps_its_host(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
+    path = settings.home / "collection.yaml"
+    path.write_text(path.read_text().replace("runs_on: h1, ", ""))
+    with pytest.raises(deploy_plan.inventory.InventoryError, match="'far1' runs on h1, not on local: "):
+        deploy_plan.plan(settings)

@@ -1,0 +1,47 @@
+"""Clusters for the tests of placement."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from sluice.placement.base import Cluster, Host, Unit
+
+
+def slots(*used: int, of: int = 8) -> Cluster:
+    """Hosts h1, h2, ... of 8 slots, with so many units of one slot on each."""
+    hosts = tuple(Host(f"h{n}", of) for n in range(1, len(used) + 1))
+    placed = {
+        f"u{number:02}": host
+        for number, host in enumerate(
+            host.name for host, count in zip(hosts, used, strict=True) for _ in range(count)
+        )
+    }
+    return Cluster(hosts, tuple(Unit(name) for name in placed), placed)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    """Any cluster: measured or not, units running anywhere, also where they may not stay, or not at all."""
+    measured = draw(st.booleans())
+    hosts = tuple(
+        Host(
+            f"h{n}",
+            draw(st.integers(1, 5)),
+            draw(st.none() | st.sampled_from((0.5, 1.0, 2.0))) if measured else None,
+        )
+        for n in range(draw(st.integers(1, 4)))
+    )
+    units = tuple(
+        Unit(
+            f"u{n}",
+            draw(st.sampled_from((1, 1, 2))),
+            draw(st.none() | st.floats(0, 10)) if measured else None,
+            draw(st.sampled_from((None, "g1", "g2"))),
+            draw(st.sampled_from((None, "a1", "a2"))),
+        )
+        for n in range(draw(st.integers(0, 8)))
+    )
+    names = [host.name for host in hosts]
+    where = st.none() | st.sampled_from([*names, "gone"])
+    drawn = {unit.name: draw(where) for unit in units}
+    return Cluster(hosts, units, {unit: host for unit, host in drawn.items() if host is not None})
