@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import os
@@ -38,6 +37,7 @@ from sluice.transmission.topics import Topics
 from tests.airflow_home import prepare
 from tests.batch.backfill.test_backfill import Layers
 from tests.identities import to_headers
+from tests.loops import run
 from tests.speed.speed_driver import _administrator, _own_database
 
 pytestmark = pytest.mark.stack
@@ -299,7 +299,7 @@ def test_the_api_sends_as_many_lines_as_the_results_say(behind: Behind) -> None:
     query = LinesQuery(task=name, period=round(row["period"].timestamp() * 1000), where=where)
     lines, wanted, searches = 0, Wanted(query, 2, False, None, None), Searches()
     while True:
-        page = asyncio.run(searches.page(behind.settings, wanted))
+        page = run(searches.page(behind.settings, wanted))
         assert (page.counted, page.doubts) == (row["count"], [])
         lines += len(page.lines)
         if page.next is None:

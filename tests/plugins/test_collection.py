@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from sluice.runtime.settings import Settings
+from tests.loops import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,9 +48,9 @@ def test_inventory_written_since_its_deployment_ends_the_run(inventory: Path, co
 
     settings = Settings(instance="test", home=inventory.parent)
     deployed = fingerprint(settings)
-    assert not asyncio.run(fired(deferred(deployed), 0.5))
+    assert not run(fired(deferred(deployed), 0.5))
     inventory.write_text(inventory.read_text() + "\n")
-    assert asyncio.run(fired(deferred(deployed), 5))
+    assert run(fired(deferred(deployed), 5))
 
 
 def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connected) -> None:
@@ -57,12 +58,12 @@ def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connect
 
     trigger = deferred(fingerprint(Settings(instance="test", home=inventory.parent)))
     (inventory.parent / "hosts.yaml").write_text("- {name: local, address: 127.0.0.1}\n")
-    assert asyncio.run(fired(trigger, 5))
+    assert run(fired(trigger, 5))
 
 
 def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory: Path, connected) -> None:
     inventory.write_text("faulty")
-    assert not asyncio.run(fired(deferred(None), 0.5))
+    assert not run(fired(deferred(None), 0.5))
 
 
 def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:

@@ -23,6 +23,7 @@ from sluice.runtime.settings import ROOT
 from sluice.storage.news import Look
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
+from tests.loops import run
 from tests.plugins.served import eventually, served
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_told import look
@@ -246,7 +247,7 @@ def test_a_listener_that_waits_costs_no_thread() -> None:
     """A hub with listeners runs in the event loop, and only the poll is in a thread."""
     from sluice_airflow.api.hub import Hub
 
-    async def run() -> int:
+    async def looked_at() -> int:
         hub = Hub(lambda: look(1, {}), seconds=0.01, most=100)
         woken = [hub.join() for _ in range(50)]
         tasks = [asyncio.create_task(anext(aiter(hub.looks(each, 5)))) for each in woken]
@@ -257,4 +258,4 @@ def test_a_listener_that_waits_costs_no_thread() -> None:
         return number
 
     before = threading.active_count()
-    assert asyncio.run(run()) - before < 10
+    assert run(looked_at()) - before < 10

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from tests.loops import run
 
 DAYS = [{"topic": "logs", "day": f"2015-05-{n}", "cut": {"0": n}} for n in (17, 18, 19)]
 
@@ -150,7 +151,7 @@ def test_a_topic_that_stands_holds_up_only_itself(module: Any, monkeypatch: pyte
         return answer
 
     monkeypatch.setattr(reconcile, "speed_passed", speed_passed)
-    event = asyncio.run(anext(module.SpeedPassedTrigger(**kwargs).run()))
+    event = run(anext(module.SpeedPassedTrigger(**kwargs).run()))
     assert event.payload == {"status": "passed"}
     assert next(answers, None) is None
 

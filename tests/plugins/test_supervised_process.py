@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from sluice.runtime import detached
+from tests.loops import run
 
 JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(60)"
 
@@ -93,7 +94,7 @@ def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(modul
             await asyncio.sleep(0.02)
         assert not task.done()
 
-    assert asyncio.run(watched(trigger, script)) is None
+    assert run(watched(trigger, script)) is None
     assert running() not in (0, first)  # and it outlives the trigger
     log = home / "logs" / "sleeper.log"
     wait_for(lambda: log.read_text().count("master local[2]") == 2)
@@ -106,16 +107,16 @@ def test_trigger_of_a_former_try_fires_and_its_on_kill_stops_nothing(module: Any
     async def script(task: asyncio.Task) -> None:
         await asyncio.wait([task], timeout=60)
 
-    event = asyncio.run(watched(former, script))
+    event = run(watched(former, script))
     assert event
     assert event["status"] == "superseded"
-    asyncio.run(former.on_kill())
+    run(former.on_kill())
     assert running()
 
 
 def test_on_kill_of_the_owner_stops_the_job(module: Any) -> None:
     trigger = execute(module)
-    asyncio.run(trigger.on_kill())
+    run(trigger.on_kill())
     assert running() == 0
 
 
@@ -134,7 +135,7 @@ def test_changed_connection_restarts_the_job_with_it(
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
 
-    asyncio.run(watched(trigger, script))
+    run(watched(trigger, script))
     assert running() not in (0, before)
 
 
@@ -156,7 +157,7 @@ def test_connections_that_cannot_be_read_do_not_end_the_watch(
     async def script(task: asyncio.Task) -> None:
         await asyncio.wait([task], timeout=0.5)
 
-    assert asyncio.run(watched(trigger, script)) is None
+    assert run(watched(trigger, script)) is None
     assert next(asked) > 2
     assert running() == before
 
@@ -175,7 +176,7 @@ def test_crash_loop_fails_the_task_with_the_end_of_the_log(
     async def script(task: asyncio.Task) -> None:
         await asyncio.wait([task], timeout=60)
 
-    event = asyncio.run(watched(trigger, script))
+    event = run(watched(trigger, script))
     assert event
     assert event["status"] == "crash loop"
     with pytest.raises(AirflowException, match="no broker at hand"):
@@ -213,10 +214,10 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
             await asyncio.sleep(0.05)
         assert not task.done()
 
-    asyncio.run(watched(trigger, script))
+    run(watched(trigger, script))
     second = detached.read("archiver-2")
     assert second
     assert second.argv[-2:] == ["--member", "archiver-2"]
-    asyncio.run(trigger.on_kill())
+    run(trigger.on_kill())
     assert detached.adopt("archiver") is None
     assert detached.adopt("archiver-2") is None
