@@ -200,12 +200,12 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(context())
     trigger = module.JobTrigger(**deferred.value.trigger.serialize()[1])
-    run = home / "run"
+    folder = home / "run"
     partitions = {str(number): {"position": 5} for number in range(4)}
     topics = {"logs": {"state": "archiving", "partitions": partitions}}
-    (run / "archiver.progress.json").write_text(json.dumps({"updated_at": time.time(), "topics": topics}))
+    (folder / "archiver.progress.json").write_text(json.dumps({"updated_at": time.time(), "topics": topics}))
     look = {"at": time.time(), "lag": {"logs": {"archive": {"records": 9, "seconds": 500.0}}}}
-    (run / "watch.progress.json").write_text(json.dumps(look))
+    (folder / "watch.progress.json").write_text(json.dumps(look))
 
     async def script(task: asyncio.Task) -> None:
         deadline = time.monotonic() + 30
