@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sluice.lab.trials import Row
 
@@ -12,6 +13,14 @@ Measured = dict[str, list[Row]]  # the rows of each experiment
 
 _WHOLE = 100  # from here on, digits after the point mean nothing
 _EXACT = 1e-4
+
+
+class Bar(NamedTuple):
+    """One thing to reach. holds: whether it was. figure: what was found, in words."""
+
+    name: str
+    figure: str
+    holds: bool
 
 
 @dataclass(frozen=True)

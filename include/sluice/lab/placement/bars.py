@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
-from typing import NamedTuple
 
-from sluice.lab.tables import Measured, selected
+from sluice.lab.tables import Bar, Measured, selected
 from sluice.lab.trials import Row
 
 #: Over the optimum's busiest host; moves over the fewest; CPU seconds.
 SPREAD, MOVES, SECONDS = 0.05, 1, 1.0
-
-
-class Bar(NamedTuple):
-    """One thing to reach. holds: whether it was. figure: what was found, in words."""
-
-    name: str
-    figure: str
-    holds: bool
 
 
 def bars(measured: Measured) -> list[Bar]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from sluice.lab.tables import Measured, selected
+from sluice.lab.tables import Bar, Measured, selected
 from sluice.lab.transmission.figures import over_runs, together
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
 from sluice.lab.trials import Row
@@ -24,14 +23,6 @@ COMPUTED_PAPER = {
     "sticky": ("4/4/5", "6/7", 4, 0),
     "cooperative-sticky": ("4/4/5", "6/7", 4, 0),
 }
-
-
-class Bar(NamedTuple):
-    """One thing to reach. holds: whether it was. figure: what was found, in words."""
-
-    name: str
-    figure: str
-    holds: bool
 
 
 def bars(measured: Measured) -> list[Bar]:
