@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from sluice.stack import supervisord
 from tests.e2e.running import Platform, wait_until
 from tests.plugins.test_api_live import logged_in
 
@@ -50,6 +51,9 @@ def test_a_killed_daemon_turns_its_box_red_and_green_again(platform: Platform, s
     """The SQL endpoint: no other test's lines depend on it, and it takes seconds to start."""
 
     def red() -> bool:
+        """Once is enough, unless a busy machine looks at the page less often than the daemon takes."""
+        if supervisord.programs(platform.settings)["sql"].state == "RUNNING":
+            platform.kill_daemon("sql")
         now = shown.states()
         return now[DAEMON] == now[BOX] == "broken"
 
@@ -57,7 +61,6 @@ def test_a_killed_daemon_turns_its_box_red_and_green_again(platform: Platform, s
         return shown.states()[DAEMON] == "works"
 
     wait_until(green, GREEN_SECONDS, f"{DAEMON} is not healthy at first")
-    platform.kill_daemon("sql")
     wait_until(red, RED_SECONDS, f"{DAEMON} does not turn red")
     wait_until(green, GREEN_SECONDS, f"{DAEMON} does not turn green again")
 

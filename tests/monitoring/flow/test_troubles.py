@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sluice.monitoring.flow import troubles as module
@@ -79,6 +81,15 @@ def test_a_daemon_that_hangs_is_broken_and_one_that_was_not_asked_is_not_known(
     said: Said[str], state: str
 ) -> None:
     assert health(said)[0] == state
+
+
+def test_an_outage_between_two_checks_of_health_is_seen_by_its_process() -> None:
+    programs = seen().programs.value or {}
+    again = {**programs, "sql": replace(programs["sql"], state="STARTING")}
+    assert told(seen(programs=Said(again))) == [
+        ("reconcile", "sql: its process has just started", module.DAEMON, True)
+    ]
+    assert told(seen(programs=Said(again, error="nothing runs"))) == []
 
 
 def test_a_silent_job_hurts_and_so_does_a_silent_watch() -> None:

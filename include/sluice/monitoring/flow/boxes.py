@@ -13,8 +13,8 @@ from sluice.monitoring.flow.troubles import (
     RUN_BY,
     STANDS_ON,
     TIERS,
+    daemon,
     figure,
-    health,
     newest_run,
 )
 from sluice.monitoring.lag.model import Behind, Consumer
@@ -73,7 +73,7 @@ class Boxes:
             return "broken"
         if own:
             return "late"
-        stands = [health(said)[0] for name, said in self._seen.daemons.items() if STANDS_ON.get(name) == key]
+        stands = [daemon(self._seen, name)[0] for name in self._seen.daemons if STANDS_ON.get(name) == key]
         return "works" if known and "unknown" not in stands else "unknown"
 
     def _tier(self, tier: str) -> Made:
@@ -231,8 +231,8 @@ def daemons(seen: Seen) -> tuple[DaemonBox, ...]:
     """Each daemon that could be asked."""
     programs = seen.programs.recent or {}
     found = []
-    for name, said in seen.daemons.items():
-        state, problem = health(said)
+    for name in seen.daemons:
+        state, problem = daemon(seen, name)
         started = datetime.fromtimestamp(programs[name].started, seen.at.tzinfo) if name in programs else None
         found.append(DaemonBox(name, state, problem, started))
     return tuple(found)

@@ -26,8 +26,8 @@ from sluice.stack.supervisord import Program
 from sluice.storage.alerts import Alert, open_alerts
 from sluice.storage.postgres import engine
 
-#: For how many seconds answers are fresh: what may die, and what is expensive or slow to change.
-LIVE, LAG, RUNS, BOOKS, PAST = 3.0, 5.0, 10.0, 15.0, 20.0
+#: For how many seconds answers are fresh: processes, what else may die, what is slow to find or to change.
+PROCESSES, LIVE, LAG, RUNS, BOOKS, PAST = 1.0, 3.0, 5.0, 10.0, 15.0, 20.0
 #: How long a look waits for answers (seconds).
 PATIENCE = 1.5
 #: Agents that are asked at the same time.
@@ -89,7 +89,7 @@ class Look:
         )
         self._questions = {
             **{f"{_DAEMON}{name}": _daemon(settings, name) for name in asked(settings)},
-            "programs": Question(lambda: supervisord.programs(settings), LIVE),
+            "programs": Question(lambda: supervisord.programs(settings), PROCESSES),
             "agents": Question(lambda: agents(settings), LIVE),
             "lag": Question(lambda: look(settings), LAG),
             "alerts": Question(lambda: open_alerts(engine(settings)), LIVE),

@@ -65,6 +65,15 @@ TIERS = {"edge": "edges", "collector": "collectors"}
 SILENT, WATCH_SILENT = 10.0, 90.0
 #: A daemon may take so long (seconds) to answer; its first answer may take twice as long.
 SLOW = 6.0
+#: What supervisord's states mean in which a daemon does not work.
+DOWN = {
+    "STARTING": "its process has just started",
+    "BACKOFF": "its process ended at its start, and is tried again",
+    "FATAL": "its process ended at its start too often, and is not tried again",
+    "STOPPING": "its process is being stopped",
+    "STOPPED": "its process is stopped",
+    "EXITED": "its process has ended",
+}
 #: Late: seconds of the speed layer and of the archive, commits of the projector, fill of a channel.
 COUNTS_LATE, ARCHIVE_LATE, RESULTS_LATE, FULL = 60.0, 900.0, 60, 0.8
 _FAILED_RUN = re.compile(r" failed in run (\S{1,250}): ")
@@ -77,7 +86,7 @@ def troubles(seen: Seen) -> list[Trouble]:
 
 
 def health(said: Said[str]) -> tuple[State, str]:
-    """A daemon's state, and what is wrong with it."""
+    """The state that a check of its health gives a daemon, and what is wrong with it."""
     first = said.value is None
     if said.waiting > (2 * SLOW if first else SLOW):
         return "broken", f"has not answered for {said.waiting:.0f} s"
@@ -86,6 +95,17 @@ def health(said: Said[str]) -> tuple[State, str]:
     if said.value is None or (said.waiting and said.age > OLD):
         return "unknown", "is being asked"
     return ("broken", said.value) if said.value else ("works", "")
+
+
+def daemon(seen: Seen, name: str) -> tuple[State, str]:
+    """A daemon's state, and what is wrong with it.
+
+    A short outage can fall between two checks of its health; its supervisor tells of it too.
+    """
+    program = (seen.programs.recent or {}).get(name)
+    if program is not None and program.state in DOWN:
+        return "broken", DOWN[program.state]
+    return health(seen.daemons[name])
 
 
 def figure(figures: Mapping[str, list[list[object]]], metric: str, **labels: str) -> list[float]:
@@ -128,8 +148,8 @@ def _place(alert: Alert, tiers: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _daemons(seen: Seen) -> Iterator[Trouble]:
-    for name, said in seen.daemons.items():
-        state, problem = health(said)
+    for name in seen.daemons:
+        state, problem = daemon(seen, name)
         if state == "broken":
             yield Trouble(STANDS_ON.get(name, ""), f"{name}: {problem}", DAEMON)
 
