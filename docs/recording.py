@@ -1,7 +1,8 @@
 """Record the README's pictures of the console on a running instance.
 
 Run it as ``.venv/bin/python docs/recording.py [instance]``, best on the one of `make demo`. It makes the
-statistic `logs_by_status` by mouse as a newcomer would, while made-up lines of today come in, and deletes it.
+statistic `logs_by_status` by mouse as a newcomer would, while made-up lines of today come in, deletes it, and
+says how long that took from the log-in to the live chart.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,6 +50,7 @@ class Film:
         self.page = page
         self.pictures: list[Image.Image] = []
         self.stays: list[int] = []
+        self.live = 0.0  # when the chart had its first lines
 
     def take(self, stays: int = STAYS) -> None:
         """Add what the page shows."""
@@ -89,6 +92,7 @@ def main() -> None:
     with started() as browser, lines_of_today(settings):
         page = browser.new_page(base_url=settings.airflow.url, viewport=SIZE)  # type: ignore[arg-type]
         page.set_default_timeout(CHART_MS)
+        began = time.monotonic()
         page.goto("/")
         log_in(page, *admin(settings))
         page.get_by_role("link", name="Sluice").first.wait_for(timeout=60_000)
@@ -96,7 +100,8 @@ def main() -> None:
         film.click(page.get_by_role("link", name="Sluice").first)
         name = newcomer(film, console(page))
         film.save(IMAGES / "newcomer.gif")
-        picture(page)
+        sys.stdout.write(f"from the log-in to the live chart: {film.live - began:.0f} s\n")
+        picture(page, compared_days(settings))
         delete(page, name)
 
 
@@ -135,6 +140,7 @@ def newcomer(film: Film, frame: Frame) -> str:
     frame.locator(".legend button").first.wait_for(timeout=CHART_MS)
     film.click(frame.get_by_role("checkbox", name="status"))
     frame.locator(".legend button", has_text="200").wait_for(timeout=CHART_MS)
+    film.live = time.monotonic()
     for _ in range(BEATS):
         film.page.wait_for_timeout(BEAT)
         film.take(BEAT // 2)
@@ -142,13 +148,25 @@ def newcomer(film: Film, frame: Frame) -> str:
     return name
 
 
-def picture(page: Page) -> None:
-    """A picture of a chart in the dark theme, without Airflow's frame."""
+def compared_days(settings: Settings) -> tuple[date, date]:
+    """The first day that was compared, and the day after the last: the demo's log."""
+    from sluice.storage import reconciled
+    from sluice.storage.postgres import engine
+
+    days = reconciled.newest_of_days(engine(settings), "logs", date.min, date.max)
+    if not days:
+        sys.exit("no day of topic logs was compared yet: run `make demo` first")
+    return min(days), max(days) + timedelta(days=1)
+
+
+def picture(page: Page, days: tuple[date, date]) -> None:
+    """A picture of a chart of these days in the dark theme, without Airflow's frame."""
     from tests.browser.people import CONSOLE
     from tests.browser.test_pages import settled
 
+    asked = f"since={days[0]}&until={days[1]}"
     page.emulate_media(color_scheme="dark")
-    page.goto(f"{CONSOLE}/charts?task=hits_by_status&last=all&split=status&shape=stack")
+    page.goto(f"{CONSOLE}/charts?task=hits_by_status&{asked}&split=status&shape=stack")
     settled(page)
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     shot.quantize(256, dither=Image.Dither.NONE).save(IMAGES / "console_chart.png", optimize=True)

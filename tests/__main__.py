@@ -1,10 +1,10 @@
 """Run every test: ``python -m tests``, which is what ``make test`` runs.
 
-The platform comes up while the code is linted. Then the tests that use it run, several files at a time. The
-tests that kill parts of it follow, one after the other. They mostly wait, so the tests that need no daemon
-run beside them at a lower priority; their output is shown at the end. If a few tests failed, they run once
-more by themselves, and the last lines name those that passed then. A platform that this brought up is stopped
-again. Exits with 1 if anything failed.
+The platform comes up while the code is linted and the browser is set up. Then the tests that use it run,
+several files at a time. The tests that kill parts of it follow, one after the other. They mostly wait, so the
+tests that need no daemon run beside them at a lower priority; their output is shown at the end. If a few
+tests failed, they run once more by themselves, and the last lines name those that passed then. A platform
+that this brought up is stopped again. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tests.bring_up import instance_settings, take_down
 PARALLEL = ("-n", "auto", "--dist", "worksteal")
 FILES_IN_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
+BROWSER = (sys.executable, "-m", "tests.browser.tools")
 LOWER = 10  # niceness
 SLOWEST = ("-v", "--durations=15")
 TESTS_FAILED = 1  # pytest's exit code; all others but 0 say that it could not run them
@@ -65,9 +66,9 @@ def main() -> int:
     settings = instance_settings()
     ours = not supervisord.running(settings)
     try:
-        with subprocess.Popen(LINT) as lint:
+        with subprocess.Popen(LINT) as lint, subprocess.Popen(BROWSER) as browser:
             up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)
-        if up.returncode or lint.returncode:
+        if up.returncode or lint.returncode or browser.returncode:
             return 1
         network.enter(settings)
         for part in (ALONE, ON_THE_STACK, KILLING):

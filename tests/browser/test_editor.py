@@ -33,7 +33,7 @@ def test_a_statistic_by_mouse_alone_but_for_its_name(page: Page, site: Site) -> 
     page.locator("#name").fill("hits")
     expect(page.locator("#yaml")).to_have_value(containing("name: hits"))
     page.get_by_role("button", name="Review and save").click()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
     assert TaskStore(site.database).get("hits").spec.dimensions[0].extract.field == "status"
 

@@ -62,7 +62,7 @@ def visit(page: Page, path: str) -> None:
     settled(page)
     if button:
         page.get_by_role("button", name=button).click()
-        page.get_by_role("button", name="Save").wait_for()
+        page.get_by_role("button", name="Save", exact=True).wait_for()
         settled(page)
 
 

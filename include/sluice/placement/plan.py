@@ -6,8 +6,11 @@
    also even out what was uneven before.
 3. Running units move only if there is need: a host is busier than the mean by more than `start`, or idler.
    They then move until no host is busier than the mean by more than `near`, or as even as it gets, by as few
-   moves as the search finds. A plan that would lower the busiest host by less than a twentieth is not made.
+   moves as the search finds. Nothing moves if the busiest host is less than a twentieth busier than it would
+   be afterwards.
 4. What is still idler than the mean by more than `start` gets units from hosts above the mean.
+5. In small clusters the searches are exact, and at last the fewest moves are taken that leave the hosts as
+   even.
 
 Between `start` and `near` nothing happens: a cluster that was just evened out does not move at each change of
 a load.
@@ -15,16 +18,18 @@ a load.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.placement import search, steps
+from sluice.placement import exact, search, steps
 from sluice.placement.base import Cluster, Move, Plan, Unplaced, check
-from sluice.placement.board import NOWHERE, Board, Given, Numbers
+from sluice.placement.board import NOWHERE, Board, Figures, Given, Numbers
+from sluice.placement.search import Found
 
-#: A plan must lower the busiest host by this part of it.
+#: The busiest host must be busier than after the plan, by this part of that.
 PAYS = 0.05
 _CLOSE = 0.005
 #: Hosts that nothing can help, as one with a single heavy unit, are set aside, up to so many.
@@ -82,7 +87,10 @@ class _Planner:
         self._even_out(due & (self._board.host != NOWHERE), free=True)
         self._even_out(self._board.host != NOWHERE, free=False)
         self._fill()
-        return self._plan(unplaced)
+        if self._small:
+            self._spare()
+        wanted = self._wanted(self._order, self._board.host)
+        return steps.ordered(self._cluster, wanted, unplaced, self._policy.budget)
 
     def _stay(self) -> None:
         """Leave each unit where it runs, if it may stay there; the heaviest first."""
@@ -125,19 +133,66 @@ class _Planner:
         most = min(_HOPELESS, len(board.closed))
         while movable.any() and board.closed.sum() < most and board.busiest > board.level * (1 + start):
             least = board.floor * (1 + policy.near)
-            pays = board.busiest * (1 - (_CLOSE if free else PAYS))
-            open_to = movable & ~self._moved
-            if board.busiest > least and search.limited(board, open_to, pays).board.busiest <= pays:
-                found = search.lowest(board, open_to, least, near)
-                if found.board.busiest <= pays:
-                    for unit, host in (move for action in found.actions for move in action):
-                        self._move(unit, host, "busier")
-                    if free:  # nothing runs yet, so the same units may change again
-                        self._moved[:] = False
-                        continue
+            pays = board.busiest / (1 + (_CLOSE if free else PAYS))
+            found = self._lowest(movable & ~self._moved, least, near, pays, free=free)
+            if found is not None and found.board.busiest <= pays:
+                self._take(found, free=free)
+                if free:  # nothing runs yet, so the same units may change again
+                    continue
             if board.busiest > board.level * (1 + start):
                 board.closed = board.closed.copy()
                 board.closed[board.open_busy.argmax()] = True
+
+    def _lowest(
+        self, movable: NDArray[np.bool_], least: float, near: float, pays: float, *, free: bool
+    ) -> Found | None:
+        board = self._board
+        if board.busiest <= least:
+            return None
+        if self._small:
+            costs = np.zeros_like(board.host) if free else (self._before != NOWHERE).astype(np.int64)
+            found = exact.Exact(board, costs, movable).lowest(least, near)
+            if found is not None and self._finds_room(found.board.host):
+                return found
+        rough = search.limited(board, movable, pays).board.busiest <= pays
+        return search.lowest(board, movable, least, near) if rough else None
+
+    def _take(self, found: Found, *, free: bool) -> None:
+        busy = self._board.busy
+        for unit, host in (move for action in found.actions for move in action):
+            self._move(unit, host, busy)
+        if free:
+            self._moved[:] = False
+
+    def _spare(self) -> None:
+        """As even with fewer moves, where there is such a way.
+
+        Hosts that stay too busy may be as busy as they are; the others as busy as the busiest of them.
+        """
+        board, runs = self._board, (self._before != NOWHERE).astype(np.int64)
+        start = np.where(runs, self._before, board.host)
+        busy, level = board.busy, self._given.level
+        even = busy <= level * (1 + self._policy.start)
+        most = np.where(even, busy.max(initial=0.0, where=even), busy)
+        least = np.full(len(busy), busy.min())
+        now = Board(self._given, start)
+        hosts = exact.Exact(now, runs, np.ones(len(start), np.bool_)).fewest(most, least)
+        if hosts is None or not self._finds_room(hosts):
+            return
+        if (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
+            self._board, self._order, self._moved[:] = now, [], False
+            for unit in map(int, np.flatnonzero(hosts != self._before)):
+                self._move(unit, int(hosts[unit]), now.busy)
+
+    @property
+    def _small(self) -> bool:
+        return 0 < len(self._before) <= exact.UNITS and NOWHERE not in self._board.host
+
+    def _finds_room(self, hosts: Numbers) -> bool:
+        """Whether all units can get to these hosts, in some order."""
+        wanted = self._wanted(range(len(hosts)), hosts)
+        found = steps.ordered(self._cluster, wanted, [], None)
+        return len(found.starts) + len(found.moves) == len(wanted)
 
     def _fill(self) -> None:
         """Give units to hosts that are much idler than the mean, from hosts above it."""
@@ -150,7 +205,7 @@ class _Planner:
                 unit = self._filling(target, under)
                 if unit is None:
                     break
-                self._move(unit, target, "idler")
+                self._move(unit, target, board.busy)
 
     def _filling(self, target: int, under: float) -> int | None:
         """The unit that fills the target best. Its source stays busier than the target or the limit."""
@@ -165,30 +220,36 @@ class _Planner:
         allowed = (int(units[n]) for n in order if pays[n] and board.may(int(units[n]))[target])
         return next(allowed, None)
 
-    def _move(self, unit: int, host: int, need: str) -> None:
-        """need: which of its hosts asked for it, the one that is busier or the one that is idler."""
+    def _move(self, unit: int, host: int, busy: Figures) -> None:
+        """busy: how busy the hosts are that ask for it."""
         board = self._board
-        about = int(board.host[unit]) if need == "busier" else host
-        off = abs(board.busy[about] / board.level - 1)
         closed = [self._cluster.hosts[n].name for n in np.flatnonzero(board.closed)]
         mean = f"the mean without {', '.join(closed)}" if closed else "the mean"
-        self._why.setdefault(unit, f"{self._cluster.hosts[about].name} is {off:.0%} {need} than {mean}")
+        source = int(board.host[unit])
+        over, under = busy[source] / board.level - 1, 1 - busy[host] / board.level
+        if max(over, under) <= 0:
+            why = f"it makes room on {self._cluster.hosts[source].name}"
+        elif over >= under:
+            why = f"{self._cluster.hosts[source].name} is {over:.0%} busier than {mean}"
+        else:
+            why = f"{self._cluster.hosts[host].name} is {under:.0%} idler than {mean}"
+        self._why.setdefault(unit, why)
         board.give(unit, host)
         self._moved[unit] = True
         if unit in self._order:
             self._order.remove(unit)
         self._order.append(unit)
 
-    def _plan(self, unplaced: list[Unplaced]) -> Plan:
+    def _wanted(self, units: Sequence[int], to: Numbers) -> list[Move]:
+        """The starts and moves of these units to these hosts, in their order."""
         wanted: list[Move] = []
-        hosts, units = self._cluster.hosts, self._cluster.units
-        for unit in self._order:
-            name, target = units[unit].name, hosts[int(self._board.host[unit])].name
-            before = int(self._before[unit])
+        hosts = [host.name for host in self._cluster.hosts]
+        for unit in units:
+            name, target, before = self._cluster.units[unit].name, int(to[unit]), int(self._before[unit])
             if before == NOWHERE:
                 gone = self._cluster.placed.get(name)
                 why = "it does not run yet" if gone is None else f"its host {gone} is gone"
-                wanted.append(Move(name, None, target, why))
-            elif hosts[before].name != target:
-                wanted.append(Move(name, hosts[before].name, target, self._why[unit]))
-        return steps.ordered(self._cluster, wanted, unplaced, self._policy.budget)
+                wanted.append(Move(name, None, hosts[target], why))
+            elif before != target:
+                wanted.append(Move(name, hosts[before], hosts[target], self._why.get(unit, "")))
+        return wanted

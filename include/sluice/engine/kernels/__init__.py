@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.engine.kernels.words import equal, first_byte, matches, word
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bools, Bytes, Int32s, Ints
+from sluice.runtime.compiled import compiled
 
 _ZERO, _NINE = 48, 57
 _STAMP = 26  # the characters of 17/May/2015:10:05:03 +0000

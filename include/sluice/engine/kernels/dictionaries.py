@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from sluice.engine.kernels.words import equal, first_byte, leading, matches, word
-from sluice.metrics.kernels.compiled import compiled, inlined
 from sluice.runtime.arrays import Bytes, Hashes, Int32s, Ints
+from sluice.runtime.compiled import compiled, inlined
 
 _FOLD = np.uint64(32)
 

@@ -12,8 +12,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-from sluice.metrics.kernels.compiled import compiled, inlined
 from sluice.runtime.arrays import Bytes
+from sluice.runtime.compiled import compiled, inlined
 
 _LOW = np.uint64(0x7F7F7F7F7F7F7F7F)
 _ONES = np.uint64(0x0101010101010101)

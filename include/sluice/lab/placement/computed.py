@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sluice.lab.placement.inputs import INPUTS, large, paper, random_inputs
+from sluice.lab.placement.inputs import INPUTS, SEED, large, paper, random_inputs
 from sluice.lab.placement.optimum import fewest_moves, least_busiest, within
 from sluice.lab.placement.rivals import SCHEDULERS
 from sluice.lab.trials import Row
@@ -69,13 +69,13 @@ def paper_rows() -> Iterator[Row]:
         yield {"start": start, "contender": OURS, **_slots(cluster, placed), **moved}
 
 
-def random_rows(count: int = INPUTS) -> Iterator[Row]:
+def random_rows(count: int = INPUTS, seed: int = SEED) -> Iterator[Row]:
     """For each step, contender and figure: its quantiles and mean over the random inputs.
 
     place: nothing runs yet. join: the units run where slot-usage-low-first put them, and hosts join.
     """
     found: dict[tuple[str, str, str], list[float]] = {}
-    for given in random_inputs(count):
+    for given in random_inputs(count, seed):
         joined = given.joined(low_usage_first(given.first))
         for step, cluster, contenders in (("place", given.first, PLACERS), ("join", joined, MOVERS)):
             for name, placer in contenders.items():
@@ -83,17 +83,17 @@ def random_rows(count: int = INPUTS) -> Iterator[Row]:
                 for figure in FIGURES:
                     found.setdefault((step, name, figure), []).append(measured[figure])
     for (step, name, figure), values in found.items():
-        labels: Row = {"step": step, "contender": name, "figure": figure, "inputs": len(values)}
+        labels: Row = {"step": step, "contender": name, "figure": figure, "inputs": len(values), "seed": seed}
         yield labels | _quantiles(values)
 
 
-def optimum_rows(count: int = OPTIMA) -> Iterator[Row]:
+def optimum_rows(count: int = OPTIMA, seed: int = SEED) -> Iterator[Row]:
     """For the small random inputs, a row each: ours and the optimum.
 
     place, join: the busiest host of ours over that of the optimum, - 1. moved: running units that ours moves;
     fewest: the fewest after which no host is busier or idler than ours leaves it.
     """
-    for number, given in enumerate(random_inputs(INPUTS)):
+    for number, given in enumerate(random_inputs(INPUTS, seed)):
         if len(given.first.units) > SMALL_UNITS:
             continue
         if count == 0:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sluice.lab.kept import keep
 from sluice.lab.placement import computed
-from sluice.lab.placement.inputs import INPUTS
+from sluice.lab.placement.inputs import INPUTS, SEED
 from sluice.lab.trials import Row
 from sluice.runtime.settings import ROOT
 
@@ -23,22 +23,23 @@ def compute(
     names: Sequence[str] = NAMES,
     inputs: int = INPUTS,
     optima: int = computed.OPTIMA,
+    seed: int = SEED,
     folder: Path = FOLDER,
 ) -> None:
-    """Compute these experiments, and keep their rows. inputs, optima: how many random ones."""
+    """Compute these experiments, and keep their rows. inputs, optima: how many random ones; seed: which."""
     for name in names:
-        keep(name, rows(name, inputs, optima), folder)
+        keep(name, rows(name, inputs, optima, seed), folder)
 
 
-def rows(name: str, inputs: int, optima: int) -> list[Row]:
+def rows(name: str, inputs: int, optima: int, seed: int) -> list[Row]:
     """The rows of one experiment."""
     match name:
         case "paper":
             return list(computed.paper_rows())
         case "random":
-            return list(computed.random_rows(inputs))
+            return list(computed.random_rows(inputs, seed))
         case "optimum":
-            return list(computed.optimum_rows(optima))
+            return list(computed.optimum_rows(optima, seed))
         case "large":
             return list(computed.large_rows())
     raise ValueError(f"{name} is no experiment: use {', '.join(NAMES)}")

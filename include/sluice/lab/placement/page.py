@@ -50,6 +50,7 @@ def render(measured: Measured) -> str:
         placed=_paper(selected(paper, start="")),
         migrated={start: _migrated(selected(paper, start=start)) for start in ("paper", "storm-0.8")},
         inputs=random[0]["inputs"],
+        seed=random[0]["seed"],
         optima=len(optimum),
         random={step: _random(selected(random, step=step)) for step in PLOTS},
         plots={step: plot.title for step, plot in PLOTS.items()},

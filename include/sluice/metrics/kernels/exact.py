@@ -17,8 +17,8 @@ import math
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bools, Floats, Ints
+from sluice.runtime.compiled import compiled
 
 _BITS = 32
 _MASK = (1 << _BITS) - 1

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Hashes, Ints
+from sluice.runtime.compiled import compiled
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Hashes, Ints
+from sluice.runtime.compiled import compiled
 
 #: Several times what top-k shows, so that its error is small. With `TEXT_BYTES`, at most 36 KiB a series.
 CAPACITY = 512

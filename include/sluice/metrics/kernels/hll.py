@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Floats, Hashes, Ints
+from sluice.runtime.compiled import compiled
 
 #: 8 KiB; the registers are half of that, so a series that outgrows exactness becomes smaller.
 EXACT = 1024

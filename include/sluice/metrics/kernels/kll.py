@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Floats, Ints
+from sluice.runtime.compiled import compiled
 
 Levels = Floats  # level, position
 

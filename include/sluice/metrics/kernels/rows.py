@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bytes, Floats, Int32s, Ints
+from sluice.runtime.compiled import compiled
 
 #: Up to this many cells a line, a table of all (group, text) is faster than a hash table.
 _CELLS = 8

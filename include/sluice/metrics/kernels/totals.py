@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sluice.metrics.kernels.compiled import compiled
 from sluice.runtime.arrays import Bools, Floats, Ints
+from sluice.runtime.compiled import compiled
 
 
 @compiled

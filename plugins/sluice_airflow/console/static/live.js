@@ -37,8 +37,7 @@ export function follow(tasks, changed, state = () => {}) {
     const news = JSON.parse(event.data);
     changed(Object.keys(news.tasks), news.commit ?? 0);
   };
-  source.addEventListener("commit", told);
-  source.addEventListener("publication", told);
+  for (const kind of ["commit", "publication", "backfill", "superseded"]) source.addEventListener(kind, told);
   source.addEventListener("end", () => {
     source.close();
     stop();

@@ -69,8 +69,11 @@ export class Panel {
     const values = /** @type {uPlot.AlignedData} */ ([times, ...lines.map((each) => each.values)]);
     const like = JSON.stringify([shape, stacked, lines.map((each) => [each.series, each.kind])]);
     this.title.textContent = this.metric.name;
-    if (shape !== "line" && !stacked) this.title.append(note("its values do not add up, so these are lines"));
-    if (this.metric.sketched) this.title.append(note("estimated; the band is its error"));
+    const notes = [
+      ...(shape !== "line" && !stacked ? ["its values do not add up, so these are lines"] : []),
+      ...(this.metric.sketched ? ["estimated; the band is its error"] : []),
+    ];
+    if (notes.length) this.title.append(note(notes.join("; ")));
     this.plotted.setAttribute("aria-label", `${this.metric.name} of ${data.task}: ${data.series.length} series; ` +
       "the arrow keys move the crosshair, + and - zoom, Enter shows a point");
     if (this.plot && like === this.like) {
