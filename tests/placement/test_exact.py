@@ -59,7 +59,7 @@ def search(cluster: Cluster) -> tuple[Exact, Board]:
     numbers = {host.name: number for number, host in enumerate(cluster.hosts)}
     at = np.array([numbers[cluster.placed[unit.name]] for unit in cluster.units], np.int64)
     board = Board(Given.of(cluster), at)
-    return Exact(board, np.ones(len(at), np.int64), np.ones(len(at), np.bool_)), board
+    return Exact(board, np.ones(len(at), np.int64), np.ones(len(at), np.bool_), lambda _: []), board
 
 
 def placed(cluster: Cluster, hosts: np.ndarray) -> dict[str, str]:

@@ -151,8 +151,8 @@ class _Planner:
             return None
         if self._small:
             costs = np.zeros_like(board.host) if free else (self._before != NOWHERE).astype(np.int64)
-            found = exact.Exact(board, costs, movable).lowest(least, near)
-            if found is not None and self._finds_room(found.board.host):
+            found = exact.Exact(board, costs, movable, self._stuck).lowest(least, near)
+            if found is not None:
                 return found
         rough = search.limited(board, movable, pays).board.busiest <= pays
         return search.lowest(board, movable, least, near) if rough else None
@@ -176,10 +176,8 @@ class _Planner:
         most = np.where(even, busy.max(initial=0.0, where=even), busy)
         least = np.full(len(busy), busy.min())
         now = Board(self._given, start)
-        hosts = exact.Exact(now, runs, np.ones(len(start), np.bool_)).fewest(most, least)
-        if hosts is None or not self._finds_room(hosts):
-            return
-        if (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
+        hosts = exact.Exact(now, runs, np.ones(len(start), np.bool_), self._stuck).fewest(most, least)
+        if hosts is not None and (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
             self._board, self._order, self._moved[:] = now, [], False
             for unit in map(int, np.flatnonzero(hosts != self._before)):
                 self._move(unit, int(hosts[unit]), now.busy)
@@ -188,11 +186,13 @@ class _Planner:
     def _small(self) -> bool:
         return 0 < len(self._before) <= exact.UNITS and NOWHERE not in self._board.host
 
-    def _finds_room(self, hosts: Numbers) -> bool:
-        """Whether all units can get to these hosts, in some order."""
+    def _stuck(self, hosts: Numbers) -> list[int]:
+        """The units that cannot get to their hosts among these, in whatever order all move."""
         wanted = self._wanted(range(len(hosts)), hosts)
         found = steps.ordered(self._cluster, wanted, [], None)
-        return len(found.starts) + len(found.moves) == len(wanted)
+        there = {move.unit for step in found.steps for move in step}
+        late = {move.unit for move in wanted} - there
+        return [number for number, unit in enumerate(self._cluster.units) if unit.name in late]
 
     def _fill(self) -> None:
         """Give units to hosts that are much idler than the mean, from hosts above it."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sluice.placement.board import NOWHERE, Numbers
 from sluice.runtime.compiled import compiled
@@ -16,6 +17,7 @@ def branch(
     now: Numbers,
     costs: Numbers,
     groups: Numbers,
+    barred: NDArray[np.bool_],
     most: Numbers,
     least: Numbers,
     room: Numbers,
@@ -24,9 +26,10 @@ def branch(
 ) -> Numbers:
     """The first way that is found, depth first, to give all units hosts; NOWHERE for all if none is.
 
-    weights, slots, now, costs, groups: of each unit, in the order in which they get hosts; `now` is where it
-    is, `costs` what another host costs, of `moves` in all. most, least: the load that each host may and must
-    have; room: its slots. It gives up after so many branches.
+    weights, slots, now, costs, groups, barred: of each unit, in the order in which they get hosts; `now` is
+    where it is, `costs` what another host costs, of `moves` in all, `barred` which others it may not get.
+    most, least: the load that each host may and must have; room: its slots. It gives up after so many
+    branches.
     """
     units, count = len(weights), len(room)
     hosts, tried = np.full(units, NOWHERE), np.full(units, NOWHERE)
@@ -68,6 +71,8 @@ def branch(
             host = old if host == 0 else host - 1 if host <= old else host  # the old one first
             after = moved + (0 if host == old else costs[depth])
             if load[host] + weight > most[host] or free[host] < slots[depth] or after > moves:
+                continue
+            if host != old and barred[depth, host]:
                 continue
             if (group != NOWHERE and taken[host, group]) or (twin[host] != NOWHERE and load[twin[host]] == 0):
                 continue
