@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from sluice.collection import bundle, deploy, enrolment, hosts, ssh
+from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 from tests.collection.follower import Follower, compile_drivers
+from tests.collection.laid_down import lay_down
+from tests.collection.ssh_host import EmulatedHost, emulated
 
 INVENTORY = """
 topic: h5_logs
@@ -24,6 +28,12 @@ front_ends:
 collectors:
   - name: collector1
   - name: collector2
+"""
+
+JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec sleep 100000 ;; esac"""
+FAR = """
+  - {{host: far1, runs_on: h1, channel: file, files: ["{}/log/access.%Y-%m-%d.log"]}}
+collectors:
 """
 
 Write = Callable[[str], Path]
@@ -57,3 +67,27 @@ def follower(tmp_path: Path, classes: str) -> Iterator[Follower]:
     made = Follower.made(tmp_path, classes)
     yield made
     made.close()
+
+
+@pytest.fixture
+def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
+    """An enrolled host with a front-end, far1, in the inventory; few and small jars."""
+    (tmp_path / "lib" / "flume").mkdir(parents=True)
+    for name in (bundle.STAMP, "one.jar"):
+        (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
+    monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    with emulated(settings, tmp_path / "h1") as made:
+        made.program("java", JAVA)
+        (made.home / "log").mkdir()
+        host = hosts.load(settings)["h1"]
+        enrolment.enrol(settings, host, ssh.host_key(host.address, made.port)[1])
+        text = INVENTORY.replace("\ncollectors:\n", FAR.format(made.home))
+        (settings.home / "collection.yaml").write_text(text)
+        lay_down(settings)
+        yield made
+
+
+@pytest.fixture
+def far(settings: Settings, machine: EmulatedHost) -> Agent:
+    return deploy.agent(settings, "far1")

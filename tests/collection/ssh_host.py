@@ -1,6 +1,6 @@
 """An emulated host: an SSH server on an address of its own, with a home of its own.
 
-    python -m tests.collection.ssh_host HOME ADDRESS PORT
+    python -m tests.collection.ssh_host HOME ADDRESS PORT [no-sftp]
 
 It takes the keys in ``HOME/.ssh/authorized_keys`` and runs commands with ``HOME`` as the account's home. Port
 0 is any; the server writes the one that it got to ``HOME/port``.
@@ -32,7 +32,7 @@ class _Server(asyncssh.SSHServer):
         return True
 
 
-async def _serve(home: Path, address: str, port: int) -> None:
+async def _serve(home: Path, address: str, port: int, sftp: bool) -> None:
     async def run(process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_shell(
             process.command or "exit 0",
@@ -57,7 +57,7 @@ async def _serve(home: Path, address: str, port: int) -> None:
         server_host_keys=[str(key)],
         authorized_client_keys=str(home / ".ssh" / "authorized_keys"),
         process_factory=run,
-        sftp_factory=True,
+        sftp_factory=sftp,
         encoding=None,
         reuse_address=True,
     )
@@ -73,6 +73,7 @@ class EmulatedHost:
     home: Path
     address: str
     port: int = 0
+    sftp: bool = True
     _server: subprocess.Popen[bytes] | None = field(default=None)
 
     def authorize(self, public_key: str) -> None:
@@ -95,7 +96,10 @@ class EmulatedHost:
             key = asyncssh.generate_private_key("ssh-ed25519")
             self.authorize(key.export_public_key("openssh").decode().strip())
         self._server = subprocess.Popen(
-            [sys.executable, "-m", __spec__.name, str(self.home), self.address, str(self.port)],
+            [
+                *(sys.executable, "-m", __spec__.name, str(self.home), self.address, str(self.port)),
+                *([] if self.sftp else ["no-sftp"]),
+            ],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'include'}", "EMULATED_HOST": str(self.home)},
         )
@@ -156,4 +160,4 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), "no-sftp" not in sys.argv))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import asyncssh
@@ -35,7 +36,8 @@ def test_an_enrolled_host_answers_to_a_key_of_its_own(
     settings: Settings, machine: EmulatedHost, host: Host
 ) -> None:
     found = enrolment.enrol(settings, host, ssh.host_key(host.address, machine.port)[1])
-    assert found.directory == f"{machine.home}/.sluice/test"
+    mark = (enrolment.folder(settings) / "mark").read_text()
+    assert found.directory == f"{machine.home}/.sluice/test-{mark}"
     assert found == enrolment.enrolled(settings, host)
     assert enrolment.link(settings, host).run("sh", "-c", "echo $HOME").strip() == str(machine.home)
     for path in (settings.home / "hosts").rglob("*"):
@@ -99,6 +101,76 @@ def test_an_old_java_is_refused(
     machine.program("java", java)
     with pytest.raises(EnrolError, match=said):
         enrolment.enrol(settings, host, ssh.host_key(host.address, machine.port)[1])
+
+
+def test_a_host_that_gives_no_files_or_no_ports_is_refused(
+    settings: Settings, machine: EmulatedHost, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    machine.program("java", "echo 'openjdk version \"17.0.9\"'")
+    fingerprint = ssh.host_key(host.address, machine.port)[1]
+    machine.switch_off()
+    machine.authorize(f"no-port-forwarding {enrolment.public_key(settings, host)}")
+    machine.switch_on()
+    with pytest.raises(EnrolError, match=r"h1 forwards no ports .*AllowTcpForwarding local"):
+        enrolment.enrol(settings, host, fingerprint)
+    machine.switch_off()
+    machine.sftp = False
+    machine.switch_on()
+    with pytest.raises(EnrolError, match=r"h1 gives no access to files over SFTP .*Subsystem sftp"):
+        enrolment.enrol(settings, host, fingerprint)
+
+
+def test_a_key_that_is_not_let_in_is_named(settings: Settings, machine: EmulatedHost, host: Host) -> None:
+    machine.switch_off()
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    machine.authorize(other.export_public_key("openssh").decode().strip())
+    machine.switch_on()
+    with pytest.raises(ssh.HostUnreachable, match=r"put the line that `sluice hosts enrol h1` prints into"):
+        enrolment.enrol(settings, host, ssh.host_key(host.address, machine.port)[1])
+
+
+def test_a_key_with_a_passphrase_is_a_host_that_does_not_answer(
+    settings: Settings, machine: EmulatedHost, host: Host
+) -> None:
+    found = enrolment.enrol(settings, host, ssh.host_key(host.address, machine.port)[1])
+    key = enrolment.folder(settings, "h1") / "locked"
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(key), "pkcs8-pem", "secret")
+    target = ssh.Target("h1", host.address, machine.port, "me", key, found.host_key)
+    with pytest.raises(ssh.HostUnreachable, match="Passphrase must be specified"):
+        ssh.link(target).run("true")
+
+
+def test_a_new_authority_renews_locals_certificate_and_keeps_the_hosts_folder(
+    settings: Settings, machine: EmulatedHost, host: Host
+) -> None:
+    fingerprint = ssh.host_key(host.address, machine.port)[1]
+    before = enrolment.enrol(settings, host, fingerprint)
+    local, own = hosts.load(settings)["local"], enrolment.folder(settings, "local")
+    shown = certificates.checksum(own)
+    enrolment.enrol(settings, host, fingerprint)
+    assert certificates.checksum(own) == shown
+    assert enrolment.check(settings, host)
+
+    (enrolment.folder(settings) / "authority.pem").unlink()
+    assert "not of the present authority" in enrolment.local_problem(settings, local)
+    with pytest.raises(EnrolError, match=r"certificate of h1 is of another authority"):
+        enrolment.check(settings, host)
+    assert enrolment.enrol(settings, host, fingerprint) == before
+    assert certificates.checksum(own) != shown
+    assert enrolment.local_problem(settings, local) == ""
+    assert enrolment.check(settings, host)
+
+
+def test_a_certificate_is_made_again_before_it_ends(
+    settings: Settings, machine: EmulatedHost, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fingerprint = ssh.host_key(host.address, machine.port)[1]
+    monkeypatch.setattr(certificates, "_YEARS", timedelta(days=300))
+    (enrolment.folder(settings) / "authority.pem").unlink(missing_ok=True)
+    enrolment.enrol(settings, host, fingerprint)
+    with pytest.raises(EnrolError, match=r"ends within a year"):
+        enrolment.check(settings, host)
 
 
 def test_a_key_of_the_users_is_used_and_not_made(settings: Settings, host: Host, tmp_path: Path) -> None:

@@ -136,6 +136,28 @@ def test_metrics_are_read_as_numbers(endpoint: int) -> None:
     assert metrics.read(endpoint).counters == {"CHANNEL.buffer": {"ChannelSize": 7.0}}
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"[1]",
+        b"null",
+        b'{"CHANNEL.buffer": [1]}',
+        b'{"CHANNEL.buffer": {"ChannelSize": null}}',
+        b'{"CHANNEL.buffer": {"ChannelSize": [1]}}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
+)
+def test_an_answer_that_is_none_of_an_agent(answer: bytes) -> None:
+    with pytest.raises(MetricsUnreachable, match="no metrics at web1: "):
+        metrics.parse(answer, "web1")
+
+
+def test_numbers_that_are_none_are_left_out() -> None:
+    answer = b'{"CHANNEL.buffer": {"ChannelSize": 1e999, "A": "nan", "B": 1' + b"0" * 400 + b', "C": "2"}}'
+    assert metrics.parse(answer, "web1").channel == {"C": 2.0}
+
+
 def test_agents_are_asked_past_a_proxy(endpoint: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert metrics.read(endpoint).counters

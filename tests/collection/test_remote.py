@@ -7,52 +7,25 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sluice.collection import bundle, deploy, deploy_plan, enrolment, health, hosts, remote, ssh
+from sluice.collection import deploy_plan, enrolment, health, hosts, remote, ssh
 from sluice.collection.render import Agent, folder
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
-from tests.collection.conftest import INVENTORY
-from tests.collection.laid_down import lay_down
-from tests.collection.ssh_host import EmulatedHost, emulated
+from tests.collection.ssh_host import EmulatedHost
 
-JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec sleep 100000 ;; esac"""
-FAR = """
-  - {{host: far1, runs_on: h1, channel: file, files: ["{}/log/access.%Y-%m-%d.log"]}}
-collectors:
-"""
 pytestmark = pytest.mark.slow
 
 PROGRAM = "sleep"
 SECONDS = 60.0
 
 
-@pytest.fixture
-def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
-    """An enrolled host with a front-end, far1, in the inventory; few and small jars."""
-    (tmp_path / "lib" / "flume").mkdir(parents=True)
-    for name in (bundle.STAMP, "one.jar"):
-        (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
-    monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
-    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
-    with emulated(settings, tmp_path / "h1") as made:
-        made.program("java", JAVA)
-        (made.home / "log").mkdir()
-        host = hosts.load(settings)["h1"]
-        enrolment.enrol(settings, host, ssh.host_key(host.address, made.port)[1])
-        text = INVENTORY.replace("\ncollectors:\n", FAR.format(made.home))
-        (settings.home / "collection.yaml").write_text(text)
-        lay_down(settings)
-        yield made
-
-
-@pytest.fixture
-def far(settings: Settings, machine: EmulatedHost) -> Agent:
-    return deploy.agent(settings, "far1")
+def there(settings: Settings) -> Path:
+    """The instance's folder on the host."""
+    return Path(enrolment.enrolled(settings, hosts.load(settings)["h1"]).directory)
 
 
 def remote_pid(settings: Settings, far: Agent) -> int:
@@ -97,7 +70,7 @@ def until(settings: Settings, far: Agent, state: str) -> None:
 def test_two_starts_at_once_make_one_process(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
     start(settings, far)
     remote.stop(settings, far, 0.0, print)
-    keeper = machine.home / ".sluice" / "test" / "agents" / "far1" / "current" / "keeper"
+    keeper = there(settings) / "agents" / "far1" / "current" / "keeper"
     environment = {"PATH": "/usr/bin:/bin", "EMULATED_HOST": str(machine.home)}
     starts = [subprocess.Popen(["sh", str(keeper), "start"], env=environment) for _ in range(8)]
     assert [each.wait(SECONDS) for each in starts] == [0] * 8
@@ -144,7 +117,7 @@ def test_a_host_that_is_cut_off_is_unknown_and_nothing_is_started_twice(
 def test_a_new_version_replaces_the_old_one_and_only_two_are_kept(
     settings: Settings, machine: EmulatedHost, far: Agent
 ) -> None:
-    versions = machine.home / ".sluice" / "test" / "agents" / "far1" / "versions"
+    versions = there(settings) / "agents" / "far1" / "versions"
     for change in ("# one\n", "# two\n", "# three\n"):
         with (folder(settings, "far1") / "agent.properties").open("a") as out:
             out.write(change)
@@ -154,7 +127,7 @@ def test_a_new_version_replaces_the_old_one_and_only_two_are_kept(
     current = (versions.parent / "current").resolve()
     assert (current / "agent.properties").read_text().endswith("# three\n")
     assert [each.name for each in versions.iterdir()] == [current.name]
-    assert len(list((machine.home / ".sluice" / "test" / "lib").iterdir())) == 1
+    assert len(list((there(settings) / "lib").iterdir())) == 1
     assert len(machine.processes(PROGRAM)) == 1
 
 
@@ -163,7 +136,7 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(
 ) -> None:
     start(settings, far)
     secret = (settings.home / "secrets" / "identity").read_text()
-    current = machine.home / ".sluice" / "test" / "agents" / "far1" / "current"
+    current = there(settings) / "agents" / "far1" / "current"
     assert (current / "identity.key").read_text() == secret
     assert not any(secret in part for each in machine.processes() for part in each.cmdline())
     assert not any(path.stat().st_mode & 0o077 for path in current.iterdir())

@@ -7,6 +7,7 @@ formality that the format asks for: the files' mode protects them.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,7 @@ from sluice.runtime.files import write_bytes
 PASSWORD = b"sluice"
 IDENTITY, TRUST = "identity.p12", "trust.p12"
 _YEARS = timedelta(days=3650)
+_AUTHORITY = "authority.pem"
 
 
 def issue(folder: Path, name: str, address: str) -> None:
@@ -60,8 +62,27 @@ def issue(folder: Path, name: str, address: str) -> None:
     write_bytes(own / TRUST, pkcs12.serialize_java_truststore(trusted, secret), 0o600)
 
 
+def of_authority(folder: Path, name: str) -> datetime | None:
+    """Until when the host's certificate is valid; None if the present authority did not sign it."""
+    try:
+        packed = pkcs12.load_pkcs12((folder / name / IDENTITY).read_bytes(), PASSWORD)
+        authority = x509.load_pem_x509_certificate((folder / _AUTHORITY).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    if packed.cert is None or [each.certificate for each in packed.additional_certs] != [authority]:
+        return None
+    return min(packed.cert.certificate.not_valid_after_utc, authority.not_valid_after_utc)
+
+
+def checksum(folder: Path) -> str:
+    """Changes with what an agent shows and trusts; the folder is its host's."""
+    paths = [folder / IDENTITY, folder / TRUST]
+    data = b"".join(path.read_bytes() for path in paths if path.exists())
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
 def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
-    path = folder / "authority.pem"
+    path = folder / _AUTHORITY
     if path.exists():
         pem = path.read_bytes()
         key = cast(ec.EllipticCurvePrivateKey, load_pem_private_key(pem, None))

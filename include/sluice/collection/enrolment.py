@@ -1,15 +1,19 @@
 """Enrolment makes a machine one of the instance's hosts.
 
 What is known of a host lies in ``<home>/hosts/<name>``, which only the platform's user can enter: the key to
-log in with, the pinned host key, and the certificate that its agents show to the collectors.
+log in with, the pinned host key, and the certificate that its agents show to the collectors. The instance's
+folder on a host has its name and a mark of its own: two platforms share no folder, nor does an instance that
+was reset with the one before it.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import secrets
 import shlex
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 
 import asyncssh
@@ -23,8 +27,10 @@ from sluice.runtime.settings import Settings
 JAVA = 17
 LEAST_MIB = 2_048  # the jars, three versions' logs, and the disk that a file channel leaves free
 #: Programs of every Linux that the keeper uses.
-NEEDED = ("flock", "setsid", "sha256sum", "grep")
+NEEDED = ("flock", "setsid", "sha256sum", "grep", "awk")
 _ENROLLED = "enrolled.json"
+#: How long before its end a certificate is made again, or asked for.
+_EARLY = timedelta(days=365)
 
 
 class EnrolError(AgentError):
@@ -46,13 +52,22 @@ def folder(settings: Settings, name: str = "") -> Path:
     return settings.home / "hosts" / name
 
 
+def files(settings: Settings) -> list[Path]:
+    """What the configuration of agents follows from: what is known of each host, and local's certificate."""
+    own = folder(settings, LOCAL)
+    return [
+        own / "address",
+        own / certificates.IDENTITY,
+        *sorted(folder(settings).glob(f"*/{_ENROLLED}")),
+    ]
+
+
 def enrolled(settings: Settings, host: Host) -> Enrolled:
     """What is known of the host. Raises EnrolError if it was not enrolled at this address."""
-    path = folder(settings, host.name) / _ENROLLED
     again = f"run `sluice hosts enrol {host.name}`"
-    if not path.exists():
+    found = _before(settings, host.name)
+    if found is None:
         raise EnrolError(f"host {host.name} is not enrolled: {again}")
-    found = Enrolled(**json.loads(path.read_text()))
     if found.address != host.address:
         raise EnrolError(f"host {host.name} was enrolled at {found.address}, not {host.address}: {again}")
     return found
@@ -117,7 +132,7 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
         )
     found = _look(settings, host, ssh.link(_target(settings, host, shown)), shown)
     local = load(settings)[LOCAL]
-    if _issued_to(settings, LOCAL) != local.address:
+    if _issued_to(settings, LOCAL) != local.address or _wants_certificate(settings, LOCAL):
         certificates.issue(folder(settings), LOCAL, local.address)
         write_whole(folder(settings, LOCAL) / "address", local.address)
     certificates.issue(folder(settings), host.name, host.address)
@@ -128,9 +143,11 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
 def local_problem(settings: Settings, local: Host) -> str:
     """Why the collectors cannot show a certificate for this machine's address; empty if they can."""
     issued = _issued_to(settings, LOCAL)
-    if issued == local.address:
-        return ""
-    return f"local's certificate is made out to {issued or 'no address'}: enrol any host again"
+    if issued != local.address:
+        return f"local's certificate is made out to {issued or 'no address'}: enrol any host again"
+    if certificates.of_authority(folder(settings), LOCAL) is None:
+        return "local's certificate is not of the present authority: enrol any host again"
+    return ""
 
 
 def check(settings: Settings, host: Host) -> str:
@@ -141,29 +158,86 @@ def check(settings: Settings, host: Host) -> str:
         raise EnrolError(
             f"host {host.name}: java or the account's home moved: run `sluice hosts enrol {host.name}`"
         )
+    for name in (host.name, LOCAL):
+        if _wants_certificate(settings, name):
+            raise EnrolError(
+                f"the certificate of {name} is of another authority, or ends within a year: run `sluice "
+                f"hosts enrol {host.name}`; if that does not help, the authority itself ends: remove "
+                f"{folder(settings)}/authority.pem, and enrol every host again"
+            )
     return f"{found.java}; {found.directory}"
 
 
 def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enrolled:
-    """Check for Java and space; raises EnrolError with the remedy."""
+    """Check for programs, Java, space and what SSH allows; raises EnrolError with the remedy."""
     where = f"host {host.name}"
     if missing := at.run("sh", "-c", ssh.names(NEEDED)).strip():
-        raise EnrolError(f"{where}: {missing} missing: install util-linux and coreutils there")
+        raise EnrolError(f"{where}: {missing} missing: install util-linux, coreutils, grep and awk there")
     java = at.run("sh", "-c", 'command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" || :').strip()
     if not java:
         raise EnrolError(f"{where} has no java: install Java {JAVA} there")
     said = at.run("sh", "-c", f"{shlex.quote(java)} -version 2>&1", seconds=60)
     version = re.search(r'version "(\d+)', said)
     if version is None or int(version.group(1)) < JAVA:
-        raise EnrolError(f"{where}: {java} is not Java {JAVA} or newer ({said.splitlines()[0][:80]})")
+        raise EnrolError(f"{where}: {java} is not Java {JAVA} or newer ({said.strip()[:80]})")
     home = at.run("sh", "-c", "cd && pwd -P").strip()
-    free = int(at.run("sh", "-c", "df -Pm . | awk 'NR == 2 {print $4}'").strip() or 0)
+    free = int(at.run("sh", "-c", "df -Pm . | awk 'NR == 2 {printf \"%d\", $4}'").strip() or 0)
     if free < LEAST_MIB:
         raise EnrolError(f"{where}: {free} MiB free in {home}, {LEAST_MIB} are needed: make room")
-    directory = PurePath(home) / ".sluice" / settings.instance
+    _check_ssh(where, at, PurePath(home))
+    directory = _directory(settings, host.name, PurePath(home))
     if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(directory)):
         raise EnrolError(f"{where}: the path {directory} has odd characters: use another account")
     return Enrolled(host.address, host_key, str(directory), java)
+
+
+def _check_ssh(where: str, at: ssh.Link, home: PurePath) -> None:
+    """A key or a server may allow commands, and neither files nor ports."""
+    try:
+        at.sizes(home)
+    except ssh.RemoteFailed as error:
+        raise EnrolError(
+            f"{where} gives no access to files over SFTP ({error}): have `Subsystem sftp internal-sftp` in "
+            "its sshd_config, and no `command=` before the key"
+        ) from error
+    if not at.forwards():
+        raise EnrolError(
+            f"{where} forwards no ports to its 127.0.0.1: have `AllowTcpForwarding local` in its "
+            "sshd_config, and `port-forwarding` behind `restrict` before the key"
+        )
+
+
+def _directory(settings: Settings, name: str, home: PurePath) -> PurePath:
+    """The instance's folder on the host.
+
+    It stays when the host is enrolled again, because it has how far the files were read.
+    """
+    above, before = home / ".sluice", _before(settings, name)
+    if before is not None:
+        return above / PurePath(before.directory).name
+    return above / f"{settings.instance}-{_mark(settings)}"
+
+
+def _mark(settings: Settings) -> str:
+    """This instance's own from its first enrolment on; `sluice reset` ends it."""
+    path = folder(settings) / "mark"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, secrets.token_hex(4), 0o600)
+    return path.read_text()
+
+
+def _before(settings: Settings, name: str) -> Enrolled | None:
+    """What the last enrolment found out; None without one, or if it cannot be read."""
+    try:
+        return Enrolled(**json.loads((folder(settings, name) / _ENROLLED).read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def _wants_certificate(settings: Settings, name: str) -> bool:
+    until = certificates.of_authority(folder(settings), name)
+    return until is None or until - datetime.now(UTC) < _EARLY
 
 
 def _issued_to(settings: Settings, name: str) -> str:

@@ -118,7 +118,13 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
             yield (i, "ssh"), "ssh: local is this machine, which is not reached over SSH; remove it"
         if host.name != LOCAL and host.ssh is None:
             yield (i,), f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to"
-        if private and not _loopback(host.address):
+        if is_address(host.address) and not _is_ipv4(host.address):
+            yield (
+                (i, "address"),
+                f"address = {host.address!r}: no IPv4 address; write four numbers from 0 to 255, without "
+                "zeros before them",
+            )
+        elif private and not _loopback(host.address):
             yield (
                 (i, "address"),
                 f"address = {host.address!r}: the instance's network is private and has no other "
@@ -133,6 +139,14 @@ def _loopback(address: str) -> bool:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
         return address == "localhost"
+
+
+def _is_ipv4(address: str) -> bool:
+    try:
+        ipaddress.IPv4Address(address)
+    except ValueError:
+        return False
+    return True
 
 
 def _problem(tree: yaml.Node | None, error: Any) -> tuple[yaml.Node | None, str]:
@@ -174,5 +188,5 @@ def _doubled(node: yaml.Node | None) -> Iterator[yaml.Node]:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IPv4 address, and not a name."""
+    """Whether it is meant as an IPv4 address, and not as a name."""
     return re.fullmatch(r"[0-9.]+", text) is not None

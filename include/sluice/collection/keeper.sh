@@ -1,10 +1,11 @@
 #!/bin/sh
-# Keeps one agent on this host: keeper status | start | stop SECONDS | hold | release | prune
+# Keeps one agent on this host: keeper status | start | stop SECONDS | hold | release | listens PORT | prune
 #
 # It lies in <agent>/versions/<version>, beside the agent's configuration, and <agent>/current is a link to the
 # version in use. <agent>/state is the agent's own and outlives versions: the process's record, how far each file was
 # read, and the channel. A process is known by its number, its start in the kernel's ticks and the boot, because a
 # number alone is used again. The lock is held until the record is written, so two starts never make two processes.
+# Exit status 75: another order, or the agent's end, takes too long; order it again later.
 set -u
 umask 077
 
@@ -29,10 +30,15 @@ alive() {
   [ "$booted" = "$(boot)" ] && [ "$(born "$pid")" = "$ticks" ]
 }
 
+later() {
+  echo "$1" >&2
+  exit 75
+}
+
 lock() {
   mkdir -p "$state/logs"
   exec 9>"$agent/lock"
-  flock 9
+  flock -w 10 9 || later "another order is at work: $agent/lock is held"
 }
 
 case ${1:-} in
@@ -40,7 +46,7 @@ case ${1:-} in
     if alive; then
       echo "alive $pid $(($(date +%s) - since)) $version"
     elif [ -f "$record" ]; then
-      echo "dead $pid 0 $version"
+      echo "dead ${pid:-0} 0 ${version:--}" # a record that was torn says neither
     else
       echo "stopped 0 0 -"
     fi
@@ -53,12 +59,17 @@ case ${1:-} in
     [ ! -f "$state/logs/out" ] || mv "$state/logs/out" "$state/logs/out.1"
     setsid sh "$here/keeper" run </dev/null >"$state/logs/out" 2>&1 &
     exec 9>&-
-    flock "$agent/lock" true
+    flock -w 5 "$agent/lock" true || later "the agent's start is not recorded yet"
+    alive || {
+      echo "the agent ended at once: $(tail -c 300 "$state/logs/out")" >&2
+      exit 1
+    }
     ;;
   run) # by `start` alone; it has the lock
     cd "$state" || exit 1
-    echo "$$ $(born $$) $(boot) $(date +%s) $(basename "$here")" >"$record.new"
-    mv "$record.new" "$record"
+    # Without a record it would be started again while it runs.
+    echo "$$ $(born $$) $(boot) $(date +%s) $(basename "$here")" >"$record.new" &&
+      sync "$record.new" && mv "$record.new" "$record" || exit 1
     exec 9>&-
     exec "$(cat "$here/java")" "@$here/java.args"
     ;;
@@ -72,12 +83,29 @@ case ${1:-} in
         left=$((left - 1))
       done
       ! alive || kill -9 "$pid"
-      while alive; do sleep 1; done
+      left=5
+      while alive; do
+        [ "$left" -gt 0 ] || later "the agent, pid $pid, does not end: is its disk stuck?"
+        sleep 1
+        left=$((left - 1))
+      done
     fi
     rm -f "$record"
     ;;
   hold) : >"$state/hold" ;;
   release) rm -f "$state/hold" ;;
+  listens) # whether it is the agent that listens at that port, and no other user's process
+    if alive; then
+      at=$(printf ':%04X' "$2")
+      for inode in $(awk -v at="$at" '$4 == "0A" && substr($2, length($2) - 4) == at {print $10}' \
+        "/proc/$pid/net/tcp" "/proc/$pid/net/tcp6" 2>/dev/null); do
+        # shellcheck disable=SC2010  # one process for all links, not one for each
+        ! ls -l "/proc/$pid/fd" | grep -qF "socket:[$inode]" || exit 0
+      done
+    fi
+    echo "it is not the agent that listens at port $2" >&2
+    exit 1
+    ;;
   prune) # versions that are not in use, and jars that no version names
     version=
     alive || :
@@ -89,7 +117,7 @@ case ${1:-} in
     done
     ;;
   *)
-    echo "usage: keeper status | start | stop SECONDS | hold | release | prune" >&2
+    echo "usage: keeper status | start | stop SECONDS | hold | release | listens PORT | prune" >&2
     exit 2
     ;;
 esac

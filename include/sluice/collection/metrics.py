@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import time
 import urllib.error
 import urllib.request
@@ -102,12 +103,12 @@ def read(port: int, host: str = "127.0.0.1") -> Metrics:
 
 
 def parse(answer: bytes, where: str) -> Metrics:
-    """The reading in an agent's answer. Raises MetricsUnreachable if it is none."""
+    """The reading in an agent's answer. Raises MetricsUnreachable if it is none, whatever it is."""
     try:
         data: dict[str, dict[str, Any]] = json.loads(answer)
-    except ValueError as error:
+        return Metrics({name: _numbers(values) for name, values in data.items()})
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise MetricsUnreachable(f"no metrics at {where}: {error}") from error
-    return Metrics({name: _numbers(values) for name, values in data.items()})
 
 
 def drain(counters: Callable[[], Metrics], seconds: float) -> bool:
@@ -133,7 +134,9 @@ def _numbers(values: dict[str, Any]) -> dict[str, float]:
     numbers = {}
     for name, value in values.items():
         try:
-            numbers[name] = float(value)
-        except ValueError:
+            number = float(value)
+        except (ValueError, OverflowError):
             continue
+        if math.isfinite(number):
+            numbers[name] = number
     return numbers

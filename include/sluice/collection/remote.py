@@ -15,14 +15,15 @@ from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from sluice.collection import enrolment, metrics, position
-from sluice.collection.bundle import Bundle, Files, bundle
-from sluice.collection.metrics import Metrics
+from sluice.collection.bundle import Bundle, bundle
+from sluice.collection.copying import copied
+from sluice.collection.errors import AgentError
+from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.collection.render import Agent, place
 from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
 from sluice.runtime.settings import Settings
 
 STOP_SECONDS = 20
-_CHECK_SECONDS = 120.0  # 40 MB on a slow disk
 _CHUNK = 4 << 20
 
 Log = Callable[[str], None]
@@ -44,11 +45,14 @@ def status(settings: Settings, agent: Agent) -> Status:
     keeper = _agent_folder(settings, agent) / "current" / "keeper"
     script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; fi'
     said = _link(settings, agent).run("sh", "-c", script, "keeper", str(keeper))
-    first, *rest = said.splitlines()
-    state, pid, age, version = first.split()
-    if state not in ("alive", "dead", "stopped"):
-        raise RemoteFailed(f"{agent.name} on {agent.runs_on}: the keeper said {said[:200]!r}")
-    return Status(state, int(pid), int(age), version, "held" in rest)  # type: ignore[arg-type]
+    try:
+        first, *rest = said.splitlines()
+        state, pid, age, version = first.split()
+        if state not in ("alive", "dead", "stopped"):
+            raise ValueError(state)
+        return Status(state, int(pid), int(age), version, "held" in rest)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise RemoteFailed(f"{agent.name} on {agent.runs_on}: the keeper said {said[:200]!r}") from error
 
 
 def settled(settings: Settings, agent: Agent) -> bool:
@@ -69,7 +73,7 @@ def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> N
     _check_directories(settings, agent)
     link = _link(settings, agent)
     for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
-        if _copied(link, folder, files):
+        if copied(link, folder, files):
             log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
     if now.state == "alive":
         stop(settings, agent, drain_seconds, log)
@@ -96,28 +100,42 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
         )
     if status(settings, agent).state == "stopped":
         return False
-    _keeper(settings, agent, "stop", str(STOP_SECONDS), seconds=2 * STOP_SECONDS)
+    _keeper(settings, agent, "stop", str(STOP_SECONDS), seconds=3 * STOP_SECONDS)
     log(f"{agent.name}: stopped" + (", drained" if drained else "; its channel stays on its host's disk"))
     return drained
 
 
 def counters(settings: Settings, agent: Agent) -> Metrics:
-    """The agent's counters. Raises MetricsUnreachable if only the agent does not answer."""
-    return metrics.parse(_link(settings, agent).get(agent.metrics_port, "/metrics"), agent.name)
+    """The agent's counters. Raises MetricsUnreachable if only the agent does not answer.
+
+    Any user of the host may listen where the agent does not, and would be believed.
+    """
+    try:
+        _keeper(settings, agent, "listens", str(agent.metrics_port))
+        answer = _link(settings, agent).get(agent.metrics_port, "/metrics")
+    except AgentError as error:  # also a list of hosts that cannot be used
+        raise MetricsUnreachable(str(error)) from error
+    return metrics.parse(answer, agent.name)
 
 
 def all_read(settings: Settings, agent: Agent) -> bool:
     """Whether every file on the host has been read to its end."""
     data = _link(settings, agent).read(place(settings, agent.name, agent.runs_on).folder / "position.json")
-    entries = json.loads(data) if data else []
-    reached = {entry["file"]: entry["pos"] for entry in entries}
-    return all(reached.get(str(path), 0) >= size for path, size in _files(settings, agent).items())
+    try:
+        reached = {entry["file"]: entry["pos"] for entry in (json.loads(data) if data else [])}
+    except (ValueError, TypeError, KeyError):  # torn by a crash: the agent begins again
+        return False
+    # Beyond the end: the file was truncated, and the agent has not looked since.
+    return all(reached.get(str(path), 0) == size for path, size in _files(settings, agent).items())
 
 
-def log_tail(settings: Settings, agent: Agent, size: int = 256 << 10) -> bytes:
-    """The end of the agent's own log."""
+def log_tail(settings: Settings, agent: Agent, name: str = "", size: int = 256 << 10) -> bytes:
+    """The end of the agent's own log, or of another file in its folder of logs.
+
+    `out` has what its process printed, which says why a JVM did not start.
+    """
     folder = place(settings, agent.name, agent.runs_on).home / "logs"
-    link, name = _link(settings, agent), f"{agent.process}.log"
+    link, name = _link(settings, agent), name or f"{agent.process}.log"
     length = (link.sizes(folder) or {}).get(name, 0)
     return link.read(folder / name, max(0, length - size), size) or b""
 
@@ -151,7 +169,12 @@ def log_files(settings: Settings, agent: Agent) -> dict[str, RemoteFile]:
     """The agent's log files, by their name in the records."""
     at, link = place(settings, agent.name, agent.runs_on), _link(settings, agent)
     data = link.read(at.folder / position.GENERATIONS_FILE)
-    known = position.generation_numbers(json.loads(data)) if data else {}
+    try:
+        known = position.generation_numbers(json.loads(data)) if data else {}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RemoteFailed(
+            f"{agent.name} on {agent.runs_on}: {position.GENERATIONS_FILE}: {error}"
+        ) from error
     return {
         position.identity(Path(path), Path(at.home), known): RemoteFile(link, path)
         for path in _files(settings, agent)
@@ -173,22 +196,9 @@ def _check_directories(settings: Settings, agent: Agent) -> None:
     for pattern in agent.patterns(settings.home):
         if _link(settings, agent).sizes(PurePath(pattern.directory)) is None:
             raise RemoteFailed(
-                f"{agent.name}: {pattern.directory} on {agent.runs_on} cannot be read: make "
-                "it, give the account r and x on it, or correct `files`"
+                f"{agent.name}: {pattern.directory} on {agent.runs_on} is no directory: make it, give the "
+                "account r and x on it, or correct `files`"
             )
-
-
-def _copied(link: Link, folder: PurePath, files: Files) -> bool:
-    """Copy a folder unless it is there; it gets its name only when its checksums are right."""
-    there = link.run("sh", "-c", '[ ! -d "$1" ] || echo there', "sh", str(folder))
-    if there.strip():
-        return False
-    new = folder.with_name(f".{folder.name}.new")
-    link.run("rm", "-rf", str(new))
-    link.copy(new, files)
-    check = 'cd "$1" && sha256sum -c SHA256SUMS >/dev/null && mv "$1" "$2"'
-    link.run("sh", "-c", check, "sh", str(new), str(folder), seconds=_CHECK_SECONDS)
-    return True
 
 
 def _keeper(settings: Settings, agent: Agent, *command: str, seconds: float = COMMAND_SECONDS) -> None:

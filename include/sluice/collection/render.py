@@ -86,6 +86,7 @@ class Rendered:
 
     agent: Agent
     files: dict[str, str]
+    tls: bool = False  # between edges and collectors
 
 
 def folder(settings: Settings, name: str) -> Path:
@@ -195,6 +196,8 @@ def _rendered(agent: Agent, template: str, settings: Settings, **values: object)
         "key": at.identity_key,
         "identity": at.certificates / certificates.IDENTITY,
         "trust": at.certificates / certificates.TRUST,
+        # On another host they are part of the version.
+        "certificates": certificates.checksum(Path(at.certificates)) if agent.runs_on == LOCAL else "",
         "batch": BATCH,
         "sink_batch": SINK_BATCH,
         "memory_bytes": MEMORY_BYTES,
@@ -207,4 +210,5 @@ def _rendered(agent: Agent, template: str, settings: Settings, **values: object)
             "log4j2.properties": _jinja.get_template("log4j2.properties.j2").render(values),
             AGENT_FILE: agent.to_json(),
         },
+        bool(values["tls"]),
     )

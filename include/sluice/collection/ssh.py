@@ -1,8 +1,8 @@
 """One SSH connection to each host, shared by everything that this process does there.
 
 asyncssh runs in a thread with a loop of its own; callers in any thread wait for its answers. A host that does
-not answer is left alone for a while, so that one host that is away does not hold up the watch over the
-others.
+not answer is left alone for a while, each time for longer, so that one host that is away does not hold up the
+watch over the others.
 """
 
 from __future__ import annotations
@@ -12,23 +12,29 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import asyncssh
 
 from sluice.collection.errors import AgentError
 from sluice.collection.metrics import MetricsUnreachable
+from sluice.collection.ssh_files import session as sftp_session
+from sluice.collection.ssh_files import write
+from sluice.collection.ssh_loop import wait
 
 CONNECT_SECONDS = 10.0
 COMMAND_SECONDS = 20.0
-COPY_SECONDS = 600.0
-AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again
+COPY_SECONDS = 120.0  # a copy that takes longer goes on at the next try
+READ_SECONDS = 600.0
+AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again; twice as long each further time
+LONGEST_AWAY_SECONDS = 300.0
 KEEPALIVE_SECONDS = 10.0
 _ANSWER_BYTES = 8 << 20
 _ANSWER_SECONDS = 10.0
+_CLOSED_PORT = 1  # where nothing listens: only whether the host would forward to it matters
 
 # It tells of each command; a watch gives several a second.
 asyncssh.set_log_level("WARNING")
@@ -66,15 +72,17 @@ class Link:
         self.target = target
         self._connection: asyncssh.SSHClientConnection | None = None
         self._lock = asyncio.Lock()
-        self._away_until, self._why = 0.0, ""
+        self._away_until, self._away_seconds, self._why = 0.0, 0.0, ""
 
     def run(self, *command: str, seconds: float = COMMAND_SECONDS) -> str:
         """Run a command; returns what it printed. Raises HostUnreachable, RemoteFailed."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> str:
-            done = await connection.run(shlex.join(command), stdin=asyncssh.DEVNULL)
+            done = await connection.run(shlex.join(command), stdin=asyncssh.DEVNULL, errors="replace")
+            if done.exit_status is None:  # neither an exit nor a signal: the end was not seen
+                raise asyncssh.ConnectionLost("the connection was lost")
             if done.exit_status != 0:
-                said = str(done.stderr or done.stdout or "").strip()[-500:]
+                said = _printable(str(done.stderr or done.stdout or "").strip()[-500:])
                 what = f"exit status {done.exit_status}" if done.exit_signal is None else "killed"
                 raise RemoteFailed(f"{self.target}: {' '.join(command)[:200]}: {said or what}")
             return str(done.stdout)
@@ -82,25 +90,34 @@ class Link:
         return self._do(work, seconds)
 
     def copy(self, folder: PurePath, files: Mapping[str, Path | bytes]) -> None:
-        """Write files, of mode 0600, below a new folder. Raises HostUnreachable, RemoteFailed."""
+        """Write files, of mode 0600, below a folder; what an earlier copy has written is not sent again.
+
+        The caller compares checksums afterwards. Raises HostUnreachable, RemoteFailed.
+        """
 
         async def work(connection: asyncssh.SSHClientConnection) -> None:
-            private = asyncssh.SFTPAttrs(permissions=0o600)
-            async with connection.start_sftp_client() as sftp:
-                for each in sorted({folder / PurePath(name).parent for name in files}):
-                    await sftp.makedirs(str(each), asyncssh.SFTPAttrs(permissions=0o700), exist_ok=True)
-                for name, content in files.items():
-                    data = content if isinstance(content, bytes) else content.read_bytes()
-                    async with sftp.open(str(folder / name), "wb", private) as out:
-                        await out.write(data)
+            async with sftp_session(connection) as sftp:
+                try:
+                    async with asyncio.timeout(COPY_SECONDS):
+                        for each in sorted({folder / PurePath(name).parent for name in files}):
+                            private = asyncssh.SFTPAttrs(permissions=0o700)
+                            await sftp.makedirs(str(each), private, exist_ok=True)
+                        for name, content in files.items():
+                            data = content if isinstance(content, bytes) else content.read_bytes()
+                            await write(sftp, str(folder / name), data)
+                except TimeoutError as error:
+                    raise RemoteFailed(
+                        f"{self.target}: the copy to {folder} is not done after {COPY_SECONDS:g} s; it goes "
+                        "on at the next try"
+                    ) from error
 
-        self._do(work, COPY_SECONDS)
+        self._do(work, COPY_SECONDS + COMMAND_SECONDS)
 
     def switch(self, link: PurePath, target: str) -> None:
         """Point a symbolic link to another target, in one step."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> None:
-            async with connection.start_sftp_client() as sftp:
+            async with sftp_session(connection) as sftp:
                 temporary = f"{link}.new"
                 if await sftp.lexists(temporary):
                     await sftp.remove(temporary)
@@ -113,7 +130,7 @@ class Link:
         """Bytes of a file; None if there is no such file."""
 
         async def work(connection: asyncssh.SSHClientConnection) -> bytes | None:
-            async with connection.start_sftp_client() as sftp:
+            async with sftp_session(connection) as sftp:
                 try:
                     async with sftp.open(str(path), "rb") as file:
                         data = await file.read(size, offset)
@@ -121,51 +138,55 @@ class Link:
                 except asyncssh.SFTPNoSuchFile:
                     return None
 
-        return self._do(work, COPY_SECONDS)
+        return self._do(work, READ_SECONDS)
 
     def sizes(self, folder: PurePath) -> dict[str, int] | None:
-        """The files of a folder and their sizes; None if there is no such folder, or it cannot be read."""
+        """The files of a folder and their sizes; None if there is no such folder.
+
+        Raises RemoteFailed if it cannot be read, because then it may hold files.
+        """
 
         async def work(connection: asyncssh.SSHClientConnection) -> dict[str, int] | None:
-            async with connection.start_sftp_client() as sftp:
+            async with sftp_session(connection) as sftp:
                 try:
                     entries = await sftp.readdir(str(folder))
-                except (asyncssh.SFTPNoSuchFile, asyncssh.SFTPPermissionDenied):
+                except asyncssh.SFTPNoSuchFile:
                     return None
+                except asyncssh.SFTPPermissionDenied as error:
+                    raise RemoteFailed(f"{self.target}: {folder} cannot be read: {error.reason}") from error
             return {str(each.filename): each.attrs.size or 0 for each in entries}
+
+        return self._do(work, COMMAND_SECONDS)
+
+    def forwards(self) -> bool:
+        """Whether the host lets this key reach ports of its own 127.0.0.1."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> bool:
+            try:
+                _, writer = await connection.open_connection("127.0.0.1", _CLOSED_PORT)
+            except asyncssh.ChannelOpenError as error:
+                if connection.is_closed():
+                    raise
+                return error.code != asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED
+            writer.close()
+            return True
 
         return self._do(work, COMMAND_SECONDS)
 
     def get(self, port: int, path: str) -> bytes:
         """The body of ``http://127.0.0.1:<port><path>`` as the host sees it. Raises MetricsUnreachable."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> bytes:
-            try:
-                reader, writer = await connection.open_connection("127.0.0.1", port)
-            except asyncssh.ChannelOpenError as error:
-                raise MetricsUnreachable(
-                    f"{self.target}: no answer at port {port}: {error.reason}"
-                ) from error
-            writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
-            answer = b""
-            try:
-                async with asyncio.timeout(_ANSWER_SECONDS):
-                    while len(answer) < _ANSWER_BYTES and (piece := await reader.read(_ANSWER_BYTES)):
-                        answer += piece
-            except TimeoutError as error:  # a process that hangs, on a host that answers
-                raise MetricsUnreachable(f"{self.target}: no answer at port {port}") from error
-            finally:
-                writer.close()
-            return answer.partition(b"\r\n\r\n")[2]
-
-        return self._do(work, COMMAND_SECONDS)
+        return self._do(lambda connection: _ask(connection, self.target, port, path), COMMAND_SECONDS)
 
     def close(self) -> None:
         """Close the connection; the next use makes another one."""
-        _wait(self._drop(), COMMAND_SECONDS)
+        wait(self._drop(), COMMAND_SECONDS)
 
     def _do(self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float) -> T:
-        return _wait(self._with_connection(work, seconds), CONNECT_SECONDS + seconds + COMMAND_SECONDS)
+        try:
+            return wait(self._with_connection(work, seconds), CONNECT_SECONDS + seconds + COMMAND_SECONDS)
+        except TimeoutError as error:  # the loop has too much to do
+            raise HostUnreachable(f"{self.target} was not asked in time") from error
 
     async def _with_connection(
         self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float
@@ -173,15 +194,22 @@ class Link:
         try:
             connection = await self._connected()
             async with asyncio.timeout(seconds):
-                return await work(connection)
+                answer = await work(connection)
         except asyncssh.SFTPConnectionLost as error:
             raise await self._lost(error) from error
         except asyncssh.SFTPError as error:
-            raise RemoteFailed(f"{self.target}: {error.reason}") from error
+            raise RemoteFailed(f"{self.target}: {_printable(error.reason)}") from error
         except (MetricsUnreachable, RemoteFailed):
             raise
-        except (OSError, asyncssh.Error, TimeoutError) as error:
+        except asyncssh.ChannelOpenError as error:
+            if error.code == asyncssh.OPEN_CONNECT_FAILED:  # the connection was lost meanwhile
+                raise await self._lost(error) from error
+            raise RemoteFailed(f"{self.target} refuses: {_printable(error.reason)}") from error
+        # A ValueError: a key with a passphrase, say.
+        except (OSError, asyncssh.Error, TimeoutError, ValueError) as error:
             raise await self._lost(error) from error
+        self._away_seconds = 0.0
+        return answer
 
     async def _connected(self) -> asyncssh.SSHClientConnection:
         async with self._lock:
@@ -207,9 +235,16 @@ class Link:
 
     async def _lost(self, error: Exception) -> HostUnreachable:
         await self._drop()
-        said = str(error) or type(error).__name__
+        said = _printable(str(error) or type(error).__name__)
         self._why = f"{self.target} does not answer: {said}"
-        self._away_until = time.monotonic() + AWAY_SECONDS
+        if isinstance(error, asyncssh.PermissionDenied):
+            self._why = (
+                f"{self.target} does not let this key in ({said}): put the line that `sluice hosts enrol "
+                f"{self.target.name}` prints into the account's ~/.ssh/authorized_keys"
+            )
+        longer = max(AWAY_SECONDS, 2 * self._away_seconds)
+        self._away_seconds = min(longer, LONGEST_AWAY_SECONDS)
+        self._away_until = time.monotonic() + self._away_seconds
         return HostUnreachable(self._why)
 
     async def _drop(self) -> None:
@@ -219,29 +254,13 @@ class Link:
 
 
 _guard = threading.Lock()
-_links: dict[Target, Link] = {}
-_loops: dict[int, asyncio.AbstractEventLoop] = {}  # by process, because a fork takes no threads along
+_links: dict[tuple[int, Target], Link] = {}  # by process, because a fork takes no threads along
 
 
 def link(target: Target) -> Link:
     """The process's one link to that target."""
-    loop()
     with _guard:
-        if target not in _links:
-            _links[target] = Link(target)
-        return _links[target]
-
-
-def loop() -> asyncio.AbstractEventLoop:
-    """The loop on which all links live."""
-    with _guard:
-        found = _loops.get(os.getpid())
-        if found is None:
-            _links.clear()
-            found = asyncio.new_event_loop()
-            threading.Thread(target=found.run_forever, name="ssh", daemon=True).start()
-            _loops[os.getpid()] = found
-        return found
+        return _links.setdefault((os.getpid(), target), Link(target))
 
 
 def host_key(address: str, port: int) -> tuple[str, str]:
@@ -252,7 +271,7 @@ def host_key(address: str, port: int) -> tuple[str, str]:
             return await asyncssh.get_server_host_key(address, port, config=[])
 
     try:
-        key = _wait(ask(), CONNECT_SECONDS + COMMAND_SECONDS)
+        key = wait(ask(), CONNECT_SECONDS + COMMAND_SECONDS)
     except (OSError, asyncssh.Error, TimeoutError) as error:
         said = str(error) or type(error).__name__
         raise HostUnreachable(f"{address}:{port} does not answer: {said}") from error
@@ -261,11 +280,32 @@ def host_key(address: str, port: int) -> tuple[str, str]:
     return key.export_public_key("openssh").decode().strip(), key.get_fingerprint()
 
 
-def _wait(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    return asyncio.run_coroutine_threadsafe(work, loop()).result(seconds)
-
-
 def names(commands: Sequence[str]) -> str:
     """A shell test that fails with the names of those commands that are not there."""
     each = " ".join(shlex.quote(command) for command in commands)
     return f'for c in {each}; do command -v "$c" >/dev/null || missing="$missing $c"; done; echo "$missing"'
+
+
+async def _ask(connection: asyncssh.SSHClientConnection, target: Target, port: int, path: str) -> bytes:
+    try:
+        reader, writer = await connection.open_connection("127.0.0.1", port)
+    except asyncssh.ChannelOpenError as error:
+        if connection.is_closed():
+            raise
+        raise MetricsUnreachable(f"{target}: no answer at port {port}: {error.reason}") from error
+    writer.write(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+    answer = b""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            while len(answer) < _ANSWER_BYTES and (piece := await reader.read(_ANSWER_BYTES)):
+                answer += piece
+    except TimeoutError as error:  # a process that hangs, on a host that answers
+        raise MetricsUnreachable(f"{target}: no answer at port {port}") from error
+    finally:
+        writer.close()
+    return answer.partition(b"\r\n\r\n")[2]
+
+
+def _printable(text: str) -> str:
+    """What a host says goes into logs, and into PostgreSQL, which takes no NUL."""
+    return "".join(each if each.isprintable() else " " for each in text)

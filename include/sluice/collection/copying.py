@@ -1,0 +1,31 @@
+"""A folder is copied to a host: it is there whole, on the disk, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from sluice.collection.bundle import SUMS, Files
+from sluice.collection.ssh import Link, RemoteFailed
+
+_CHECK_SECONDS = 120.0  # 40 MB on a slow disk
+
+
+def copied(link: Link, folder: PurePath, files: Files) -> bool:
+    """Copy a folder unless it is there; return whether it was copied.
+
+    It gets its name only when its checksums are right, and after its files are on the disk, so that no loss
+    of power leaves a damaged one under that name. A copy that was broken off is gone on with.
+    """
+    there = link.run("sh", "-c", '[ ! -d "$1" ] || echo there', "sh", str(folder))
+    if there.strip():
+        return False
+    new = folder.with_name(f".{folder.name}.new")
+    link.copy(new, files)
+    check = f'cd "$1" && sha256sum -c {SUMS} >/dev/null && sync -f .'
+    try:
+        link.run("sh", "-c", check, "sh", str(new), seconds=_CHECK_SECONDS)
+    except RemoteFailed:
+        link.run("rm", "-rf", str(new))  # damaged: what is sent next must not go on with it
+        raise
+    link.run("sh", "-c", 'mv "$1" "$2" && sync -f "$2"', "sh", str(new), str(folder), seconds=_CHECK_SECONDS)
+    return True
