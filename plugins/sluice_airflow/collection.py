@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
 HEALTH_POLLS = 3  # how many polls between two looks at the agents' metrics
+RETRY_SECONDS = 300.0  # how long after a deployment that failed it is looked whether something was left out
 
 
 class PlanCollection(BaseOperator):
@@ -55,26 +57,36 @@ class DeployCollection(BaseOperator):
 class AgentsTrigger(BaseTrigger):
     """Restarts dead agents, alerts on ailing ones, and fires when the inventory changed.
 
+    retry: the deployment failed; it also fires after some minutes then if something is still to be deployed,
+    because a host did not answer, say.
+
     One trigger watches all agents. It has no ``on_kill``: a front-end's lines are collected whether or not
     somebody watches. ``sluice down`` stops the agents, and the deployment of an inventory stops an agent that
     was taken out of it.
     """
 
-    def __init__(self, inventory: str) -> None:
+    def __init__(self, inventory: str, retry: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.inventory = inventory
+        self.retry = retry
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        return f"{type(self).__module__}.{type(self).__name__}", {"inventory": self.inventory}
+        known = {"inventory": self.inventory, "retry": self.retry}
+        return f"{type(self).__module__}.{type(self).__name__}", known
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         watch = Watch(await asettings())
-        fault = ""
+        fault, retry_at = "", time.monotonic() + RETRY_SECONDS
         for poll in itertools.count():
             try:
                 if await asyncio.to_thread(fingerprint, watch.settings) != self.inventory:
                     yield TriggerEvent({"status": "the inventory was changed"})
                     return
+                if self.retry and time.monotonic() > retry_at:
+                    retry_at = time.monotonic() + RETRY_SECONDS
+                    if await asyncio.to_thread(left_out, watch.settings):
+                        yield TriggerEvent({"status": "something is still to be deployed"})
+                        return
                 lines = await asyncio.to_thread(watch.poll, poll % HEALTH_POLLS == 0)
                 fault = ""
             except Exception as error:  # a daemon that is away must not end the watch over the agents
@@ -97,18 +109,18 @@ class Watch:
         from sluice.collection import deploy
 
         lines: list[str] = []
-        deploy.ensure(self.settings, log=lines.append)
-        return lines + (self._look() if look else [])
+        failed: dict[str, str] = {}
+        deploy.ensure(self.settings, log=lines.append, failed=failed)
+        return lines + (self._look(failed) if look else [])
 
-    def _look(self) -> list[str]:
+    def _look(self, failed: dict[str, str]) -> list[str]:
         from sluice.collection import deploy, health
         from sluice.storage import postgres
 
-        self._healths = {
-            agent.name: health.check(self.settings, agent, self._healths.get(agent.name))
-            for agent in deploy.agents(self.settings)
-        }
-        return health.report(postgres.engine(self.settings), list(self._healths.values()))
+        agents = deploy.agents(self.settings)
+        self._healths = health.check_all(self.settings, agents, self._healths, failed)
+        engine = postgres.engine(self.settings)
+        return health.report(engine, [*self._healths.values(), *health.gone(engine, agents)])
 
 
 class SuperviseCollection(BaseOperator):
@@ -124,18 +136,30 @@ class SuperviseCollection(BaseOperator):
 
     def execute(self, context: Any) -> None:
         deployed = context["ti"].xcom_pull(task_ids=self.deployed_by)
-        self.defer(trigger=AgentsTrigger(deployed or fingerprint(settings())), method_name="changed")
+        now = deployed or fingerprint(settings())
+        self.defer(trigger=AgentsTrigger(now, retry=not deployed), method_name="changed")
 
     def changed(self, context: Any, event: dict[str, str]) -> None:
         self.log.info(event["status"])
 
 
 def fingerprint(settings: Settings) -> str:
-    """The fingerprint of the inventory file and of the list of hosts.
+    """The fingerprint of the inventory file, of the list of hosts, and of what enrolment knows.
 
     A trigger keeps old code in memory, so it compares files, not renderings.
     """
-    from sluice.collection import hosts, inventory
+    from sluice.collection import enrolment, hosts, inventory
 
-    paths = inventory.path_of(settings), hosts.path_of(settings)
+    paths = [inventory.path_of(settings), hosts.path_of(settings), *enrolment.files(settings)]
     return hashlib.sha256(b"\0".join(p.read_bytes() if p.exists() else b"" for p in paths)).hexdigest()
+
+
+def left_out(settings: Settings) -> bool:
+    """Whether the deployment left something out. A faulty inventory waits until it is written again."""
+    from sluice.collection import deploy_plan
+    from sluice.collection.inventory import InventoryError
+
+    try:
+        return any(change.action != "unchanged" for change in deploy_plan.plan(settings))
+    except InventoryError:
+        return False

@@ -66,6 +66,29 @@ def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory:
     assert not run(fired(deferred(None), 0.5))
 
 
+def test_what_enrolment_finds_out_ends_the_run(inventory: Path, connected) -> None:
+    from sluice_airflow.collection import fingerprint
+
+    trigger = deferred(fingerprint(Settings(instance="test", home=inventory.parent)))
+    (inventory.parent / "hosts" / "h1").mkdir(parents=True)
+    (inventory.parent / "hosts" / "h1" / "enrolled.json").write_text("{}")
+    assert run(fired(trigger, 5))
+
+
+def test_what_a_deployment_left_out_is_tried_again(
+    inventory: Path, connected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is deployed, so everything was left out."""
+    from sluice_airflow import collection
+
+    monkeypatch.setattr(collection, "RETRY_SECONDS", 0.0)
+    deployed = collection.fingerprint(Settings(instance="test", home=inventory.parent))
+    assert not run(fired(deferred(deployed), 0.5))
+    assert run(fired(deferred(None), 5))
+    inventory.write_text("faulty")
+    assert not run(fired(deferred(None), 0.5))
+
+
 def test_plan_refuses_a_faulty_inventory(home: Path, connected) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 

@@ -68,7 +68,8 @@ def list_(style: Style = Format.TABLE) -> None:
 def check(style: Style = Format.TABLE) -> None:
     """Log in to each enrolled host and look at Java, space and agents; exit 1 if something is wrong.
 
-    A host that does not answer is unknown: its agents may well run.
+    A host that does not answer is unknown: its agents may well run. An agent that is stopped is not wrong:
+    `sluice down` stops them all.
     """
     from sluice.collection import deploy, enrolment, health, hosts
     from sluice.collection.errors import AgentError
@@ -96,3 +97,35 @@ def check(style: Style = Format.TABLE) -> None:
     write(("host", "state", "what"), rows, style)
     if wrong:
         raise typer.Exit(1)
+
+
+@app.command()
+def forget(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Give up the agents on a machine that is gone for good, so that it holds up no deployment.
+
+    First take its front-ends out of collection.yaml. What its agents had not sent yet is lost: lines in their
+    channels, and lines in log files that were not read. A machine that answers is not forgotten, because its
+    agents can be drained.
+
+    Examples:
+      sluice hosts forget web3
+    """
+    from sluice.collection import deploy, forgetting
+    from sluice.runtime.settings import get_settings
+
+    settings = get_settings()
+    agents = ", ".join(agent.name for agent in forgetting.forgettable(settings, name))
+    if not agents:
+        typer.echo(f"nothing is deployed on {name}")
+        return
+    typer.echo(
+        f"{agents}: what was not sent yet is lost. If {name} comes back, its agents go on there: remove "
+        "~/.sluice and end their processes on it. On another host give the front-ends other names."
+    )
+    if not yes:
+        typer.confirm(f"Give up {agents} on {name}?", abort=True)
+    deploy.forget(settings, name)
+    typer.echo(f"{name}: forgotten; now remove it from hosts.yaml")

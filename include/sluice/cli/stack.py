@@ -6,14 +6,11 @@ import json
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sluice.runtime.settings import Settings
-
-if TYPE_CHECKING:
-    from sluice.collection.render import Agent
 
 MIB = 1 << 20
 ROOT_WARNING = """WARNING: the platform is started as root. Whoever finds a hole in one of its daemons,
@@ -84,15 +81,17 @@ def status(
 ) -> None:
     """Show each daemon and job: state, port, memory, health; and the open alerts.
 
-    Exit code 1 if anything that should run is not healthy.
+    Exit code 1 if anything that should run is not healthy. An agent whose host does not answer is unknown,
+    which is shown and is no failure: it may well run.
     """
     from dataclasses import asdict
 
+    from sluice.cli import far
     from sluice.cli.format import table
     from sluice.stack import status as stack_status
 
     settings = Settings()
-    daemons, jobs = stack_status.daemons(settings), stack_status.jobs(settings)
+    daemons, jobs = stack_status.daemons(settings), [*stack_status.jobs(settings), *far.agents(settings)]
     alerts = stack_status.alerts(settings) if any(line.state == "running" for line in daemons) else []
     lines = [*daemons, *jobs]
     if as_json:
@@ -119,7 +118,7 @@ def status(
         typer.echo(f"\n{sum(line.memory_bytes for line in lines) // MIB} MiB in all")
         for alert in alerts:
             typer.echo(f"ALERT since {alert.raised_at:%Y-%m-%d %H:%M:%S}  {alert.source}: {alert.message}")
-    raise typer.Exit(0 if all(line.healthy for line in lines) else 1)
+    raise typer.Exit(0 if all(line.healthy or line.state == far.UNKNOWN for line in lines) else 1)
 
 
 def logs(
@@ -135,19 +134,16 @@ def logs(
       sluice logs hbase -n 200
       sluice logs speed_layer -f
     """
+    from sluice.cli import far
     from sluice.stack import bringup
 
     settings = Settings()
-    if agent := remote_agent(settings, name):
-        from sluice.cli.format import printable
-        from sluice.collection import remote
-
+    if agent := far.agent(settings, name):
         if follow:
             raise NoCommand(
                 f"{name} runs on {agent.runs_on}, whose logs are not followed: leave out --follow"
             )
-        shown = remote.log_tail(settings, agent).decode(errors="replace").splitlines()
-        typer.echo("\n".join(printable(line) for line in shown[-lines:]))
+        typer.echo("\n".join(far.logs(settings, agent, lines)))
         return
     path = bringup.log_file(settings, name)
     if not path.exists():
@@ -158,15 +154,6 @@ def logs(
     if follow:
         raise typer.Exit(subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False).returncode)
     typer.echo("\n".join(bringup.log_tail(settings, name, lines)))
-
-
-def remote_agent(settings: Settings, name: str) -> Agent | None:
-    """The agent on another host whose process has that name."""
-    from sluice.collection import deploy
-    from sluice.collection.hosts import LOCAL
-
-    found = (a for a in deploy.agents(settings) if a.runs_on != LOCAL and a.process == name)
-    return next(found, None)
 
 
 def execute(
@@ -205,8 +192,10 @@ def reset(
 ) -> None:
     """Stop the instance and delete its data, secrets and logs.
 
-    The jars stay, because all instances share them.
+    The jars stay, because all instances share them. Agents on other hosts are stopped; what is in their
+    folders there stays, and those that could not be stopped are named.
     """
+    from sluice.collection import deploy
     from sluice.stack import network, shutdown
 
     settings = Settings()
@@ -217,6 +206,7 @@ def reset(
     if not yes:
         typer.confirm(f"Delete all of instance {settings.instance} under {settings.home}?", abort=True)
     shutdown.abandon(settings)
+    deploy.stop_far(settings, typer.echo)  # after Airflow, which would start them again
     shutil.rmtree(settings.home)
     shutil.rmtree(network.folder(settings), ignore_errors=True)
     current = settings.root / "var" / "current"

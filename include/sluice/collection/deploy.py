@@ -13,12 +13,13 @@ from collections.abc import Iterator, Sequence
 from filelock import FileLock, Timeout
 
 from sluice.collection import lifecycle, metrics, position, remote
+from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import Change, deployed
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
-from sluice.collection.ssh import HostUnreachable
+from sluice.collection.starting import start_all
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, make_secret
 
@@ -55,30 +56,37 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
     collectors that go are drained; collectors that change are stopped (their channel is on disk); then
     everything starts, collectors first. What a host that does not answer should run is brought there by
     `ensure` when it answers.
+
+    An agent on another host that goes and cannot be drained is left out, and the others are deployed. Then,
+    and if an agent does not start, DeployError is raised at the end.
     """
     todo = [change for change in changes if change.action != "unchanged"]
     _check_directories(settings, todo)
     _make_topics(settings, todo, log)
     with _locked(settings, wait=True):
+        left = _stop_removed(settings, todo, log)
+        if left:
+            left |= _tied(todo, left)
+            todo = [change for change in todo if change.agent not in left]
         try:
             _stop_changed(settings, todo, log)
         except AgentError:
-            _start_all(settings, log)  # as they were
+            start_all(settings, log)  # as they were
             raise
         for change in todo:
             _write(settings, change)
             log(f"{change.agent}: {change.action}d")
-        _, failed = _start_all(settings, log, check=True)
-    if failed:
-        raise DeployError("; ".join(map(str, failed)))
+        _, failed = start_all(settings, log, check=True)
+    if left or failed:
+        raise DeployError("; ".join([*left.values(), *failed.values()]))
     return todo
 
 
-def ensure(settings: Settings, log: Log = print) -> list[str]:
+def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None = None) -> list[str]:
     """Start every deployed agent that does not run; return the names of those that then work.
 
-    An agent that cannot start is named to ``log`` and tried again at the next call. This does nothing while a
-    deployment is at work, because that has stopped agents on purpose.
+    An agent that cannot start is named to ``log``, and in ``failed`` with the reason, and tried again at the
+    next call. This does nothing while a deployment is at work, because that has stopped agents on purpose.
     """
     try:
         with _locked(settings, wait=False):
@@ -87,11 +95,13 @@ def ensure(settings: Settings, log: Log = print) -> list[str]:
                 if each.runs_on == LOCAL and held.exists() and lifecycle.alive(settings, each):
                     log(f"{each.name}: input was still held by a deployment that died; released")
                     held.unlink(missing_ok=True)
-            started, failed = _start_all(settings, log)
+            started, wrong = start_all(settings, log)
     except DeployBusy:
         return []
-    for error in failed:
-        log(str(error))
+    for why in wrong.values():
+        log(why)
+    if failed is not None:
+        failed |= wrong
     return started
 
 
@@ -112,15 +122,27 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS,
 
 
 def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> None:
-    """Stop every agent: edges, drained, then collectors."""
+    """Stop every agent: edges, drained, those of other hosts first; then collectors."""
     with _locked(settings, wait=True):
-        for each in reversed(deployed(settings)):
-            try:
+        agents = list(reversed(deployed(settings)))
+        _stop_far(settings, agents, drain_seconds, log)
+        for each in agents:
+            if each.runs_on == LOCAL:
                 lifecycle.stop(settings, each, log, drain=each.tier == "edge", drain_seconds=drain_seconds)
-            except (HostUnreachable, AgentError) as error:
-                if each.runs_on == LOCAL:
-                    raise
-                log(f"{each.name} is not known to be stopped: {error}")
+
+
+def stop_far(settings: Settings, log: Log = print) -> None:
+    """Stop the agents of other hosts at once; ``log`` gets those that may still run."""
+    with _locked(settings, wait=True):
+        _stop_far(settings, deployed(settings), 0, log)
+
+
+def forget(settings: Settings, host: str) -> None:
+    """Take the agents of a host out of what is deployed, and leave alone what is on the host."""
+    with _locked(settings, wait=True):
+        for each in deployed(settings):
+            if each.runs_on == host:
+                _write(settings, Change(each.name, each.tier, "remove"))
 
 
 def rewind(
@@ -145,7 +167,7 @@ def drained(settings: Settings) -> bool:
         try:
             if not _all_read(settings, each) or not lifecycle.counters(settings, each).drained:
                 return False
-        except metrics.MetricsUnreachable:
+        except (metrics.MetricsUnreachable, AgentError):
             return False
     return True
 
@@ -160,20 +182,59 @@ def wait_drained(settings: Settings, timeout: float = 120.0) -> None:
         time.sleep(_POLL)
 
 
+def _stop_far(settings: Settings, agents: Sequence[Agent], drain_seconds: float, log: Log) -> None:
+    def stop(those: list[Agent]) -> None:
+        for each in those:
+            try:
+                lifecycle.stop(settings, each, log, drain=True, drain_seconds=drain_seconds)
+            except Exception as error:  # whatever a host answers, the others are stopped
+                log(f"{each.name} is not known to be stopped: {error}")
+
+    by_host([a for a in agents if a.runs_on != LOCAL], stop)
+
+
+def _stop_removed(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+    """Drain and stop the agents of other hosts that go; returns why others cannot be drained, by name."""
+    gone = {change.agent for change in changes if change.rendered is None}
+    left: dict[str, str] = {}
+
+    def stop(those: list[Agent]) -> None:
+        for each in those:
+            try:
+                lifecycle.stop(settings, each, log, must_drain=True)
+            except Exception as error:
+                left[each.name] = (
+                    f"{each.name} cannot be drained ({error}): this is tried again; if {each.runs_on} is "
+                    f"gone for good, give up what is on it: sluice hosts forget {each.runs_on}"
+                )
+
+    by_host([a for a in deployed(settings) if a.runs_on != LOCAL and a.name in gone], stop)
+    return left
+
+
+def _tied(changes: Sequence[Change], left: dict[str, str]) -> dict[str, str]:
+    """The changes that must wait for agents that could not go: those speak TLS to the collectors."""
+    names = ", ".join(sorted(left))
+    return {
+        change.agent: f"{change.agent} waits: it would give up TLS, which {names} still needs"
+        for change in changes
+        if change.rendered is not None and not change.rendered.tls
+    }
+
+
 def _stop_changed(settings: Settings, changes: Sequence[Change], log: Log) -> None:
-    there = {a.name: a for a in deployed(settings)}
+    """Stop this machine's agents that change or go.
+
+    One elsewhere that changes goes on until its new version lies beside the old one.
+    """
+    there = {a.name: a for a in deployed(settings) if a.runs_on == LOCAL}
     for tier in ("edge", "collector"):
         for change in changes:
             old = there.get(change.agent)
             if change.tier != tier or old is None:
                 continue
             drop = change.rendered is None or change.rendered.agent.channel != old.channel
-            if old.runs_on != LOCAL and not drop:
-                continue  # it goes on until its new version lies beside the old one
-            try:
-                lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
-            except HostUnreachable as error:
-                raise AgentError(f"{old.name} cannot be drained ({error}): deploy again later") from error
+            lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
 
 
 def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
@@ -229,41 +290,6 @@ def _write(settings: Settings, change: Change) -> None:
         pattern.directory.mkdir(parents=True, exist_ok=True)
     for name, text in change.rendered.files.items():
         write_whole(where / name, text)
-
-
-def _start_all(settings: Settings, log: Log, *, check: bool = False) -> tuple[list[str], list[AgentError]]:
-    """Start what is deployed and does not run, one tier at a time.
-
-    Returns the names of the agents that were started, and the errors of those that failed. With `check`
-    agents that already run must be ready too, because an agent goes on without a component that it could not
-    start.
-    """
-    started, failed = [], []
-    for tier in ("collector", "edge"):
-        those = [a for a in deployed(settings) if a.tier == tier]
-        begun, running = [], []
-        # One that cannot start, or whose host is away, must not keep the others from starting.
-        for each in those:
-            try:
-                if lifecycle.settled(settings, each):
-                    running.append(each)
-                else:
-                    lifecycle.start(settings, each, log)
-                    begun.append(each)
-            except HostUnreachable as error:  # nothing is known of it, so nothing is done to it
-                if check:
-                    log(f"{each.name} is unknown: {error}")
-            except AgentError as error:
-                failed.append(error)
-        for each in [*running, *begun] if check else begun:
-            try:
-                lifecycle.await_ready(settings, [each])
-            except (AgentError, HostUnreachable) as error:
-                failed.append(AgentError(str(error)))
-            else:
-                if each in begun:
-                    started.append(each.name)
-    return started, failed
 
 
 def _all_read(settings: Settings, agent: Agent) -> bool:

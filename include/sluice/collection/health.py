@@ -2,6 +2,8 @@
 
 Rules, each with the alert's name behind ``<agent>:``
   unknown             its host does not answer: it may well run, so nothing is started
+  stopped             it is deployed on another host and does not run there
+  deployment          it runs on another host, and what is to be done to it fails
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
@@ -15,15 +17,15 @@ Rules, each with the alert's name behind ``<agent>:``
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
 
 import sqlalchemy
 
 from sluice.collection import lifecycle, metrics, remote
-from sluice.collection.errors import AgentError
+from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import Metrics
 from sluice.collection.render import Agent
@@ -63,10 +65,28 @@ class Health:
         return f"{self.agent}: {self.state}{fill}{wrong}"
 
 
-def check(settings: Settings, agent: Agent, previous: Health | None = None) -> Health:
-    """Look at one agent. ``previous``: the last look, against which counters are compared."""
+def check_all(
+    settings: Settings, agents: Iterable[Agent], previous: Mapping[str, Health], failed: Mapping[str, str]
+) -> dict[str, Health]:
+    """Look at agents, at all hosts at the same time.
+
+    ``failed``: why what was done to them failed, by name.
+    """
+
+    def look(those: list[Agent]) -> list[Health]:
+        return [check(settings, a, previous.get(a.name), failed.get(a.name, "")) for a in those]
+
+    return {each.agent: each for found in by_host(agents, look) for each in found}
+
+
+def check(settings: Settings, agent: Agent, previous: Health | None = None, failed: str = "") -> Health:
+    """Look at one agent.
+
+    ``previous``: the last look, against which counters are compared. ``failed``: why it could not be started,
+    or changed.
+    """
     if agent.runs_on != LOCAL:
-        return _check_remote(settings, agent, previous)
+        return _check_remote(settings, agent, previous, failed)
     record = lifecycle.record(settings, agent)
     if record is None:  # stopping takes the record away, dying does not
         return Health(agent.name, "stopped")
@@ -77,18 +97,25 @@ def check(settings: Settings, agent: Agent, previous: Health | None = None) -> H
     return _look(settings, agent, previous, age.total_seconds())
 
 
-def _check_remote(settings: Settings, agent: Agent, previous: Health | None) -> Health:
+def _check_remote(settings: Settings, agent: Agent, previous: Health | None, failed: str) -> Health:
+    name, at = agent.name, agent.runs_on
     try:
         now = remote.status(settings, agent)
         if now.state == "alive":
-            return _look(settings, agent, previous, now.age)
-    except (HostUnreachable, AgentError) as error:
-        message = f"{agent.name} is unknown, it may well run: {error}"
-        return Health(agent.name, "unknown", alerts={f"{agent.name}: unknown": message})
-    if now.state == "stopped":
-        return Health(agent.name, "stopped")
-    message = f"{agent.name} is dead (pid {now.pid} on {agent.runs_on}): see `sluice logs {agent.process}`"
-    return Health(agent.name, "dead", alerts={f"{agent.name}: dead": message})
+            found = _look(settings, agent, previous, now.age)
+            wrong = {f"{name}: deployment": f"{name} on {at}: {failed}"} if failed else {}
+            return replace(found, alerts={**found.alerts, **wrong})
+    except Exception as error:  # a host may answer anything
+        message = f"{name} is unknown, it may well run: {error}"
+        return Health(name, "unknown", alerts={f"{name}: unknown": message})
+    if now.state == "dead":
+        message = f"{name} is dead (pid {now.pid} on {at}): {failed or f'see `sluice logs {agent.process}`'}"
+        return Health(name, "dead", alerts={f"{name}: dead": message})
+    # Seen once it says nothing: a deployment stops an agent for a moment, and `sluice down` for good.
+    if not failed and (previous is None or previous.state != "stopped"):
+        return Health(name, "stopped")
+    message = f"{name} does not run on {at}: {failed or 'see the log of the task supervise'}"
+    return Health(name, "stopped", alerts={f"{name}: stopped": message})
 
 
 def _look(settings: Settings, agent: Agent, previous: Health | None, age: float) -> Health:
@@ -144,6 +171,13 @@ def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
         lines += [f"ALERT {health.alerts[name]}" for name in raised]
         lines += [f"over: {name}" for name in cleared]
     return lines
+
+
+def gone(engine: sqlalchemy.Engine, agents: Iterable[Agent]) -> list[Health]:
+    """Agents that are deployed no more and have open alerts, for `report` to clear."""
+    known = {agent.name for agent in agents}
+    names = {alert.name.partition(": ")[0] for alert in alerts.open_alerts(engine, SOURCE)}
+    return [Health(name, "stopped") for name in sorted(names - known)]
 
 
 def _components(agent: Agent, now: Metrics) -> dict[str, str]:

@@ -155,15 +155,16 @@ def await_ready(settings: Settings, starting: Iterable[Agent]) -> None:
     """
     deadline = time.monotonic() + READY_SECONDS
     for each in starting:
-        log_file = settings.home / "logs" / f"{each.process}.log"
         while True:
             with contextlib.suppress(metrics.MetricsUnreachable):
                 if counters(settings, each).complete:
                     break
             if not alive(settings, each):
-                raise AgentError(f"{each.name} died while it started: see {log_file}")
+                raise AgentError(f"{each.name} died while it started: see `sluice logs {each.process}`")
             if time.monotonic() > deadline:
-                raise AgentError(f"{each.name} was not ready within {READY_SECONDS:g} s: see {log_file}")
+                raise AgentError(
+                    f"{each.name} was not ready within {READY_SECONDS:g} s: see `sluice logs {each.process}`"
+                )
             time.sleep(_POLL)
 
 

@@ -1,0 +1,48 @@
+"""The agents on other hosts, as `sluice status` and `sluice logs` show them."""
+
+from __future__ import annotations
+
+from sluice.cli.format import printable
+from sluice.collection import deploy, remote
+from sluice.collection.at_once import by_host
+from sluice.collection.hosts import LOCAL
+from sluice.collection.render import Agent
+from sluice.runtime.settings import Settings
+from sluice.stack.status import Line
+
+UNKNOWN = "unknown"
+_STATES = {"alive": "running", "dead": "dead", "stopped": "stopped"}
+
+
+def agents(settings: Settings) -> list[Line]:
+    """A line for each agent that is deployed on another host. Their memory is the host's business."""
+
+    def ask(those: list[Agent]) -> list[Line]:
+        return [_line(settings, agent) for agent in those]
+
+    found = by_host((a for a in deploy.agents(settings) if a.runs_on != LOCAL), ask)
+    return [line for lines in found for line in lines]
+
+
+def agent(settings: Settings, name: str) -> Agent | None:
+    """The agent on another host whose process has that name."""
+    found = (a for a in deploy.agents(settings) if a.runs_on != LOCAL and a.process == name)
+    return next(found, None)
+
+
+def logs(settings: Settings, agent: Agent, lines: int) -> list[str]:
+    """The end of the agent's log and of what its process printed, which says why a JVM did not start."""
+    shown = []
+    for name in ("out", ""):
+        found = remote.log_tail(settings, agent, name).decode(errors="replace").splitlines()
+        shown += [printable(line) for line in found[-lines:]]
+    return shown
+
+
+def _line(settings: Settings, agent: Agent) -> Line:
+    try:
+        state = _STATES[remote.status(settings, agent).state]
+    except Exception as error:  # a host may answer anything
+        return Line(agent.process, UNKNOWN, 0, 0, printable(str(error)))
+    problem = {"dead": f"see `sluice logs {agent.process}`", "stopped": f"does not run on {agent.runs_on}"}
+    return Line(agent.process, state, 0, 0, problem.get(state, ""))

@@ -1,0 +1,55 @@
+"""`sluice hosts forget` asks; `sluice status` shows agents elsewhere, and an unknown one is no failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sluice.cli import far, hosts, stack
+from sluice.collection import deploy, forgetting
+from sluice.collection.render import Agent
+from sluice.runtime import settings as of_settings
+from sluice.runtime.settings import Settings
+from sluice.stack import status
+from sluice.stack.status import Line
+
+AGENT = Agent("far1", "edge", "t", "file", 10_000, 29_300, runs_on="h1")
+
+
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    made = Settings(instance="test", home=tmp_path)
+    monkeypatch.setattr(of_settings, "get_settings", lambda: made)
+    monkeypatch.setattr(stack, "Settings", lambda: made)
+    return made
+
+
+def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[str] = []
+    monkeypatch.setattr(forgetting, "forgettable", lambda *_: [AGENT])
+    monkeypatch.setattr(deploy, "forget", lambda _, name: forgotten.append(name))
+    refused = CliRunner().invoke(hosts.app, ["forget", "h1"], input="n\n")
+    assert (refused.exit_code, forgotten) == (1, [])
+    assert "far1: what was not sent yet is lost" in refused.output
+    assert CliRunner().invoke(hosts.app, ["forget", "h1", "--yes"]).exit_code == 0
+    assert forgotten == ["h1"]
+
+
+@pytest.mark.parametrize(("state", "code"), [("running", 0), (far.UNKNOWN, 0), ("dead", 1)])
+def test_status_shows_agents_elsewhere(
+    instance: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    state: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr(status, "daemons", lambda _: [])
+    problem = "" if state == "running" else "h1 is away"
+    monkeypatch.setattr(far, "agents", lambda _: [Line("flume-far1", state, 0, 0, problem)])
+    with pytest.raises(typer.Exit) as ended:
+        stack.status()
+    assert ended.value.exit_code == code
+    assert f"flume-far1  {state}" in capsys.readouterr().out
