@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 
@@ -23,6 +24,7 @@ fails. `python -m tests.bench NAME` runs one, `--quick` with less of everything.
 ratio within one run: the contenders are first shown to compute the same, then they take turns, and the median
 of the rounds counts.
 """
+WIDTH = 105
 BAR_COLUMNS = ("bar", "figure", "limit", "holds")
 
 
@@ -86,12 +88,18 @@ def bars(page: str) -> dict[str, list[Bar]]:
     return found
 
 
+def _wrapped(text: str) -> str:
+    """The paragraphs of a text in lines of WIDTH: figures that were filled in may have made some longer."""
+    fill = textwrap.TextWrapper(WIDTH, break_long_words=False, break_on_hyphens=False).fill
+    return "\n\n".join(fill(paragraph) for paragraph in text.split("\n\n"))
+
+
 def section(outcome: Outcome) -> str:
     """The page's section about one bench."""
     at = datetime.fromisoformat(outcome.at).strftime("%Y-%m-%d %H:%M UTC")
     parts = [
         f"## {outcome.bench}",
-        outcome.what,
+        _wrapped(outcome.what),
         f"`python -m tests.bench {outcome.bench}`{' `--quick`' if outcome.quick else ''}, {at}, "
         f"{outcome.machine}.",
         _markdown(
