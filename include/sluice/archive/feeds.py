@@ -73,6 +73,14 @@ class Feeds:
     def get(self, partition: int) -> Feed | None:
         return self._feeds.get(partition)
 
+    def of(self, writer: PartitionWriter) -> Feed | None:
+        """The feed of that writer; None if it was released.
+
+        A released writer may still say something when its partition has come back, to another writer.
+        """
+        feed = self._feeds.get(writer.place.partition)
+        return feed if feed is not None and feed.writer is writer else None
+
     def fed(self, partition: int) -> Feed | None:
         """The partition's feed if its writer has asked for records."""
         feed = self._feeds.get(partition)

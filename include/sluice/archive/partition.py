@@ -76,10 +76,11 @@ class PartitionWriter:
         *,
         topics: Topics,
         database: Engine,
-        events: Callable[[Event], None],
+        events: Callable[[PartitionWriter, Event], None],
         generation: Callable[[], int],
         key: bytes,
     ) -> None:
+        """events: is told what the writer asks for, and which writer asks."""
         self.place = place
         self._key = key  # for the records' identities
         self._limits = settings.archive
@@ -141,7 +142,7 @@ class PartitionWriter:
                 continue
             except TopicChanged as change:
                 self._status.problem("topic changed", change)
-                self._emit(Gone(self.place.partition, str(change)))
+                self._emit(self, Gone(self.place.partition, str(change)))
                 return
             except (BrokenChain, UnreadableArchiveFile, HdfsError) as error:
                 self._status.problem("refused", error)
@@ -180,7 +181,7 @@ class PartitionWriter:
         self._moved(position)
         self.progress.state, self.progress.message = "archiving", ""
         log.info("%s: archiving from offset %d on (%d files stand)", self.place, position, len(links))
-        self._emit(Seek(self.place.partition, self._epoch, position))
+        self._emit(self, Seek(self.place.partition, self._epoch, position))
 
     def _record_loss(self, position: int, start: int) -> int:
         why = (
@@ -213,7 +214,9 @@ class PartitionWriter:
 
     def _next_item(self) -> Item | None:
         left = max(0.0, self._buffer.seconds_left())
-        return self._inbox.take(min(TICK_SECONDS, left), min(TOGETHER_SECONDS, left))
+        # An empty buffer has no age, but what comes into it has.
+        together = min(TOGETHER_SECONDS, left, self._limits.max_age_seconds)
+        return self._inbox.take(min(TICK_SECONDS, left), together)
 
     def _take(self, batch: pa.RecordBatch) -> None:
         """Buffer the lines, a file's worth at a time."""
@@ -235,7 +238,7 @@ class PartitionWriter:
         self.progress.files += 1
         self.progress.lines += made.footer.lines
         self._drop()
-        self._emit(Archived(self.place.partition, self._next))
+        self._emit(self, Archived(self.place.partition, self._next))
 
     def _moved(self, position: int) -> None:
         self._next = self.progress.position = position

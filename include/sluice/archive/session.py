@@ -30,6 +30,7 @@ from sluice.archive.inbox import held
 from sluice.archive.loads import Loads
 from sluice.archive.membership import Membership, Replaced
 from sluice.archive.partition import PartitionWriter
+from sluice.archive.polling import polled
 from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
@@ -41,8 +42,6 @@ from sluice.transmission.topics import Topics
 log = logging.getLogger(__name__)
 
 POLL_MS = 200
-# A poll waits only this long while a partition is paused: its writer may have room again at any moment.
-PAUSED_POLL_MS = 10
 # A poll may give this many records, and about this many bytes, as long as records do not grow.
 POLL_RECORDS = 10_000
 FIRST_POLL_RECORDS = 128
@@ -77,7 +76,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._settings, self._topic, self._topic_id = settings, topic, topic_id
         self._topics, self._heartbeat, self._stop = topics, heartbeat, stop
         self._database = engine(settings)
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[PartitionWriter, Event]] = queue.SimpleQueue()
         self._key = identity_key(settings)
         self._feeds = Feeds()
         self._membership = Membership(topics, topic, topic_id)
@@ -121,7 +120,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                     Place(self._topic, self._topic_id, at.partition),
                     topics=self._topics,
                     database=self._database,
-                    events=self._events.put,
+                    events=lambda writer, event: self._events.put((writer, event)),
                     generation=lambda: self._generation,
                     key=self._key,
                 )
@@ -150,10 +149,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _poll(self) -> None:
         """Fetch, hand over what was fetched, and resume partitions whose writers have room again."""
-        _unpark(self._consumer)
         try:
-            wait = PAUSED_POLL_MS if self._consumer.paused() else POLL_MS
-            polled = self._consumer.poll(timeout_ms=wait, max_records=self._poll_records)
+            found = polled(self._consumer, POLL_MS, self._poll_records)
         except OffsetOutOfRangeError as error:
             log.warning("%s: Kafka does not have %s", self._topic, error)
             for at in error.args[0]:
@@ -162,9 +159,9 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                     feed.void()
             return
         self._generation = self._consumer.group_metadata().generation_id
-        if polled:
-            self._poll_records = fitting(polled.values())
-        for at, messages in polled.items():
+        if found:
+            self._poll_records = fitting(found.values())
+        for at, messages in found.items():
             if (feed := self._feeds.fed(at.partition)) is None:
                 continue
             self._loads.took(at.partition, messages)
@@ -181,9 +178,9 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         """Do what the writers asked for since the last poll."""
         archived: dict[TopicPartition, OffsetAndMetadata] = {}
         while not self._events.empty():
-            event = self._events.get()
+            writer, event = self._events.get()
             at = TopicPartition(self._topic, event.partition)
-            feed = self._feeds.get(event.partition)
+            feed = self._feeds.of(writer)
             if isinstance(event, Gone):
                 raise Replaced(event.message + self._not_archived())
             if feed is None or at not in self._consumer.assignment():
@@ -254,17 +251,6 @@ def fitting(polled: Collection[Sequence[Message]]) -> int:
     """How many records of the size of these are POLL_BYTES."""
     size = sum(held(messages) for messages in polled)
     return max(1, min(POLL_RECORDS, POLL_BYTES * sum(map(len, polled)) // max(1, size)))
-
-
-def _unpark(consumer: KafkaConsumer) -> None:
-    """Let the consumer give out what it fetched of partitions that were paused and are resumed.
-
-    kafka-python 3.0.12 looks for it only while the fetch that it gives out is None, and leaves a used-up one
-    there. Then a resumed partition would stand still until another partition gets a record.
-    """
-    fetcher = consumer._fetcher
-    if not fetcher._next_partition_records:
-        fetcher._next_partition_records = None
 
 
 def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssignor) -> KafkaConsumer:
