@@ -9,7 +9,7 @@ import pytest
 
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
-from sluice.assignment.observed import Observed
+from sluice.assignment.observed import SETTLED_SECONDS, Observed
 from sluice.lab.transmission import experiments, figures
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
@@ -65,7 +65,7 @@ def test_a_java_consumers_question_gets_what_our_algorithm_wants_but_nothing_tha
 def test_without_loads_our_algorithm_goes_by_number() -> None:
     def answered(use: bool) -> int:
         asked = Asked(Observed(), use)
-        for at in range(3):
+        for at in (0.0, SETTLED_SECONDS):
             asked.saw(at, {Partition("t0", n): (at * (9e6 if n == 0 else 1e3), 0.0) for n in range(4)})
         members = {name: {"topics": ["t0"], "owned": [], "generation": 1} for name in ("C0-x", "C1-y")}
         found = asked.answer({"members": members, "partitions": {"t0": 4}})

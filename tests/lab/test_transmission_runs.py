@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,19 @@ from typer.testing import CliRunner
 
 from sluice.assignment.base import Partition
 from sluice.cli.main import app
-from sluice.lab.transmission import experiments, paper
-from sluice.lab.transmission.bars import EVEN, bars
+from sluice.lab.transmission import experiments, paper, runs
+from sluice.lab.transmission.asked import Asked
+from sluice.lab.transmission.bars import EVEN, _measured, bars
 from sluice.lab.transmission.experiments import LIVE, Plan, missing, scaled
 from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.measures import rows, samples
 from sluice.lab.transmission.members import Event
 from sluice.lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
 from sluice.lab.transmission.page import drawn, load, render
+from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Log
 from sluice.lab.transmission.runs import FILES, Key, Runs
-from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Step
+from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario, Step
 from sluice.lab.trials import Row
 
 A, B = Partition("t", 0), Partition("t", 1)
@@ -33,9 +36,12 @@ def event(member: str, kind: Any, at: float, *partitions: Partition) -> Event:
     return Event(member, kind, at, {"of": of, "bytes": 1000 * len(of), "busy": 1.0})
 
 
-def log(contender: str = "range") -> Log:
-    """A run of paper's scenario: steps at 8 and 17, the end at 26; C1 and C2 read all the time."""
-    made = Log(PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, False], busy=0.5)
+def log(contender: str = "range", settled: bool = True) -> Log:
+    """A run of paper's scenario: steps at 8 and 17, the end at 26; C1 and C2 read all the time.
+
+    settled: whether the group was stable at the end.
+    """
+    made = Log(PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, settled], busy=0.5)
     made.events = [event("C1", "assigned", 0.1, Partition("t1", 0)), event("C1", "left", 25.0)]
     made.events += [event("C1", "got", n / 2, Partition("t1", 0)) for n in range(50)]
     made.looks = [(n / 2, {"C0": 0.0, "C1": n * 0.1, "C2": n * 0.05}) for n in range(53)]
@@ -100,6 +106,69 @@ def test_a_measurement_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert missing(plan, Runs(tmp_path)) == plan.order()
 
 
+def test_a_run_that_broke_or_went_by_the_clock_is_shown_and_measured_again(tmp_path: Path) -> None:
+    plan = Plan(("paper",), ("range", "ours"), 1)
+    kept = Runs(tmp_path)
+    kept.add(log(settled=False), 0)
+    kept.add(log("ours"), 0)
+    again = Runs(tmp_path)
+    assert kept.done == again.done == {Key("paper", "ours", 0)}
+    assert missing(plan, again) == [Key("paper", "range", 0)]
+    again.add(log(), 0)
+    assert missing(plan, Runs(tmp_path)) == []
+    document = json.loads((tmp_path / "live.json").read_text())
+    place = document["columns"].index("settled")
+    for row in document["rows"]:
+        row[place] = None
+    (tmp_path / "live.json").write_text(json.dumps(document))
+    assert missing(plan, Runs(tmp_path)) == plan.order()
+
+
+@pytest.mark.parametrize("written", range(3))
+@pytest.mark.parametrize("how", ["forgotten", "replaced"])
+def test_a_run_that_is_deleted_is_not_half_there_when_the_laboratory_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, how: str
+) -> None:
+    kept, whole = Runs(tmp_path), runs.keep
+    kept.add(log(), 0)
+    left = iter(range(written))
+
+    def keep(name: str, some: list[Row], folder: Path) -> None:
+        next(left)
+        whole(name, some, folder)
+
+    monkeypatch.setattr(runs, "keep", keep)
+    with contextlib.suppress(StopIteration):
+        if how == "forgotten":
+            kept.forget(["paper"])
+        else:
+            kept.add(log(settled=False), 0)
+    found = runs.load(tmp_path)
+    assert {name: bool(found[name]) for name in FILES} == dict.fromkeys(FILES, written == 0)
+
+
+def test_what_went_wrong_in_a_run_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = log()
+    broken.problems = ["C1 failed: java.lang.Error"]
+    monkeypatch.setattr(experiments, "live", lambda plan, keys: ((key, broken) for key in keys))
+    said: list[str] = []
+    experiments.measure(Plan(("paper",), ("range",), 1), Runs(tmp_path), said.append)
+    assert said == ["1 of 1: paper, range, run 1", "  C1 failed: java.lang.Error"]
+
+
+def test_our_assignor_goes_by_number_where_no_loads_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_load: dict[str, bool] = {}
+
+    def run(cluster: object, asked: Asked, scenario: Scenario, *args: object) -> Log:
+        by_load[scenario.name] = asked._use
+        return log()
+
+    monkeypatch.setattr(experiments, "_cluster", lambda members: contextlib.nullcontext())
+    monkeypatch.setattr(experiments, "_run", run)
+    list(experiments.live(Plan(), [Key(name, "ours", 0) for name in LIVE]))
+    assert by_load == {name: SCENARIOS[name].known for name in LIVE}
+
+
 def test_a_run_that_was_killed_while_it_was_kept_is_not_half_there(tmp_path: Path) -> None:
     kept = Runs(tmp_path)
     kept.add(log(), 0)
@@ -120,7 +189,7 @@ def test_samples_have_each_members_cpu_and_their_steps_at_the_same_times() -> No
     assert [row["at"] for row in found] == [2.0 * n for n in range(12)]
     assert found[1]["C1 cpu"] == pytest.approx(0.2)
     assert found[1]["cpu"] == pytest.approx(0.3)
-    (_, _, last) = rows(log(), 0)
+    (_, _, last) = rows(log(settled=False), 0)
     assert (last["settled"], last["busy"]) == (0, 0.5)
 
 
@@ -184,10 +253,41 @@ def test_a_page_of_computed_figures_alone_says_what_was_not_measured(tmp_path: P
     assert "![" not in render(measured)
 
 
+@pytest.mark.parametrize(
+    ("settled", "figure", "holds"),
+    [
+        ([1, 1], "14 of 14 phases", True),
+        ([1, 0], "7 of 14 phases", False),
+        ([1, None], "7 of 14 phases", False),
+        ([None, None], "measured by the clock", False),
+    ],
+)
+def test_phases_of_which_nothing_is_known_were_not_stable(
+    settled: list[int | None], figure: str, holds: bool
+) -> None:
+    found: list[Row] = [
+        {"scenario": "paper", "strategy": name} | ({} if each is None else {"settled": each})
+        for name in ALL
+        for each in settled
+    ]
+    (bar, *_) = _measured({"live": found})
+    assert (bar.figure, bar.holds) == (figure, holds)
+
+
 def test_every_live_scenario_has_its_bars() -> None:
     assert set(LIVE) == {"paper", "skew", "slow", "both", *EVEN}
 
 
-@pytest.mark.parametrize("arguments", [["--page", "--fresh"], ["--scenarios", "large"], ["--runs", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--page", "--fresh"],
+        ["--scenarios", "large"],
+        ["--runs", "0"],
+        ["--quick", "--fresh"],
+        ["--quick", "--runs", "9"],
+        ["--quick", "--scenarios", "skew"],
+    ],
+)
 def test_a_command_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(app, ["lab", "transmission", *arguments]).exit_code == 2

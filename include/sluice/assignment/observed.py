@@ -11,6 +11,8 @@ from sluice.assignment.base import Load, Partition
 
 #: After this many seconds an older measurement counts half.
 HALF_LIFE_SECONDS = 30.0
+#: A rate of fewer seconds says nothing: a partition that was just added would count as an idle one.
+SETTLED_SECONDS = 5.0
 
 
 @dataclass
@@ -19,6 +21,7 @@ class Smoothed:
 
     half_life: float = HALF_LIFE_SECONDS
     rate: float | None = None
+    seconds: float = 0.0  # for how long it was measured
 
     def add(self, rate: float, seconds: float) -> None:
         """The rate was this, for that many seconds."""
@@ -26,6 +29,7 @@ class Smoothed:
             return
         kept = 0.0 if self.rate is None else 0.5 ** (seconds / self.half_life)
         self.rate = kept * (self.rate or 0.0) + (1 - kept) * rate
+        self.seconds += seconds
 
 
 @dataclass
@@ -60,10 +64,11 @@ class Observed:
         self._speeds.pop(member, None)
 
     def loads(self) -> dict[Partition, Load]:
-        """The load of each partition that was seen; its rate is 0 after only one look."""
+        """The load of each partition whose rate was seen for SETTLED_SECONDS."""
         return {
-            partition: Load((self._rates[partition].rate or 0.0) if partition in self._rates else 0.0, lag)
-            for partition, lag in self._lags.items()
+            partition: Load(seen.rate, self._lags[partition])
+            for partition, seen in self._rates.items()
+            if seen.rate is not None and seen.seconds >= SETTLED_SECONDS
         }
 
     def speeds(self) -> Mapping[str, float]:

@@ -10,13 +10,15 @@ from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
     from sluice.lab.transmission.experiments import Plan
+    from sluice.lab.trials import Row
 
 _QUICK_RUNS = 1
+_RUNS = 3
 
 
 def transmission(
     *,
-    runs: Annotated[int, typer.Option(min=1, help="How many of each contender on live brokers.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="How many of each contender on live brokers.")] = _RUNS,
     scenarios: Annotated[
         str,
         typer.Option(
@@ -38,10 +40,10 @@ def transmission(
     First each assignor's own class is asked what it makes of each scenario. Then three brokers and the
     consumers are started on this machine, and every contender runs every live scenario, taking turns. A step
     waits until the group is stable. Each run is kept in docs/transmission when it is over, and
-    docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was: runs
-    that are kept are not repeated without --fresh. The command says first how long it will take: three runs
-    of all about 100 minutes, 30 runs about 16 hours. The bars are printed; the command exits with 1 if one
-    fails.
+    docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was:
+    without --fresh, only runs that are missing, or in which the group did not become stable, are measured.
+    The command says first how long it will take: three runs of all about 100 minutes, 30 runs about 16 hours.
+    The bars are printed; the command exits with 1 if one fails.
 
     Examples:
       sluice lab transmission --quick
@@ -53,6 +55,8 @@ def transmission(
 
     if again and (scenarios or fresh or quick):
         raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
+    if quick and (scenarios or fresh or runs != _RUNS):
+        raise typer.BadParameter("it is one run of paper and takes no other option", param_hint="--quick")
     if quick:
         _quick()
         return
@@ -105,7 +109,11 @@ def _quick() -> None:
     from sluice.lab.transmission import experiments, measures
 
     plan = experiments.Plan(scenarios=("paper",), runs=_QUICK_RUNS, times=experiments.QUICK)
-    rows = [row for key, log in experiments.live(plan, plan.order()) for row in measures.rows(log, key.run)]
+    rows: list[Row] = []
+    for key, log in experiments.live(plan, plan.order()):
+        rows += measures.rows(log, key.run)
+        for problem in log.problems:
+            typer.echo(problem, err=True)
     columns = ("strategy", "step", "partitions", "moved", "living", "worst", "balanced", "rate", "twice")
     write(columns, [[_short(row[column]) for column in columns] for row in rows], Format.TABLE)
 

@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import threading
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -29,6 +30,7 @@ class Asked:
 
     def __init__(self, observed: Observed, use: bool = True) -> None:
         self._observed, self._use = observed, use
+        self._problems: list[str] = []
         self._lock = threading.Lock()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
@@ -71,8 +73,14 @@ class Asked:
             )
             for name, member in question["members"].items()
         )
-        group = Group(members, question["partitions"], loads)
+        partitions = {topic: _count(told, topic, members) for topic, told in question["partitions"].items()}
+        group = Group(members, partitions, loads)
         return this_round(group, assign(group))
+
+    def problems(self) -> list[str]:
+        """Why questions since the last call could not be answered."""
+        found, self._problems = self._problems, []
+        return found
 
     def _serve(self) -> None:
         while True:
@@ -83,8 +91,10 @@ class Asked:
             with connection:
                 try:
                     self._reply(connection)
-                except (OSError, ValueError, KeyError) as error:
-                    log.warning("an assignor's question could not be answered: %s", error)
+                except Exception as error:
+                    # The next question may be a better one. Who asked this one gets no answer, and fails.
+                    log.exception("an assignor's question could not be answered")
+                    self._problems.append(f"an assignor's question could not be answered: {error!r}")
 
     def _reply(self, connection: socket.socket) -> None:
         connection.settimeout(_PATIENCE)
@@ -92,3 +102,9 @@ class Asked:
         while part := connection.recv(1 << 16):
             parts.append(part)
         connection.sendall(json.dumps(self.answer(json.loads(b"".join(parts)))).encode())
+
+
+def _count(told: int | None, topic: str, members: Iterable[Member]) -> int:
+    """How many partitions the topic has; as many as its members own, where the leader does not know it."""
+    owned = (each.number + 1 for member in members for each in member.owned if each.topic == topic)
+    return told or max(owned, default=0)

@@ -63,11 +63,11 @@ def _measured(measured: Measured) -> Iterator[Bar]:
         stable = sum(int(row["settled"]) for row in waited)
         text = f"not measured: {', '.join(absent)}" if rows and absent else "not measured"
         if not absent:
-            text = f"{stable} of {len(waited)} phases" if waited else "measured by the clock"
+            text = f"{stable} of {len(rows)} phases" if waited else "measured by the clock"
         yield Bar(
             f"{scenario}: every contender is measured, and every phase ends with a stable group",
             text,
-            not absent and stable == len(waited),
+            not absent and stable == len(rows),
         )
 
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
+from sluice.lab.transmission.processes import LaboratoryFailed, end_with_laboratory
 from sluice.lab.transmission.rivals import command
 
 BROKERS = 3
@@ -58,10 +59,6 @@ group.consumer.min.heartbeat.interval.ms={beat}
 group.consumer.session.timeout.ms={session}
 group.consumer.min.session.timeout.ms={session}
 """
-
-
-class BrokersFailed(RuntimeError):
-    """The brokers did not come up; the message ends with what the first of them said."""
 
 
 class Brokers:
@@ -138,14 +135,17 @@ class Brokers:
         )  # fmt: skip
         storage = ["format", "-t", _CLUSTER, "-c", str(config)]
         with (place / "log").open("wb") as log:
-            subprocess.run(
+            formatted = subprocess.run(
                 command("kafka.tools.StorageTool", _HEAP, *storage, quick=True),
-                check=True, stdout=log, stderr=subprocess.STDOUT,
+                check=False, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
+            if formatted.returncode:
+                raise self._failed(node)
             self._running.append(
                 subprocess.Popen(
                     command("kafka.Kafka", _HEAP, str(config)),
                     stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                    preexec_fn=end_with_laboratory,  # noqa: PLW1509
                 )
             )  # fmt: skip
 
@@ -159,8 +159,12 @@ class Brokers:
             except KafkaError:
                 pass
             if time.monotonic() > deadline or any(process.poll() is not None for process in self._running):
-                raise BrokersFailed((self._home / "1" / "log").read_text(errors="replace")[-2000:])
+                raise self._failed(1)
             time.sleep(0.5)
+
+    def _failed(self, node: int) -> LaboratoryFailed:
+        said = (self._home / str(node) / "log").read_text(errors="replace")[-2000:]
+        return LaboratoryFailed(f"the brokers did not start: {said.strip()}")
 
 
 def _free_ports(count: int) -> list[int]:

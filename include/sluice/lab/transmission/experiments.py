@@ -20,6 +20,7 @@ from sluice.lab.transmission import computed
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import Brokers
 from sluice.lab.transmission.members import Consumer, Producer
+from sluice.lab.transmission.processes import LaboratoryFailed
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Laboratory, Log, Times
 from sluice.lab.transmission.runs import Key, Runs
@@ -51,7 +52,7 @@ class Plan:
     """What is measured on live brokers.
 
     times: of each scenario; by default TIMES for paper 003's and SHORT for others. by_load: whether our
-    assignor gets loads and speeds.
+    assignor gets loads and speeds, in scenarios where they are known.
     """
 
     scenarios: Sequence[str] = LIVE
@@ -103,11 +104,13 @@ def missing(plan: Plan, runs: Runs) -> list[Key]:
 
 
 def measure(plan: Plan, runs: Runs, say: Say = _to_stderr) -> None:
-    """Run what of the plan is not kept yet, and keep each run as soon as it is over."""
+    """Run what of the plan is not kept yet, keep each run as soon as it is over, and say what went wrong."""
     keys = missing(plan, runs)
     for number, (key, log) in enumerate(live(plan, keys), 1):
         runs.add(log, key.run)
         say(f"{number} of {len(keys)}: {key.scenario}, {key.contender}, run {key.run + 1}")
+        for problem in log.problems:
+            say(f"  {problem}")
 
 
 def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
@@ -118,7 +121,8 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
         warm = False
         for block in _blocks(keys):
             scenario = scaled(SCENARIOS[block[0].scenario])
-            with Asked(Observed(), plan.by_load) as asked:
+            # Where nothing was measured before, the computed figures know no loads either.
+            with Asked(Observed(), plan.by_load and scenario.known) as asked:
                 if scenario.known or not warm:
                     still = replace(scenario, steps=())
                     _run(cluster, asked, still, block[-1].contender, WARM_UP)
@@ -156,7 +160,7 @@ def _cluster(members: Collection[str]) -> Iterator[_Cluster]:
             consumers[name] = Consumer(name)
             stack.callback(consumers[name].stop)
         if not all(consumer.ready(_READY_SECONDS) for consumer in consumers.values()):
-            raise RuntimeError(f"the consumers did not start within {_READY_SECONDS:.0f} s")
+            raise LaboratoryFailed(f"the consumers did not start within {_READY_SECONDS:.0f} s")
         yield _Cluster(brokers, consumers)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 import psutil
 
 from sluice.assignment.base import Partition
+from sluice.lab.transmission.processes import end_with_laboratory
 from sluice.lab.transmission.rivals import command
 
 RECORD_BYTES = 1_000  # paper 003's
@@ -42,7 +43,7 @@ class Consumer:
         self._ready = threading.Event()
         self._process = subprocess.Popen(
             command("Consume", _HEAP), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, bufsize=1,
+            stderr=subprocess.DEVNULL, text=True, bufsize=1, preexec_fn=end_with_laboratory,  # noqa: PLW1509
         )  # fmt: skip
         self._statistics = psutil.Process(self._process.pid)
         self._thread = threading.Thread(target=self._read, name=f"events of {name}", daemon=True)
@@ -120,7 +121,7 @@ class Producer:
         }
         self._process = subprocess.Popen(
             command("Produce", _HEAP, json.dumps(wanted)), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, preexec_fn=end_with_laboratory,  # noqa: PLW1509
         )  # fmt: skip
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Assignment, Group, Partition
 from sluice.assignment.cooperative import this_round
+from sluice.lab.transmission.processes import LaboratoryFailed
 from sluice.runtime.jvm import java_command
 from sluice.stack.jars import require
 
@@ -66,16 +67,19 @@ def _ours(group: Group, repeats: int) -> Answer:
 
 def _java(cases: list[dict[str, Any]], repeats: int) -> list[Any]:
     text = json.dumps({"repeats": repeats, "cases": cases})
-    done = subprocess.run(
-        command("Assignors", "256m"),
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            command("Assignors", "256m"),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LaboratoryFailed(f"Kafka's assignors did not answer within {_SECONDS} s") from None
     if done.returncode:
-        raise RuntimeError(f"Kafka's assignors could not be asked: {done.stderr.strip()[-2000:]}")
+        raise LaboratoryFailed(f"Kafka's assignors could not be asked: {done.stderr.strip()[-2000:]}")
     found: list[Any] = json.loads(done.stdout)
     return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
 
 from sluice.assignment.base import Partition
 from sluice.lab.transmission.asked import Asked
@@ -20,10 +21,10 @@ from sluice.lab.transmission.ownership import unsettled
 from sluice.lab.transmission.rivals import OURS
 from sluice.lab.transmission.scenarios import Scenario, Step
 
-_log = logging.getLogger(__name__)
-
 #: How often CPU, the ends of the logs and the group are looked at.
 LOOK_SECONDS = 0.5
+#: A look at the ends of the logs that takes longer is left out.
+_ENDS_MS = 2_000
 #: How often a client looks for new partitions; Kafka's default of five minutes would be the whole result.
 METADATA_MS = 2_000
 _CLIENT = "org.apache.kafka.clients.consumer."
@@ -55,7 +56,7 @@ class Log:
 
     gap: the least seconds between two steps. began and steps: seconds since 1970. settled: whether the group
     was stable at the end of each phase. looks: each member's CPU seconds, by time. busy: processors that
-    other programs used meanwhile.
+    other programs used meanwhile. problems: what went wrong, in words.
     """
 
     scenario: Scenario
@@ -68,6 +69,7 @@ class Log:
     events: list[Event] = field(default_factory=list)
     looks: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     busy: float = 0.0
+    problems: list[str] = field(default_factory=list)
 
 
 def properties(contender: str, bootstrap: str, group: str, member: str, port: int) -> dict[str, str]:
@@ -104,7 +106,7 @@ class Laboratory:
             psutil.Process(pid)
             for pid in (os.getpid(), *pids, *brokers.pids, *(each.pid for each in consumers.values()))
         ]
-        self._runs = 0
+        self._group = ""
         self._ends = KafkaConsumer(
             bootstrap_servers=brokers.bootstrap, client_id="sluice-lab-ends", metadata_max_age_ms=METADATA_MS
         )
@@ -119,7 +121,8 @@ class Laboratory:
 
     def run(self, scenario: Scenario, contender: str, times: Times) -> Log:
         """The scenario under the contender."""
-        self._runs += 1
+        # A group of its own: a member of a run that broke may still be in that one's.
+        self._group = f"lab-{secrets.token_hex(4)}-{contender}"
         log = Log(scenario, contender, times.gap)
         self._partitions, self._living = dict(scenario.partitions), set()
         # The new group begins at the logs' ends: what waits for the one before is no load of this one.
@@ -141,11 +144,11 @@ class Laboratory:
         for name in scenario.topics:
             self._consumers[name].leave()
         self._await_left(log)
+        log.problems += self._asked.problems()
         return log
 
     def _join(self, scenario: Scenario, contender: str, name: str) -> None:
-        group = f"lab-{self._runs}-{contender}"
-        wanted = properties(contender, self._brokers.bootstrap, group, name, self._asked.port)
+        wanted = properties(contender, self._brokers.bootstrap, self._group, name, self._asked.port)
         self._consumers[name].join(wanted, scenario.topics[name], scenario.speed(name))
         self._living.add(name)
 
@@ -176,27 +179,29 @@ class Laboratory:
 
     def _watch(self, log: Log, least: float, most: float) -> None:
         """Look twice a second, until `least` seconds are over and the group is stable, or `most` are over."""
-        began = time.time()
+        began = time.monotonic()
         while True:
             time.sleep(LOOK_SECONDS)
             self._take(log)
             now = time.time()
             log.looks.append((now, {name: self._consumers[name].cpu() for name in log.scenario.topics}))
             self._look(now)
-            if now - began < least:
+            took = time.monotonic() - began
+            if took < least:
                 continue
             why = unsettled(log.events, now, self._living, self._partitions)
-            if not why or now - began >= most:
+            if not why or took >= most:
                 log.settled.append(not why)
                 if why:
-                    message = "%s, %s: not stable after %.0f s: %s"
-                    _log.warning(message, log.scenario.name, log.contender, now - began, why)
+                    log.problems.append(f"phase {len(log.settled)} was not stable after {took:.0f} s: {why}")
                 return
 
     def _take(self, log: Log) -> None:
         for name in log.scenario.topics:
             for event in self._consumers[name].take():
                 log.events.append(event)
+                if event.kind == "failed":
+                    log.problems.append(f"{name} failed: {event.what['why']}")
                 if event.kind == "got":
                     for topic, number, _, following in event.what["of"]:
                         self._positions[Partition(topic, number)] = following
@@ -210,10 +215,9 @@ class Laboratory:
             for n in range(count)
         }
         try:
-            ends = self._ends.end_offsets(list(wanted.values()))
-        except (
-            KeyError
-        ):  # kafka-python 3.0.12: a partition that was just added and is not in its metadata yet
+            ends = self._ends.end_offsets(list(wanted.values()), timeout_ms=_ENDS_MS)
+        except (KafkaError, KeyError):
+            # No broker said so in time. KeyError of kafka-python 3.0.12: a partition that was just added.
             return
         seen = {
             partition: (
@@ -232,8 +236,8 @@ class Laboratory:
 
     def _await_left(self, log: Log) -> None:
         waiting = set(log.scenario.topics)
-        deadline = time.time() + SESSION_MS / 1e3
-        while waiting and time.time() < deadline:
+        deadline = time.monotonic() + SESSION_MS / 1e3
+        while waiting and time.monotonic() < deadline:
             time.sleep(0.05)
             before = len(log.events)
             self._take(log)
