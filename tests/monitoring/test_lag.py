@@ -35,6 +35,12 @@ def test_what_never_catches_up_has_no_time_for_it() -> None:
     assert behind(100, processed=None).catch_up is None
 
 
+def test_a_sum_processes_what_is_known_of_all_its_partitions_or_nobody_knows() -> None:
+    assert Behind.of([behind(10, 30, 20), behind(10, 40, 20)]).catch_up == 20 / 30
+    assert Behind.of([behind(10, 30, 20), behind(10, None, 20)]).processed is None
+    assert Behind.of([]).processed is None
+
+
 @given(st.lists(st.tuples(st.integers(0, 99), st.none() | st.floats(0, 9)), min_size=1))
 def test_a_sum_has_the_records_of_all_and_the_oldest_of_all(parts: list[tuple[int, float | None]]) -> None:
     found = Behind.of([Behind(records, seconds, 2.0, None) for records, seconds in parts])
@@ -162,7 +168,7 @@ def report() -> Report:
 
 def test_a_person_sees_topics_members_partitions_rebalances_and_problems() -> None:
     topics, members, partitions, moved, problem = shown(report()).split("\n\n")
-    assert "logs   archiver         150  2.0 s   20.0        20.0         never" in topics
+    assert "logs   archiver         150  2.0 s   20.0        ?            ?" in topics
     assert "logs   archiver  archiver    0" in members
     assert "speed_layer" not in members, "nobody has its partition"
     assert "nobody" in partitions

@@ -33,14 +33,17 @@ class Behind:
 
     @classmethod
     def of(cls, parts: Sequence[Behind]) -> Behind:
-        """The sum of partitions; the oldest record is that of all."""
+        """The sum of partitions; the oldest record is that of all.
+
+        What they process is known only if it is known of each, because it is compared with what comes to all.
+        """
         waited = [part.seconds for part in parts if part.seconds is not None]
         paces = [part.processed for part in parts if part.processed is not None]
         return cls(
             sum(part.records for part in parts),
             max(waited, default=None),
             sum(part.arriving for part in parts),
-            sum(paces) if paces else None,
+            sum(paces) if parts and len(paces) == len(parts) else None,
         )
 
     def document(self) -> dict[str, Any]:
