@@ -10,10 +10,11 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.storage import reconciled, schema
+from sluice.storage import dead_letters, reconciled, schema
 from sluice.storage.reconciled import KEPT, DayCompared
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
+from sluice_airflow.console import dead
 from tests.engine.samples import spec
 from tests.plugins.test_api import Login, app, client, database, login
 
@@ -210,3 +211,68 @@ def test_a_reader_sees_how_many_dead_letters_but_not_the_lines(
     letter(database, 1, "no event time", b"secret")
     text = client.get("/console/dead").text
     assert ("secret" in text, "no event time" in text) == (False, True)
+
+
+def test_only_the_newest_dead_letters_are_counted_and_the_page_says_so(
+    client: TestClient, login: Login, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login.as_("viewer")
+    for number in range(4):
+        letter(database, number, "forged", b"x", days_ago=number)
+    assert "There are more" not in client.get("/console/dead").text
+    for module in (dead_letters, dead):
+        monkeypatch.setattr(module, "MOST", 3)
+    text = client.get("/console/dead").text
+    assert "There are more: only the newest 3 are counted" in text
+    days = [(datetime.now(UTC) - timedelta(days=number)).date() for number in range(3)]
+    assert dead_letters.by_reason(database, "logs", AT) == {"forged": dict.fromkeys(days, 1)}
+
+
+def test_a_reason_is_looked_for_only_in_the_days_of_the_table(
+    client: TestClient, login: Login, database: sa.Engine
+) -> None:
+    login.as_("user")
+    letter(database, 1, "forged", b"an old one", days_ago=20)
+    assert "an old one" in client.get("/console/dead").text
+    assert "None of the last 14 days" in client.get("/console/dead?reason=forged").text
+    day = (datetime.now(UTC) - timedelta(days=20)).date()
+    assert "an old one" in client.get(f"/console/dead?reason=forged&day={day}").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ("/console/dead?topic=a%20b", 404, "no task reads a topic"),
+        ("/console/dead?topic=other", 404, "no task reads a topic"),
+        ("/console/dead?day=9999-12-31", 422, "day: Input should be less than or equal to 9998-12-31"),
+        ("/console/dead?day=0001-01-01", 422, "day: Input should be greater than or equal to 1970-01-01"),
+        (
+            "/console/quality?month=9999-12",
+            422,
+            "month: 9999-12 is beyond all months: write one from 1970-01",
+        ),
+        ("/console/quality?month=0001-01", 422, "month: 0001-01 is beyond all months"),
+        ("/console/quality/day?topic=logs&day=9999-12-31", 422, "day: Input should be less than"),
+    ],
+)
+def test_a_topic_or_a_time_that_cannot_be_is_told(
+    client: TestClient, login: Login, asked: str, code: int, said: str
+) -> None:
+    login.as_("viewer")
+    answer = client.get(asked)
+    assert (answer.status_code, said in answer.text) == (code, True)
+
+
+def test_with_all_connections_taken_a_page_says_when_to_ask_again(client: TestClient, login: Login) -> None:
+    from sluice_airflow.api import stores
+
+    login.as_("viewer")
+    busy = sa.create_engine(
+        "sqlite://", poolclass=sa.QueuePool, pool_size=1, max_overflow=0, pool_timeout=0.01
+    )
+    client.app.dependency_overrides[stores.database] = lambda: busy  # type: ignore[attr-defined]
+    with busy.connect():
+        answer = client.get("/console/dead")
+        assert client.get("/api/v1/tasks").status_code == 503
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+    assert "all connections to PostgreSQL are busy" in answer.text

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import sqlalchemy as sa
 
 from sluice.storage.schema import dead_letters
+
+#: Letters that are counted at most, the newest ones: there may be as many as lines.
+MOST = 100_000
+#: How long PostgreSQL may look for an answer.
+PATIENCE = "5s"
 
 
 @dataclass(frozen=True)
@@ -28,32 +35,57 @@ class DeadLetter:
 
 
 def by_reason(engine: sa.Engine, topic: str, since: datetime) -> dict[str, dict[date, int]]:
-    """How many came since then: {reason: {day of arrival (UTC): lines}}."""
+    """How many came since then: {reason: {day of arrival (UTC): lines}}.
+
+    Only the newest `MOST` are counted. Raises OperationalError if even that takes too long.
+    """
     t = dead_letters.c
-    day = sa.func.date(sa.func.timezone("UTC", t.arrived_at))
+    came = sa.select(t.reason, t.arrived_at).where(t.topic == topic, t.arrived_at >= since)
+    own = came.order_by(t.arrived_at.desc()).limit(MOST).subquery().c
+    day = sa.func.date(sa.func.timezone("UTC", own.arrived_at))
     if engine.dialect.name != "postgresql":  # others keep the time in UTC, without a zone
-        day = sa.func.date(t.arrived_at)
-    query = sa.select(t.reason, day, sa.func.count()).where(t.topic == topic, t.arrived_at >= since)
+        day = sa.func.date(own.arrived_at)
+    query = sa.select(own.reason, day, sa.func.count()).group_by(own.reason, day)
     found: dict[str, dict[date, int]] = {}
-    with engine.connect() as connection:
-        for reason, at, lines in connection.execute(query.group_by(t.reason, day)):
+    with _impatient(engine) as connection:
+        for reason, at, lines in connection.execute(query):
             found.setdefault(reason, {})[at if isinstance(at, date) else date.fromisoformat(at)] = int(lines)
     return found
 
 
 def newest(
-    engine: sa.Engine, topic: str, *, reason: str = "", day: date | None = None, limit: int = 20
+    engine: sa.Engine,
+    topic: str,
+    *,
+    reason: str = "",
+    day: date | None = None,
+    since: datetime | None = None,
+    limit: int = 20,
 ) -> list[DeadLetter]:
-    """The newest ones of the topic, of that reason and that day of arrival (UTC) if they are given."""
+    """The newest ones of the topic, of that reason and that day of arrival (UTC) if they are given.
+
+    since: none that came before; a reason that is rare would else be looked for among all letters there are.
+    Raises OperationalError if it takes too long.
+    """
     t = dead_letters
     names = ("bytes" if name == "size" else name for name in DeadLetter.__dataclass_fields__)
     query = sa.select(*(t.c[name] for name in names)).where(t.c.topic == topic)
     if reason:
         query = query.where(t.c.reason == reason)
+    if since is not None:
+        query = query.where(t.c.arrived_at >= since)
     if day is not None:
         begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        end = datetime.fromtimestamp(begin.timestamp() + 86_400, UTC)
-        query = query.where(t.c.arrived_at >= begin, t.c.arrived_at < end)
+        query = query.where(t.c.arrived_at >= begin, t.c.arrived_at < begin + timedelta(days=1))
     order = (t.c.arrived_at.desc(), t.c.partition, t.c.offset.desc(), t.c.line_in_record)
-    with engine.connect() as connection:
+    with _impatient(engine) as connection:
         return [DeadLetter(*row) for row in connection.execute(query.order_by(*order).limit(limit))]
+
+
+@contextmanager
+def _impatient(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A connection whose statements end after `PATIENCE`."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.set_config("statement_timeout", PATIENCE, True)))
+        yield connection

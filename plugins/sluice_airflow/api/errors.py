@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnection
 
 from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
@@ -48,6 +49,7 @@ _STATUS: dict[type[Exception], int] = {
 }
 _AWAY: dict[type[Exception], str] = {
     OperationalError: "PostgreSQL does not answer",
+    NoConnection: "all connections to PostgreSQL are busy",
     KafkaError: "Kafka does not answer",
     HBaseUnavailable: "HBase does not answer",
 }

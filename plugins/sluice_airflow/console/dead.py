@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import pyarrow as pa
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
 from sluice.engine.extract import Lines
 from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
-from sluice.storage.dead_letters import DeadLetter, by_reason, newest
+from sluice.storage.dead_letters import MOST, DeadLetter, by_reason, newest
 from sluice.tasks import TopicSpec
 from sluice_airflow.api.security import Reader, may
 from sluice_airflow.api.stores import Database, Topics
+from sluice_airflow.console.days import AskedDay
 from sluice_airflow.console.page import page
 from sluice_airflow.console.route import PageRoute
 
@@ -34,16 +35,20 @@ def dead(
     *,
     topic: Annotated[str, Query(max_length=200)] = "",
     reason: Annotated[str, Query(max_length=200)] = "",
-    day: date | None = None,
+    day: AskedDay | None = None,
 ) -> Response:
     """The table of a topic, and samples of a reason and a day; readers do not see lines."""
     names = topics.names()
     topic = topic or names[0]
+    if topic not in names:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, f"no task reads a topic {topic!r}")
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=n) for n in range(DAYS - 1, -1, -1)]
     since = datetime(days[0].year, days[0].month, days[0].day, tzinfo=UTC)
     spec = topics.get(topic)
-    samples = newest(database, topic, reason=reason, day=day, limit=SAMPLES)
+    counts = by_reason(database, topic, since)
+    lately = since if reason and day is None else None
+    samples = newest(database, topic, reason=reason, day=day, since=lately, limit=SAMPLES)
     return page(
         request,
         "dead.html",
@@ -55,7 +60,8 @@ def dead(
         reason=reason,
         day=day,
         days=days,
-        counts=by_reason(database, topic, since),
+        counts=counts,
+        most=MOST if sum(sum(by_day.values()) for by_day in counts.values()) >= MOST else 0,
         samples=[(each, tried(each, spec), shown(each)) for each in samples],
         may_see=may("PUT", user),
     )

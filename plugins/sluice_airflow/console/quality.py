@@ -22,6 +22,7 @@ from sluice.tasks.topics import TopicStore
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Tasks, Topics
+from sluice_airflow.console.days import FIRST_DAY, LAST_DAY, AskedDay
 from sluice_airflow.console.forms import Given
 from sluice_airflow.console.page import PATH, page
 from sluice_airflow.console.route import PageRoute
@@ -98,7 +99,7 @@ def day_page(
     database: Database,
     *,
     topic: TopicName,
-    day: date,
+    day: AskedDay,
     run: Annotated[datetime | None, Query()] = None,
     did: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
@@ -167,10 +168,15 @@ def _differences(shown: DayCompared | None) -> list[dict[str, object]]:
 
 
 def _month(text: str) -> date | None:
+    """The first day of a month; None for what is no month."""
     try:
-        return date.fromisoformat(f"{text}-01")
+        first = date.fromisoformat(f"{text}-01")
     except ValueError:
         return None
+    if not FIRST_DAY <= first <= LAST_DAY:
+        said = f"month: {text} is beyond all months: write one from {FIRST_DAY:%Y-%m} to {LAST_DAY:%Y-%m}"
+        raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, said)
+    return first
 
 
 def _newest(database: sa.Engine, topic: str) -> date:
