@@ -6,7 +6,7 @@ from sluice.monitoring.flow import boxes
 from sluice.monitoring.flow.asks import Said
 from sluice.monitoring.flow.model import BOXES, Box, Fact
 from sluice.monitoring.flow.platform import picture
-from sluice.monitoring.flow.seen import Seen
+from sluice.monitoring.flow.seen import AgentNow, Seen
 from sluice.stack.catalogue import DAEMONS
 from tests.monitoring.flow.made import AT, SECOND, agents, healthy, nothing, report, seen, speed
 
@@ -99,3 +99,24 @@ def test_a_daemon_shows_when_it_started() -> None:
     assert found == dict.fromkeys(DAEMONS, AT - 300 * SECOND)
     unknown = boxes.daemons(seen(programs=Said(None, error="nothing runs")))
     assert {each.started for each in unknown} == {None}
+
+
+def test_what_agents_do_not_tell_is_not_known() -> None:
+    silent = [
+        AgentNow(name, tier, answers)
+        for name, tier, answers in (
+            ("web1", "edge", False),
+            ("web2", "edge", None),
+            ("collector1", "collector", True),
+        )
+    ]
+    found = facts(seen(agents=Said(silent)), "edges")
+    assert [found[name] for name in ("Rate", "In channels", "Fill", "Failed sends")] == [None] * 4
+    known = seen(agents=Said([*agents(failed=3)[:1], silent[1]]))
+    assert facts(known, "edges")["Failed sends"] == 3.0
+    assert [(row.failed, row.rate) for row in picture(known).agents] == [(3, 1.0), (None, None)]
+
+
+def test_without_figures_no_rate_is_known() -> None:
+    unknown = seen(figures={})
+    assert (facts(unknown, "speed")["Rate"], facts(unknown, "archive")["Rate"]) == (None, None)

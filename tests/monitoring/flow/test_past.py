@@ -69,6 +69,8 @@ def test_the_rate_of_now_is_against_a_sample_that_is_old_enough() -> None:
     assert whole.rate(("lines",), raw, NOW + 30) == pytest.approx(10.0)
     assert whole.rate(("lines",), raw, NOW + 10) == pytest.approx((300 + 660) / 70)
     assert Past().rate(("lines",), raw, NOW) is None
+    assert whole.rate(("lines",), {}, NOW + 30) is None  # nothing is known of now
+    assert whole.rate(("lines",), {(("lines",), "new counted"): 5.0}, NOW + 30) is None  # nor of before
 
 
 def test_samples_are_read_once_and_what_is_too_old_goes() -> None:

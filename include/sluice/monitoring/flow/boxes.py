@@ -85,7 +85,7 @@ class Boxes:
             Fact("Rate", self._past.rate(key, self._live(agents), self._now), unit="blocks/s"),
             Fact("In channels", _sum(agent.blocks for agent in agents), unit="blocks"),
             Fact("Fill", max(fills, default=None), "share"),
-            Fact("Failed sends", sum(agent.failed for agent in agents), unit="since their start"),
+            Fact("Failed sends", _sum(agent.failed for agent in agents), unit="since their start"),
             Fact("Last sent", self._grew(key, self._live(agents)), "time"),
         ]
         lines = [self._rates("Rate", "blocks/s", key), self._gauges("Fill", "", ("fill", tier))]

@@ -95,7 +95,10 @@ class DaemonBox:
 
 @dataclass(frozen=True)
 class AgentRow:
-    """A Flume agent. fill: 0 to 1. rate: blocks a second. failed: failures of its sinks since its start."""
+    """A Flume agent. fill: 0 to 1. rate: blocks a second. failed: failures of its sinks since its start.
+
+    What is not known is None.
+    """
 
     name: str
     tier: str
@@ -103,7 +106,7 @@ class AgentRow:
     fill: float | None
     blocks: float | None
     rate: float | None
-    failed: int
+    failed: int | None
 
 
 @dataclass(frozen=True)

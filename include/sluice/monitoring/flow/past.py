@@ -109,10 +109,14 @@ class Past:
         return None
 
     def rate(self, key: Key, raw: Raw, now: float) -> float | None:
-        """How fast the counters of this key grow now, a second; raw: their present values."""
+        """How fast the counters of this key grow now, a second; raw: their present values.
+
+        None if no counter is known both now and before.
+        """
         for at, before in reversed(self.last):
             if now - at >= LEAST_SECONDS:
-                return grown(before, raw).get(key, 0.0) / (now - at)
+                grew = grown(before, raw).get(key)
+                return None if grew is None else grew / (now - at)
         return None
 
 

@@ -40,7 +40,7 @@ class AgentNow:
     """A Flume agent as it answers now.
 
     answers: None where it runs on another machine, which shows its counters to nobody else. fill: 0 to 1.
-    failed: failures of its sinks since its start.
+    failed: failures of its sinks since its start; None where it does not answer.
     """
 
     name: str
@@ -49,7 +49,7 @@ class AgentNow:
     fill: float | None = None
     blocks: float | None = None
     taken: float | None = None
-    failed: int = 0
+    failed: int | None = None
 
 
 @dataclass(frozen=True)
