@@ -119,8 +119,10 @@ class Watch:
 
         agents = deploy.agents(self.settings)
         self._healths = health.check_all(self.settings, agents, self._healths, failed)
-        engine = postgres.engine(self.settings)
-        return health.report(engine, [*self._healths.values(), *health.gone(engine, agents)])
+        # A silent host takes its time, and its agents may have been given up meanwhile.
+        there = {agent.name for agent in deploy.agents(self.settings)}
+        known = [each for each in self._healths.values() if each.agent in there]
+        return health.report(postgres.engine(self.settings), known)
 
 
 class SuperviseCollection(BaseOperator):

@@ -9,12 +9,13 @@ import typer
 from typer.testing import CliRunner
 
 from sluice.cli import far, hosts, stack
-from sluice.collection import deploy, forgetting
+from sluice.collection import deploy, forgetting, health
 from sluice.collection.render import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
 from sluice.stack import status
 from sluice.stack.status import Line
+from sluice.storage import postgres
 
 AGENT = Agent("far1", "edge", "t", "file", 10_000, 29_300, runs_on="h1")
 
@@ -31,11 +32,14 @@ def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pyte
     forgotten: list[str] = []
     monkeypatch.setattr(forgetting, "forgettable", lambda *_: [AGENT])
     monkeypatch.setattr(deploy, "forget", lambda _, name: forgotten.append(name))
+    cleared: list[str] = []
+    monkeypatch.setattr(postgres, "engine", lambda _: None)
+    monkeypatch.setattr(health, "report", lambda _, those: cleared.extend(each.agent for each in those))
     refused = CliRunner().invoke(hosts.app, ["forget", "h1"], input="n\n")
     assert (refused.exit_code, forgotten) == (1, [])
     assert "far1: what was not sent yet is lost" in refused.output
     assert CliRunner().invoke(hosts.app, ["forget", "h1", "--yes"]).exit_code == 0
-    assert forgotten == ["h1"]
+    assert (forgotten, cleared) == (["h1"], ["far1"])
 
 
 @pytest.mark.parametrize(("state", "code"), [("running", 0), (far.UNKNOWN, 0), ("dead", 1)])

@@ -118,6 +118,7 @@ def test_a_new_version_replaces_the_old_one_and_only_two_are_kept(
     settings: Settings, machine: EmulatedHost, far: Agent
 ) -> None:
     versions = there(settings) / "agents" / "far1" / "versions"
+    (versions / ".given_up.new").mkdir(parents=True)
     for change in ("# one\n", "# two\n", "# three\n"):
         with (folder(settings, "far1") / "agent.properties").open("a") as out:
             out.write(change)

@@ -113,11 +113,13 @@ def forget(
     Examples:
       sluice hosts forget web3
     """
-    from sluice.collection import deploy, forgetting
+    from sluice.collection import deploy, forgetting, health
     from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
 
     settings = get_settings()
-    agents = ", ".join(agent.name for agent in forgetting.forgettable(settings, name))
+    found = forgetting.forgettable(settings, name)
+    agents = ", ".join(agent.name for agent in found)
     if not agents:
         typer.echo(f"nothing is deployed on {name}")
         return
@@ -129,3 +131,5 @@ def forget(
         typer.confirm(f"Give up {agents} on {name}?", abort=True)
     deploy.forget(settings, name)
     typer.echo(f"{name}: forgotten; now remove it from hosts.yaml")
+    # Nobody looks at them any more, so nobody else would clear their alerts.
+    health.report(engine(settings), [health.Health(agent.name, "stopped") for agent in found])

@@ -173,13 +173,6 @@ def report(engine: sqlalchemy.Engine, healths: Iterable[Health]) -> list[str]:
     return lines
 
 
-def gone(engine: sqlalchemy.Engine, agents: Iterable[Agent]) -> list[Health]:
-    """Agents that are deployed no more and have open alerts, for `report` to clear."""
-    known = {agent.name for agent in agents}
-    names = {alert.name.partition(": ")[0] for alert in alerts.open_alerts(engine, SOURCE)}
-    return [Health(name, "stopped") for name in sorted(names - known)]
-
-
 def _components(agent: Agent, now: Metrics) -> dict[str, str]:
     """Flume goes on without a source whose file it cannot read, and counts nothing of it."""
     missing = ", ".join(sorted(part.lower() for part in now.missing))

@@ -106,7 +106,8 @@ case ${1:-} in
     echo "it is not the agent that listens at port $2" >&2
     exit 1
     ;;
-  prune) # versions that are not in use, and jars that no version names
+  prune) # versions that are not in use, jars that no version names, and copies that were given up
+    rm -rf "$agent"/versions/.*.new "$base"/lib/.*.new
     version=
     alive || :
     for old in "$agent"/versions/*; do
