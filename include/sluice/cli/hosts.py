@@ -8,7 +8,7 @@ import typer
 
 from sluice.cli.format import Format, write
 
-app = typer.Typer(help="The machines of front-ends: enrol, list, check and forget them.", no_args_is_help=True)
+app = typer.Typer(help="Machines of front-ends: enrol, list, check, forget.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The host's name in hosts.yaml.")]
 Style = Annotated[Format, typer.Option("--format", help="How to print.")]
