@@ -108,3 +108,73 @@ def test_what_is_typed_while_a_button_is_answered_stays_and_the_button_counts(pa
     expect(page.locator("#fields")).to_contain_text("Dimension 1")
     expect(page.locator("#name")).to_have_value("hits")
     expect(page.locator("#yaml")).to_have_value(containing("name: hits"))
+
+
+TYPED = "- name: typed\n  topic: logs\n  period: 5m\n  metrics: [count]\n"
+
+
+def test_the_review_is_of_the_yaml_that_was_written(page: Page) -> None:
+    visit(page, NEW)
+    page.locator("#yaml").fill(TYPED)
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.get_by_role("heading", name="Save typed?")).to_be_visible()
+
+
+def test_a_button_is_for_the_yaml_that_was_written(page: Page) -> None:
+    visit(page, NEW)
+    page.locator("#yaml").fill(TYPED)
+    page.get_by_role("button", name="Add a dimension").click()
+    expect(page.locator("#fields")).to_contain_text("Dimension 1")
+    expect(page.locator("#name")).to_have_value("typed")
+    expect(page.locator("#yaml")).to_have_value(containing("dimensions"))
+
+
+def test_a_field_that_is_typed_into_while_the_yaml_is_answered_changes_what_the_yaml_says(page: Page) -> None:
+    visit(page, NEW)
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        held.append(route)
+
+    page.route("**/statistics/draft", hold_the_first)
+    page.locator("#yaml").fill(TYPED)
+    wait_until(page, held)
+    page.locator("#description").fill("mine")
+    held[0].continue_()
+    expect(page.locator("#yaml")).to_have_value(containing("description: mine"))
+    expect(page.locator("#yaml")).to_have_value(containing("name: typed"))
+    expect(page.locator("#description")).to_have_value("mine")
+    page.locator("#period").fill("1h")  # now the fields count again
+    page.get_by_role("button", name="Review and save").click()
+    expect(page.locator(".diff")).to_contain_text("period: 1h")
+
+
+def test_a_field_that_is_typed_into_just_after_the_yaml_changes_what_the_yaml_says(page: Page) -> None:
+    visit(page, NEW)
+    page.locator("#yaml").fill(TYPED)
+    page.locator("#description").fill("mine")
+    expect(page.locator("#yaml")).to_have_value(containing("description: mine"))
+    expect(page.locator("#yaml")).to_have_value(containing("name: typed"))
+
+
+def test_a_yaml_that_is_no_task_is_lost_neither_by_a_field_nor_by_the_review(page: Page) -> None:
+    visit(page, NEW)
+    page.locator("#name").fill("mine")
+    expect(page.locator("#yaml")).to_have_value(containing("name: mine"))
+    page.locator("#yaml").fill("name: [")
+    expect(page.locator("#yaml")).to_have_attribute("aria-invalid", "true")
+    with page.expect_response("**/statistics/draft"):
+        page.locator("#period").fill("1h")
+    expect(page.locator("#state")).to_be_empty()
+    expect(page.locator("#yaml")).to_have_value("name: [")
+    expect(page.locator("#period")).to_have_value("1h")
+    for _ in range(2):
+        page.get_by_role("button", name="Review and save").click()
+        page.wait_for_url("**/review")
+        expect(page.locator("#yaml")).to_have_value(re.compile(r"name: \["))
+        expect(page.locator("#said .problem")).to_be_visible()
+    page.locator("#yaml").fill(TYPED)
+    expect(page.locator("#name")).to_have_value("typed")
+    expect(page.locator("#yaml")).not_to_have_attribute("aria-invalid", "true")

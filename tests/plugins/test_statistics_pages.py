@@ -354,3 +354,55 @@ def test_drafts_are_not_tried_without_end(ann: TestClient, monkeypatch: pytest.M
     monkeypatch.setattr(editor, "RATE", Rate(2))
     codes = [ann.get(f"{PAGES}/new").status_code for _ in range(3)]
     assert codes == [200, 200, 429]
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("part", ["dimensions", "where"])
+def test_rows_that_the_yaml_leaves_empty_are_begun_by_a_button(
+    ann: TestClient, part: str, rows: int | None
+) -> None:
+    written = yaml.safe_dump(
+        {"name": "hits", "topic": "logs", "period": "1m", "metrics": ["count"], part: rows}
+    )
+    page = opened(ann, "/new").send(do="yaml", yaml=written)
+    wish = json.dumps({"to": part, "extract": {"field": "status"}, "name": "status", "value": "404"})
+    for button in ({"use": wish}, {"do": f"add:{part}"}):
+        again = page.send(written="yaml", yaml=written, **button)
+        assert (again.status, len(again.task[part])) == (200, 1)
+    assert page.send(written="yaml", yaml=written, do=f"remove:{part}/0").status == 200
+
+
+def test_a_measure_is_made_beside_metrics_that_are_none(ann: TestClient) -> None:
+    wish = json.dumps({"to": "measure", "extract": {"field": "bytes"}, "name": "bytes", "value": "1"})
+    assert opened(ann, "/new").send(written="yaml", yaml="metrics: [[count]]", use=wish).status == 200
+
+
+def test_a_new_statistic_needs_a_name_that_no_other_has(ann: TestClient, tasks: TaskStore) -> None:
+    tasks.apply([spec(name="hits"), spec(name="sizes")], "bob")
+    taken = "there is a statistic of this name already: choose another"
+    page = opened(ann, "/new").send("review", name="hits")
+    assert page.status == 422
+    assert taken in re.split(r'id="wrong-name"', page.text)[1].split("</div>")[0]
+    assert page.send("review", name="others").status == 200
+    renamed = {**opened(ann, "/task/sizes/edit").task, "name": "hits"}
+    page = opened(ann, "/task/sizes/edit").send("review", do="yaml", yaml=yaml.safe_dump(renamed))
+    assert (page.status, taken in page.text) == (422, True)
+    assert opened(ann, "/task/hits/edit").send("review", period="5m").status == 200
+
+
+def test_a_button_is_for_what_the_yaml_says(ann: TestClient) -> None:
+    """As the script sends it: the button's wish, and that the YAML was written."""
+    page = opened(ann, "/new")
+    fields = [(name, text) for name, text in page.fields if name != "yaml"]
+    yaml_ = yaml.safe_dump({**page.task, "name": "typed"})
+    data = Mapping_of([("do", "add:dimensions"), *fields, ("yaml", yaml_), ("do", "yaml")])
+    made = Page(ann, ann.post(f"{PAGES}/draft", data=data))
+    assert (made.value("name"), made.task["name"], len(made.task["dimensions"])) == ("typed", "typed", 1)
+
+
+def test_a_yaml_that_is_no_task_is_marked(ann: TestClient) -> None:
+    page = opened(ann, "/new")
+    assert not re.search(r'id="yaml"[^>]*aria-invalid', page.text)
+    assert re.search(
+        r'id="yaml"[^>]*aria-invalid="true"', page.send("review", do="yaml", yaml="name: [").text
+    )

@@ -67,6 +67,7 @@ class Draft:
     steps: Mapping[str, StepPreview] = field(default_factory=dict)  # by pointer
     pointed: Pointed | None = None
     only_yaml: bool = False
+    unread: bool = False  # the YAML is no task, so the document is not of it
 
     @property
     def form(self) -> Mapping[str, str]:
@@ -115,16 +116,17 @@ def of_form(given: Form) -> Draft:
         given.get("origin"),
         written,
     )
-    typed = given.get("do") == "yaml" or given.get("written") == "yaml"
+    typed = ("do", "yaml") in given.pairs or given.get("written") == "yaml"
     if typed:
         try:
             draft.document = of_yaml(written)
         except TasksRefused as refused:
             draft.problems, draft.only_yaml = list(refused.problems), given.get("written") == "yaml"
+            draft.unread = True
             return draft
     edit(draft, given.get("do"))
     use(draft, given.get("use"))
-    if not typed or given.get("use"):
+    if not typed or given.get("use") or ":" in given.get("do"):
         draft.yaml = to_yaml([draft.document])
     return draft
 
@@ -145,7 +147,7 @@ def edit(draft: Draft, wish: str) -> None:
     part, _, number = at.partition("/")
     if part not in PARTS:
         return
-    rows = draft.document.setdefault(part, [])
+    rows = _rows(draft, part)
     index = int(number) if re.fullmatch(r"[0-9]{1,3}", number) else len(rows)
     if action == "add":
         rows.append({"extract": {}, **({"filter": {"mode": "white"}} if part == "where" else {})})
@@ -165,18 +167,26 @@ def use(draft: Draft, wish: str) -> None:
     except (ValueError, TypeError, KeyError):
         return
     if to == "dimensions":
-        rows = draft.document.setdefault(to, [])
-        taken = {row.get("name") for row in rows if isinstance(row, dict)}
+        rows = _rows(draft, to)
+        taken = [row.get("name") for row in rows if isinstance(row, dict)]
         free = next(n for n in (name, *(f"{name}_{k}" for k in range(2, 99))) if n not in taken)
         rows.append({"name": free, "extract": extract})
     elif to == "where":
         filter_ = {"mode": "white", "values": [value]}
-        draft.document.setdefault(to, []).append({"extract": extract, "filter": filter_})
+        _rows(draft, to).append({"extract": extract, "filter": filter_})
     elif to == "measure":
         draft.document["measure"] = {**extract, "type": "number"}
         metrics = draft.document.setdefault("metrics", [])
-        if isinstance(metrics, list) and not {*metrics} - {"count"}:
+        if isinstance(metrics, list) and all(each == "count" for each in metrics):
             metrics += ["sum", "avg"]
+
+
+def _rows(draft: Draft, part: str) -> list[Any]:
+    """The rows of a part, to be changed; YAML may have something else there, such as nothing."""
+    rows = draft.document.get(part)
+    if not isinstance(rows, list):
+        rows = draft.document[part] = []
+    return rows
 
 
 def name_it(draft: Draft, taken: Collection[str]) -> None:

@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 
 from sluice.metrics.registry import METRICS
 from sluice.runtime.throttle import Rate
-from sluice.tasks import TaskSpec, TasksRefused, parse_documents
+from sluice.tasks import Problem, TaskSpec, TasksRefused, parse_documents
 from sluice.tasks.changes import compare, to_yaml
 from sluice.tasks.store import TaskChanged
 from sluice.tasks.topic import COMBINED_FIELDS
@@ -96,6 +96,10 @@ class Desk:
             fields=COMBINED_FIELDS if draft.topic.format == "combined" else draft.topic.columns,
         )
 
+    def knows(self, name: str) -> bool:
+        """Whether there is a task of that name."""
+        return any(task.name == name for task in self.tasks.list())
+
     def lines(self, topic: Any) -> tuple[list[str], str]:
         """The topic's newest lines, and why there are none."""
         try:
@@ -156,7 +160,9 @@ def review(request: Request, user: Editor, desk: AtDesk, given: Given) -> Respon
     """What saving the draft would change; the editor again if something is wrong with it."""
     made = of_form(given)
     check(made, desk.tasks, desk.topics, desk.settings.limits)
-    if made.spec is None:
+    if made.spec is not None and made.spec.name != made.origin and desk.knows(made.spec.name):
+        made.problems = [Problem("/name", "there is a statistic of this name already: choose another")]
+    if made.spec is None or made.problems:
         return desk.page(request, user, made, status.HTTP_422_UNPROCESSABLE_CONTENT)
     (found,) = desk.tasks.diff([made.spec])
     return page(

@@ -19,6 +19,12 @@ from sluice_airflow.api import errors
 from sluice_airflow.api.reads import Busy
 from sluice_airflow.console.page import page
 
+#: What was written in a form is still in it, as long as this page is not left.
+SENT_IN_VAIN = (
+    "You are logged out, so nothing was saved. Log in in another tab, then reload this page: "
+    "your browser sends the form again."
+)
+
 
 class PageRoute(APIRoute):
     """A route whose answers are pages, also when it fails."""
@@ -42,18 +48,18 @@ class PageRoute(APIRoute):
 def failed(request: Request, status: int, said: str) -> Response:
     """The page for a request that failed."""
     where = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    logged_out, asks = status == HTTPStatus.UNAUTHORIZED, request.method == "GET"
     answer = page(
         request,
         "failed.html",
         None,
         status,
         title=HTTPStatus(status).phrase.capitalize(),
-        said=said,
+        said=SENT_IN_VAIN if logged_out and not asks else said,
         # Airflow's own address leads to the log-in page of whichever auth manager there is, and back.
-        log_in=f"/api/v2/auth/login?next={quote(where, safe='')}"
-        if status == HTTPStatus.UNAUTHORIZED
-        else "",
-        again=where if request.method == "GET" and status >= HTTPStatus.INTERNAL_SERVER_ERROR else "",
+        log_in=f"/api/v2/auth/login?next={quote(where, safe='')}" if logged_out and asks else "",
+        beside=logged_out and not asks,
+        again=where if asks and status >= HTTPStatus.INTERNAL_SERVER_ERROR else "",
     )
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         answer.headers["Retry-After"] = str(errors.AWAY_SECONDS)

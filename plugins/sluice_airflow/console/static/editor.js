@@ -13,6 +13,8 @@ function edit(form) {
   /** What was typed since a button was pressed that is not answered yet; null if none is.
    * @type {Map<string, Element> | null} */
   let typed = null;
+  /** Whether the YAML says something that the fields do not say yet: then it counts, and not the fields. */
+  let ahead = unread(document);
 
   /**
    * Send the draft; put what came back into the page.
@@ -24,9 +26,11 @@ function edit(form) {
     asking.abort();
     asking = new AbortController();
     const own = asking;
-    const body = new URLSearchParams();
+    // A button's own wish comes before that of the YAML: it is for what the YAML says.
+    const body = new URLSearchParams(wish ? [wish] : []);
     for (const [name, value] of new FormData(form)) body.append(name, String(value));
-    if (wish) body.append(...wish);
+    const taken = ahead;
+    if (taken) typed ??= new Map();
     say("…");
     try {
       const answer = await fetch(form.action, { method: "POST", body, signal: own.signal });
@@ -35,9 +39,11 @@ function edit(form) {
         return;
       }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      if (whole) replaceFields(form, page);
+      if (whole || taken) replaceFields(form, page);
       if (typed) keep(typed);
-      replaceShown(form, page);
+      const writing = typed?.has("yaml") ?? false;
+      if (taken) ahead = writing || unread(page);
+      replaceShown(form, page, writing);
       say("");
       if (wish?.[0] === "point") document.getElementById("made-of")?.focus();
     } catch (error) {
@@ -48,7 +54,7 @@ function edit(form) {
       if (asking === own) {
         const later = typed;
         typed = null;
-        if (later?.size) void send(...tried(later.has("yaml")));
+        if (later?.size) void send(null, false);
       }
     }
   };
@@ -56,17 +62,25 @@ function edit(form) {
   form.addEventListener("input", (event) => {
     const target = event.target;
     if (!(target instanceof HTMLElement)) return;
+    if (target.id === "yaml") ahead = true;
+    // What the YAML says comes first, and then what was typed into a field after it.
+    else if (ahead && !typed) void send(null, false);
     if (typed) {
       typed.set(target.id, target);
       return;
     }
     window.clearTimeout(timer);
-    timer = window.setTimeout(() => void send(...tried(target.id === "yaml")), PAUSE_MS);
+    timer = window.setTimeout(() => void send(null, false), PAUSE_MS);
+  });
+  // Whatever is sent, also for the review, is of the YAML while that is ahead.
+  form.addEventListener("formdata", (event) => {
+    if (ahead) event.formData.append("do", "yaml");
   });
   form.addEventListener("submit", (event) => {
     const button = event.submitter;
     if (!(button instanceof HTMLButtonElement) || button.hasAttribute("formaction")) return;
     event.preventDefault();
+    if (button.value === "yaml") ahead = true;
     const sent = send([button.name, button.value], button.name !== "point");
     typed ??= new Map();
     void sent;
@@ -78,12 +92,11 @@ function edit(form) {
 }
 
 /**
- * How a draft is tried whose fields, or whose YAML, were typed into.
- * @param {boolean} yaml
- * @returns {[[string, string] | null, boolean]}
+ * Whether a page has a YAML that is no task: its fields are those from before it was written.
+ * @param {Document} page
  */
-function tried(yaml) {
-  return yaml ? [["do", "yaml"], true] : [null, false];
+function unread(page) {
+  return page.getElementById("yaml")?.getAttribute("aria-invalid") === "true";
 }
 
 /**
@@ -133,8 +146,9 @@ function keep(typed) {
  * Take over what is shown: steps, problems, results, and the YAML unless somebody is writing it.
  * @param {HTMLFormElement} form
  * @param {Document} page
+ * @param {boolean} writing whether the YAML was written since it was sent
  */
-function replaceShown(form, page) {
+function replaceShown(form, page, writing) {
   for (const part of form.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(part.id);
     if (!fresh || fresh.innerHTML === part.innerHTML) continue;
@@ -151,8 +165,10 @@ function replaceShown(form, page) {
   }
   const yaml = document.getElementById("yaml");
   const fresh = page.getElementById("yaml");
-  if (yaml instanceof HTMLTextAreaElement && fresh instanceof HTMLTextAreaElement && yaml !== document.activeElement) {
-    yaml.value = fresh.value;
+  if (yaml instanceof HTMLTextAreaElement && fresh instanceof HTMLTextAreaElement) {
+    if (yaml !== document.activeElement && !writing) yaml.value = fresh.value;
+    if (unread(page)) yaml.setAttribute("aria-invalid", "true");
+    else yaml.removeAttribute("aria-invalid");
   }
   rove(form);
 }
