@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.browser.site import HOURS
-from tests.browser.test_pages import settled, until, visit
+from tests.browser.test_dashboards import LONGEST_REST_MS
+from tests.browser.test_pages import expensive, rested, seen_again, settled, unseen, until, visit
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -108,7 +111,8 @@ def test_a_chart_is_read_by_keyboard_alone(page: Page) -> None:
     assert "2015-05-20 00:00:00" in page.locator("#point").inner_text()
     page.keyboard.press("Tab")
     link = page.evaluate("document.activeElement.href")
-    assert parse_qs(urlsplit(link).query) == {"task": ["sample"], "period": ["2015-05-19T22:00:00.000Z"]}
+    wanted = {"task": ["sample"], "version": ["1"], "period": ["2015-05-19T22:00:00.000Z"]}
+    assert parse_qs(urlsplit(link).query) == wanted
     page.locator(".plot").first.focus()
     page.keyboard.press("+")
     until(page, "location.search.includes('since')")
@@ -141,15 +145,81 @@ def test_the_crosshair_is_one_over_all_metrics(page: Page) -> None:
 
 
 def test_a_new_point_comes_with_the_commit_and_the_picture_stays(page: Page, site: Site) -> None:
+    page.clock.install()
     visit(page, f"{CHART}&last=6h")
     listening(page)
     mark(page)
     site.count(37)
-    page.locator(".legend", has_text="37").wait_for()
+    rested(page, page.locator(".legend", has_text="37"))
     assert marked(page)
     site.count(38)
-    page.locator(".legend", has_text="38").wait_for()
+    rested(page, page.locator(".legend", has_text="38"))
     assert page.locator("#live").inner_text() == f"live · as of commit {site.layers.head}"
+    assert page.locator("[role=status]").all_inner_texts() == ["live"]  # commits are not read out
+
+
+def test_a_button_of_the_legend_stays_while_numbers_change(page: Page, site: Site) -> None:
+    page.clock.install()
+    visit(page, f"{CHART}&last=6h")
+    listening(page)
+    page.evaluate("window.same = document.querySelector('.legend button')")
+    site.count(37)
+    rested(page, page.locator(".legend", has_text="37"))
+    assert page.evaluate("window.same === document.querySelector('.legend button')")
+    page.get_by_role("checkbox", name="client").check()
+    until(page, "document.querySelectorAll('.legend button').length > 1")
+    assert not page.evaluate("window.same.isConnected")
+
+
+def test_what_nobody_sees_is_not_asked_for_until_somebody_does(page: Page, site: Site) -> None:
+    page.clock.install()
+    visit(page, f"{CHART}&last=6h")
+    listening(page)
+    other = page.context.new_page()
+    other.clock.install()
+    visit(other, f"{CHART}&last=6h")
+    listening(other)
+    unseen(page)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/charts/data" in request.url else None)
+    site.count(37)
+    rested(other, other.locator(".legend", has_text="37"))
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(200)
+    assert asked == []
+    seen_again(page)
+    rested(page, page.locator(".legend", has_text="37"))
+
+
+def test_a_chart_of_what_is_published_is_not_asked_for_at_a_commit(page: Page, site: Site) -> None:
+    page.clock.install()
+    visit(page, f"{CHART}&since=2015-05-17&until=2015-05-18")
+    listening(page)
+    other = page.context.new_page()
+    other.clock.install()
+    visit(other, f"{CHART}&last=6h")
+    listening(other)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/charts/data" in request.url else None)
+    site.count(37)
+    rested(other, other.locator(".legend", has_text="37"))
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(200)
+    assert asked == []
+
+
+def test_a_chart_that_costs_much_is_asked_for_seldom(page: Page, site: Site) -> None:
+    page.clock.install()
+    page.route("**/charts/data*", expensive)
+    visit(page, f"{CHART}&last=6h")
+    listening(page)
+    page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=30))
+    site.count(37)
+    page.wait_for_timeout(500)
+    changed = page.locator(".legend", has_text="37")
+    assert changed.count() == 0
+    page.clock.run_for(LONGEST_REST_MS)
+    changed.wait_for()
 
 
 def test_without_events_it_asks_now_and_then(page: Page, site: Site) -> None:
@@ -158,22 +228,36 @@ def test_without_events_it_asks_now_and_then(page: Page, site: Site) -> None:
     visit(page, f"{CHART}&last=6h")
     page.locator("#live", has_text="asks every 10 s").wait_for()
     site.count(37)
-    page.clock.run_for(11_000)
-    page.locator(".legend", has_text="37").wait_for()
+    rested(page, page.locator(".legend", has_text="37"))
 
 
 def test_with_the_network_cut_the_picture_stays_and_says_so_until_it_is_back(page: Page, site: Site) -> None:
+    page.clock.install()
     visit(page, f"{CHART}&last=6h")
     listening(page)
     before = values(page)
     page.route("**/charts/data*", lambda route: route.abort())
     site.count(37)
-    page.locator("#trouble", has_text="The server does not answer").wait_for()
+    rested(page, page.locator("#trouble", has_text="The server does not answer"))
     assert values(page) == before
     page.unroute("**/charts/data*")
-    site.count(38)
-    page.locator(".legend", has_text="38").wait_for()
+    rested(page, page.locator(".legend", has_text="37"))  # nothing else is counted: it asks by itself
     assert page.locator("#trouble").inner_text() == ""
+
+
+@pytest.mark.parametrize("body", ["{", '{"times": []}'])
+def test_after_an_answer_that_cannot_be_read_it_is_live_again(page: Page, site: Site, body: str) -> None:
+    page.clock.install()
+    visit(page, f"{CHART}&last=6h")
+    listening(page)
+    page.route("**/charts/data*", lambda route: route.fulfill(body=body, content_type="application/json"))
+    with page.expect_response("**/charts/data*"):
+        site.count(37)
+        page.clock.run_for(60_000)
+    settled(page)
+    page.unroute("**/charts/data*")
+    site.count(38)
+    rested(page, page.locator(".legend", has_text="38"))
 
 
 def test_a_wish_that_cannot_be_met_says_why_and_the_picture_stays(page: Page) -> None:
@@ -227,3 +311,86 @@ def test_in_airflows_frame_it_works_and_tells_when_its_address_changes(page: Pag
     until(page, "window.told")
     assert "metric=sum" in frame.url
     assert page.said == []  # type: ignore[attr-defined]
+
+
+def test_a_point_leads_to_the_lines_of_its_own_series(page: Page) -> None:
+    visit(page, f"{ALL}&split=client")
+    first, second, *_ = page.locator(".legend .name").all_inner_texts()
+    page.locator("#where").fill(f"client={first}")
+    page.keyboard.press("Enter")
+    page.get_by_label("Only where").last.fill(f"client={second}")
+    page.keyboard.press("Enter")
+    page.get_by_label("Only where").last.fill("path^=/")
+    page.keyboard.press("Enter")
+    until(page, "document.getElementById('pin').href.includes('path')")
+    page.locator(".plot").first.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    links = [each.get_attribute("href") or "" for each in page.locator("#point a").all()]
+    assert [parse_qs(urlsplit(each).query)["where"] for each in links] == [
+        ["path^=/", f"client={first}"],
+        ["path^=/", f"client={second}"],
+    ]
+
+
+def test_below_the_last_condition_there_is_a_field_for_one_more(page: Page) -> None:
+    visit(page, ALL)
+    fields = page.locator("input[name=where]")
+    for number, text in enumerate(("path^=/", "client^="), 1):
+        assert fields.count() == number
+        fields.last.fill(text)
+        page.keyboard.press("Enter")
+    assert [each.input_value() for each in fields.all()] == ["path^=/", "client^=", ""]
+    until(page, "location.search.includes('client')")
+    assert wishes(page)["where"] == ["path^=/", "client^="]
+
+
+def test_a_time_that_only_the_time_before_has_shows_no_value(page: Page) -> None:
+    """From hour 30 on, three hours have no results; the day before has them."""
+    visit(page, f"{CHART}&since=2015-05-18&until=2015-05-19&compare=before")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 8 / 24, box["y"] + 50)
+    page.locator(".legend .value", has_text="–").wait_for()
+    page.mouse.move(box["x"] + box["width"] * 2 / 24, box["y"] + 50)
+    page.locator(".legend .value", has_text=re.compile(r"\d")).wait_for()
+
+
+def test_the_values_under_the_crosshair_stay_when_numbers_change(page: Page, site: Site) -> None:
+    page.clock.install()
+    visit(page, f"{CHART}&since=2015-05-19T18:00Z&until=2015-05-20T06:00Z")
+    listening(page)
+    page.locator(".plot").first.focus()
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    before = values(page)
+    site.count(37)
+    rested(page, page.locator("#commit", has_text=str(site.layers.head)))
+    assert values(page) == before
+
+
+def test_the_total_of_the_time_before_is_that_of_what_is_shown(page: Page) -> None:
+    visit(page, f"{ALL}&shape=stack")
+    total = """async (hidden) => {
+      const own = document.querySelector("[src$='charts.js']").src;
+      const { linesOf, named } = await import(own.replace("charts.js", "columns.js"));
+      const asked = "task=sample&split=client&since=2015-05-18&until=2015-05-19&compare=before";
+      const data = await (await fetch(`/console/charts/data?${asked}`)).json();
+      const gone = new Set(data.series.slice(0, hidden).map(named));
+      const { lines } = linesOf(data, data.metrics[0], true, gone);
+      const all = lines.find((each) => each.kind === "earlier").values;
+      return [all.reduce((sum, each) => sum + each, 0), ...data.earlier.series.map((each) => [named(each),
+        each.values.count.reduce((sum, value) => sum + value, 0), gone.has(named(each))])];
+    }"""
+    for hidden in (0, 1, 2):
+        sum_of_all, *series = page.evaluate(total, hidden)
+        assert sum_of_all == sum(own for _, own, gone in series if not gone) > 0
+
+
+def test_keys_of_the_browser_are_left_to_it(page: Page) -> None:
+    visit(page, ALL)
+    page.locator(".plot").first.focus()
+    for modifier, key in (("ctrlKey", "End"), ("altKey", "ArrowLeft"), ("metaKey", "Home"), ("ctrlKey", "+")):
+        page.locator(".plot").first.dispatch_event("keydown", {"key": key, modifier: True})
+    assert page.locator("#reader").inner_text() == ""
+    assert "since" not in page.url

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -10,10 +9,10 @@ import pytest
 
 from sluice.storage.dashboards import MOST_CHARTS, Dashboard, Dashboards, Pinned
 from tests.browser.filled import HOSTILE
-from tests.browser.test_pages import settled, until, visit
+from tests.browser.test_pages import expensive, rested, settled, until, visit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator, Page, Route
+    from playwright.sync_api import Locator, Page
 
     from tests.browser.site import Site
 
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.slow
 BOARDS = "/console/dashboards"
 DATA = "/console/charts/data"
 LAST = Pinned("Last", "task=sample&metric=count&last=6h")
-#: As in board.js.
+#: As in board.js and rests.js.
 AT_ONCE, LONGEST_REST_MS = 3, 60_000
 CLIENTS = Pinned("Clients", "task=sample&metric=count&split=client&last=all")
 
@@ -75,15 +74,6 @@ def test_a_chart_is_pinned_by_mouse_as_it_is_shown(page: Page, site: Site) -> No
     assert page.get_by_label("path").is_checked()
 
 
-def rested(page: Page, shown: Locator) -> None:
-    """Wait for what is shown after the page has rested, which it does by a clock that the test moves."""
-    deadline = time.monotonic() + 60
-    while not shown.is_visible():
-        assert time.monotonic() < deadline, shown
-        page.clock.run_for(5_000)
-        page.wait_for_timeout(20)
-
-
 def test_a_tile_is_live_and_its_picture_stays(page: Page, site: Site) -> None:
     made = board(site, LAST, CLIENTS)
     streams: list[str] = []
@@ -114,10 +104,6 @@ def test_charts_in_view_are_asked_for_a_few_at_a_time_and_others_when_they_come_
 def test_after_a_commit_they_are_asked_for_in_turn_and_seldom_if_they_cost_much(
     page: Page, site: Site
 ) -> None:
-    def expensive(route: Route) -> None:
-        answer = route.fetch()
-        route.fulfill(response=answer, headers={**answer.headers, "server-timing": "cpu;dur=60000"})
-
     made = board(site, LAST, LAST)
     page.clock.install()
     page.route(f"**{DATA}*", expensive)
@@ -162,6 +148,8 @@ def test_a_tile_is_read_by_keyboard_and_as_a_table(page: Page, site: Site) -> No
     made = board(site, LAST, CLIENTS)
     visit(page, f"{BOARDS}/{made.id}")
     tile(page, "Last").locator(".plot").focus()
+    tile(page, "Last").locator(".plot").dispatch_event("keydown", {"key": "End", "ctrlKey": True})
+    assert page.locator("#reader").inner_text() == ""
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     assert page.locator("#reader").inner_text().startswith("2015-05-20 00:00:00, open, all count ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.browser.tools import modules
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Frame, Page
+    from playwright.sync_api import Frame, Locator, Page, Route
 
     from tests.browser.site import Site
 
@@ -64,6 +65,31 @@ def visit(page: Page, path: str) -> None:
         page.get_by_role("button", name=button).click()
         page.get_by_role("button", name="Save", exact=True).wait_for()
         settled(page)
+
+
+def unseen(page: Page) -> None:
+    """Let the page take itself for one in a tab that nobody sees."""
+    page.evaluate("Object.defineProperty(document, 'hidden', { get: () => true, configurable: true })")
+
+
+def seen_again(page: Page) -> None:
+    page.evaluate("delete document.hidden")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def expensive(route: Route) -> None:
+    """Answer, and tell of so much work that the page rests as long as it ever does."""
+    answer = route.fetch()
+    route.fulfill(response=answer, headers={**answer.headers, "server-timing": "cpu;dur=60000"})
+
+
+def rested(page: Page, shown: Locator) -> None:
+    """Wait for what is shown after the page has rested, which it does by a clock that the test moves."""
+    deadline = time.monotonic() + 60
+    while not shown.is_visible():
+        assert time.monotonic() < deadline, shown
+        page.clock.run_for(5_000)
+        page.wait_for_timeout(20)
 
 
 def violations(page: Page) -> list[Any]:
@@ -128,12 +154,67 @@ def test_times_are_in_the_readers_zone_which_the_page_names(page: Page) -> None:
 
 
 def test_newest_numbers_follow_the_commits(page: Page, site: Site) -> None:
+    page.clock.install()
     with page.expect_response("**/events?*"):  # it listens
         visit(page, "/console/")
     page.evaluate("window.same = true")
     site.count(31)
-    page.locator("[data-task=sample] .figure", has_text="31").wait_for()
+    rested(page, page.locator("[data-task=sample] .figure", has_text="31"))
     assert page.evaluate("window.same")
+
+
+def test_newest_numbers_are_asked_for_when_somebody_sees_them(page: Page, site: Site) -> None:
+    page.clock.install()
+    with page.expect_response("**/events?*"):
+        visit(page, "/console/")
+    other = page.context.new_page()
+    other.clock.install()
+    with other.expect_response("**/events?*"):
+        visit(other, "/console/")
+    unseen(page)
+    site.count(31)
+    rested(other, other.locator("[data-task=sample] .figure", has_text="31"))
+    page.clock.run_for(60_000)
+    page.wait_for_timeout(200)
+    assert page.locator("[data-task=sample] .figure", has_text="31").count() == 0
+    seen_again(page)
+    rested(page, page.locator("[data-task=sample] .figure", has_text="31"))
+
+
+def test_newest_numbers_that_cost_much_are_asked_for_seldom(page: Page, site: Site) -> None:
+    page.clock.install()
+    page.route("**/parts/newest*", expensive)
+    with page.expect_response("**/events?*"):
+        visit(page, "/console/")
+    page.clock.pause_at(datetime.now(UTC) + timedelta(seconds=30))
+    site.count(31)
+    page.locator("[data-task=sample] .figure", has_text="31").wait_for()
+    site.count(32)
+    page.wait_for_timeout(500)
+    changed = page.locator("[data-task=sample] .figure", has_text="32")
+    assert changed.count() == 0
+    page.clock.run_for(60_000)
+    changed.wait_for()
+
+
+def test_a_backfill_goes_on_before_the_readers_eyes_until_they_are_logged_out(page: Page, site: Site) -> None:
+    page.clock.install()
+    visit(page, "/console/statistics/task/sample")
+    page.evaluate("window.same = document.querySelector('#backfills table')")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/backfills/" in request.url else None)
+    for _ in range(2):
+        with page.expect_response("**/parts/backfills/*"):
+            page.clock.run_for(2_500)
+    assert page.evaluate("window.same === document.querySelector('#backfills table')")
+    site.login.name = None
+    with page.expect_response("**/parts/backfills/*"):
+        page.clock.run_for(2_500)
+    asked.clear()
+    page.wait_for_timeout(200)
+    page.clock.run_for(20_000)
+    assert asked == []
+    assert page.locator("#backfills table").count() == 1
 
 
 def test_the_keyboard_reaches_the_content_first(page: Page) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -11,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
+from sluice.results.periods import ALWAYS
 from sluice.tasks.store import TaskStore
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_console import HOSTILE
@@ -179,3 +181,43 @@ def test_a_task_that_does_not_exist_is_a_page_that_says_so(client: TestClient, l
 def test_hostile_wishes_stay_texts(client: TestClient, layers: Stored) -> None:
     asked = {"task": "sample", "where": HOSTILE, "by": HOSTILE, "since": HOSTILE[:40], "last": HOSTILE[:20]}
     assert "<script>alert" not in client.get("/console/charts", params=asked).text
+
+
+def test_periods_at_the_edges_are_counted_as_a_whole(client: TestClient, layers: Stored) -> None:
+    begin, end = FIRST + 7 * HOUR, FIRST + 20 * HOUR + 1
+    found = drawn(client, since=begin, until=end, period="6h")
+    assert (found["since"], found["until"]) == (FIRST + 6 * HOUR, FIRST + 24 * HOUR)
+    assert found["times"] == [FIRST + hour * HOUR for hour in (6, 12, 18)]
+    assert found["series"][0]["values"]["count"] == [6, 6, 6]
+    assert drawn(client, since=begin + 1, until=begin + 2)["times"] == [begin]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_periods_at_the_ends_of_all_times_are_drawn(client: TestClient, layers: Stored, zone: str) -> None:
+    layers.of = replace(layers.of, spec=layers.of.spec.model_copy(update={"timezone": zone}))
+    found = drawn(client, since=ALWAYS.start, until=ALWAYS.stop - 1, period="7d", compare="before")
+    assert sum(found["series"][0]["values"]["count"]) == 72
+    assert found["earlier"]["times"] == []
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "settled"),
+    [(0, 24, True), (6, 18, True), (0, 25, False), (-1, 24, False), (24, 48, False), (72, 96, False)],
+)
+def test_a_chart_of_what_is_published_is_settled(
+    client: TestClient, layers: Stored, begin: int, end: int, settled: bool
+) -> None:
+    asked = {"since": FIRST + begin * HOUR, "until": FIRST + end * HOUR}
+    assert drawn(client, **asked)["settled"] is settled
+    assert not drawn(client, **asked, compare="before")["settled"]  # nothing is known of that time
+    layers.superseded = frozenset({DAY_NUMBER})
+    assert not drawn(client, **asked)["settled"]
+
+
+def test_a_chart_that_ends_with_the_newest_results_is_never_settled(
+    client: TestClient, layers: Stored
+) -> None:
+    layers.final_days = frozenset(range(DAY_NUMBER, DAY_NUMBER + 3))
+    assert not drawn(client)["settled"]
+    assert not drawn(client, since=FIRST)["settled"]
+    assert drawn(client, since=FIRST, until=FIRST + 72 * HOUR)["settled"]

@@ -20,6 +20,7 @@ from tests.results.test_reader import ALL_METRICS, FIRST, stored, task
 __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
 CONSOLE = "/console"
+OWN = {"origin": "http://127.0.0.1:21080"}
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 
@@ -175,3 +176,17 @@ def test_only_this_servers_pages_send_forms_and_only_to_the_console(
     login.as_("user")
     answer = client.post(path, data={"a": "b"}, headers=headers)
     assert answer.status_code == status
+
+
+def test_a_form_that_was_sent_without_a_login_can_be_sent_again(client: TestClient) -> None:
+    answer = client.post("/console/statistics/review", data={"name": "x"}, headers=OWN)
+    assert answer.status_code == 401
+    assert "You are logged out, so nothing was saved" in answer.text
+    assert "auth/login" not in answer.text  # it would lead to a page that takes no GET
+    assert 'href="/console/" target="_blank"' in answer.text
+
+
+def test_a_part_says_what_it_cost(client: TestClient, login: Login, layers: Stored) -> None:
+    login.as_("viewer")
+    answer = client.get("/console/parts/newest", params={"task": "sample"})
+    assert re.fullmatch(r"cpu;dur=\d+\.\d", answer.headers["server-timing"])

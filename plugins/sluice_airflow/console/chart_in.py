@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -64,9 +64,17 @@ class Asked:
     def period_ms(self) -> int:
         return parse_period(self.period) * 1000
 
+    def whole(self, since: int, until: int) -> Asked:
+        """The same for all periods that this time touches: in part, a period would show too little."""
+        cut = Period(parse_period(self.period), self.task.spec.timezone)
+        first, last = _possible(since), _possible(until - 1)
+        since, until = _possible(cut.start(first)), _possible(cut.end(cut.start(last)))
+        query = self.query.model_copy(update={"since": since, "until": until})
+        return replace(self, query=query, since=since, until=until)
+
     def shifted(self, by: int) -> Query:
         """The same for the time that is `by` ms earlier."""
-        return self.query.model_copy(update={"since": self.since - by, "until": self.until - by})
+        return self.whole(self.since - by, self.until - by).query
 
 
 def asked(layers: Layers, chart: ChartIn) -> Asked:
@@ -102,7 +110,13 @@ def asked(layers: Layers, chart: ChartIn) -> Asked:
     if not set(made.metrics or ()) <= set(numbers):
         raise BadQuery(f"metrics: lists cannot be drawn: choose of {', '.join(numbers)}")
     own = None if period == task.spec.period else period
-    return Asked(task, made.model_copy(update={"period": own}), since, until, period)
+    found = Asked(task, made.model_copy(update={"period": own}), since, until, period)
+    return found.whole(since, until)
+
+
+def _possible(ms: int) -> int:
+    """The time, or the nearest one that there can be results of."""
+    return min(max(ms, ALWAYS.start), ALWAYS.stop - 1)
 
 
 def _range(layers: Layers, task: ActiveTask, chart: ChartIn) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
@@ -18,11 +19,20 @@ from sluice.runtime.arrays import Floats, Ints
 from sluice_airflow.console.chart_in import Asked
 
 
-def document(asked: Asked, chart: Chart, commit: int, earlier: tuple[int, Chart] | None) -> bytes:
+class Fresh(NamedTuple):
+    """Of when a chart is. commit: what its open periods are as of; 0 if none is open.
+
+    settled: no commit changes it; a line that comes late makes its day superseded before.
+    """
+
+    commit: int
+    settled: bool
+
+
+def document(asked: Asked, chart: Chart, fresh: Fresh, earlier: tuple[int, Chart] | None) -> bytes:
     """All that a browser needs to draw the chart.
 
-    commit: what open periods are as of; 0 if none is open. earlier: the same series `ms` before, if they
-    are to be compared.
+    earlier: the same series `ms` before, if they are to be compared.
     """
     task = asked.task
     head = {
@@ -40,7 +50,8 @@ def document(asked: Asked, chart: Chart, commit: int, earlier: tuple[int, Chart]
         ],
         "where": [text for each in asked.query.where for text in written(each)],
         "results": urlencode(results_query(asked), doseq=True),
-        "commit": commit,
+        "commit": fresh.commit,
+        "settled": fresh.settled,
         "states": STATES,
     }
     pieces = [json.dumps(head)[:-1], ", ", *_chart(chart), ', "earlier": ']

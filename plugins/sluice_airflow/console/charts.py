@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
@@ -10,16 +10,18 @@ from fastapi import APIRouter, Query, Request, Response
 
 from sluice.results.chart import Chart, chart, drawable
 from sluice.results.layers import Layers
+from sluice.results.periods import within
 from sluice.results.pinned import Pinned
 from sluice.results.query import Query as ResultsQuery
 from sluice.results.reader import read
-from sluice.tasks.period import parse_period
+from sluice.tasks.period import Period, parse_period
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import ReadPlaces, ResultLayers, Tasks
 from sluice_airflow.console.chart_address import address_of
 from sluice_airflow.console.chart_in import COARSER, ChartIn, asked
-from sluice_airflow.console.chart_out import document
+from sluice_airflow.console.chart_out import Fresh, document
+from sluice_airflow.console.cost import timed, told
 from sluice_airflow.console.page import page
 from sluice_airflow.console.route import PageRoute
 
@@ -77,41 +79,46 @@ async def chart_data(user: Reader, layers: ResultLayers, places: ReadPlaces, giv
     """A chart's data, in columns."""
     place = await places.place()
     try:
-        made, seconds = await place.run(timed, layers, given)
+        made, seconds = await place.run(timed, partial(draw, layers, given))
     finally:
         place.leave()
-    # Pages with many charts ask the less often, the more this costs.
-    headers = {**_HEADERS, "Server-Timing": f"cpu;dur={1000 * seconds:.1f}"}
-    return Response(made, media_type="application/json", headers=headers)
-
-
-def timed(layers: Layers, given: ChartIn) -> tuple[bytes, float]:
-    """The same as `draw`, and the seconds of CPU that the server spent meanwhile.
-
-    They are those of all threads, because Arrow computes in threads of its own. What others ask at the same
-    time counts too, so pages ask less often while the server is busy.
-    """
-    begun = time.process_time()
-    return draw(layers, given), time.process_time() - begun
+    return Response(made, media_type="application/json", headers=_HEADERS | told(seconds))
 
 
 def draw(layers: Layers, given: ChartIn) -> bytes:
     """A chart's data as JSON. Raises what `chart_in.asked` and the reader raise."""
     wanted = asked(layers, given)
-    drawn, commit = _chart(layers, wanted.query, wanted.period_ms)
+    drawn, commit, settled = _chart(layers, wanted.query, wanted.period_ms)
+    # Without both ends, what is shown moves with the newest results.
+    settled = settled and bool(given.since and given.until)
     if not given.compare:
-        return document(wanted, drawn, commit, None)
+        return document(wanted, drawn, Fresh(commit, settled), None)
     shift = WEEK_MS if given.compare == "week" else wanted.until - wanted.since
-    earlier, _ = _chart(layers, wanted.shifted(shift), wanted.period_ms)
-    return document(wanted, drawn, commit, (shift, earlier))
+    earlier, _, also = _chart(layers, wanted.shifted(shift), wanted.period_ms)
+    return document(wanted, drawn, Fresh(commit, settled and also), (shift, earlier))
 
 
-def _chart(layers: Layers, query: ResultsQuery, period_ms: int) -> tuple[Chart, int]:
-    """A chart, and the newest commit that an open period of it is as of."""
+def _chart(layers: Layers, query: ResultsQuery, period_ms: int) -> tuple[Chart, int, bool]:
+    """A chart, the newest commit that an open period of it is as of, and whether all of it is published."""
     pinned = Pinned(layers, query)
     (answer,) = read(pinned, query)
     drawn = chart(answer, query, period_ms)
-    return drawn, max(answer.periods.column("commit").drop_null().to_pylist(), default=0)
+    commit = max(answer.periods.column("commit").drop_null().to_pylist(), default=0)
+    return drawn, commit, _published(pinned, within(query.since, query.until))
+
+
+def _published(pinned: Pinned, starts: range) -> bool:
+    """Whether each period that starts in this time is published, and none is to be computed again."""
+    sides = pinned.sides(pinned.of, starts.start, starts.stop)
+    spec = pinned.of.spec
+    own = Period(parse_period(spec.period), spec.timezone)
+    reached = starts.start
+    for each in sides.final:
+        if each.first > reached or each.first in sides.superseded:
+            return False
+        # A range ends after the start of its last period; the next one begins where that period ends.
+        reached = max(reached, own.end(own.start(each.until - 1)))
+    return reached >= starts.stop and not sides.open
 
 
 def _with(request: Request, **changes: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from sluice.storage.alerts import open_alerts
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import Database, ReadPlaces, ResultLayers, Tasks
+from sluice_airflow.console.cost import timed, told
 from sluice_airflow.console.page import HEADERS, page, render
 from sluice_airflow.console.route import PageRoute
 
@@ -77,11 +79,12 @@ async def newest_part(
     """The newest number of a task, as a part of a page."""
     place = await places.place()
     try:
-        found = await place.run(newest, layers, task, PERIODS)
+        found, seconds = await place.run(timed, partial(newest, layers, task, PERIODS))
     finally:
         place.leave()
     shown = None if found is None else figure(found)
-    return HTMLResponse(render(request, "newest.html", user, newest=shown), headers=HEADERS)
+    headers = HEADERS | told(seconds)
+    return HTMLResponse(render(request, "newest.html", user, newest=shown), headers=headers)
 
 
 def troubles(database: sa.Engine, tasks: Sequence[Task]) -> list[Trouble]:

@@ -1,21 +1,11 @@
 // The page of a dashboard: its charts follow one stream of events, and do not all ask at once.
 import { need } from "./dom.js";
 import { follow } from "./live.js";
+import { Rests } from "./rests.js";
 import { Tile } from "./tile.js";
 
-/** Charts that are asked for at a time when they come into view. */
+/** Charts that are asked for at a time when they come into view. Later it is one after the other, with rests. */
 const AT_ONCE = 3;
-/**
- * Later they are asked for one after the other, and after each the page rests so many times as long as the server
- * worked for the answer: it costs at most a twentieth of a core, however many charts it has.
- */
-const RESTS = 19;
-/** What a request costs the server besides the reading that it tells of, in ms of CPU. */
-const REQUEST = 10;
-/** The longest rest, in ms. */
-const LONGEST = 60_000;
-/** When to ask again after the server did not answer, in ms. */
-const AGAIN = 10_000;
 
 const board = document.getElementById("board");
 const reader = need("reader", HTMLElement);
@@ -28,12 +18,11 @@ const outdated = new Set();
 /** Whether it is known which tiles are in view. */
 let looked = false;
 let running = 0;
-let restsUntil = 0;
-let timer = 0;
+const rests = new Rests(work);
 
 /** Ask for what is in view and was never asked for; else for one whose numbers changed. */
 function work() {
-  if (document.hidden || !looked) return;
+  if (rests.unseen || !looked) return;
   while (running < AT_ONCE) {
     const tile = tiles.find((each) => each.inView && !each.asked) ?? (running ? undefined : next());
     if (!tile) break;
@@ -46,13 +35,7 @@ function work() {
 function next() {
   for (const tile of outdated) if (tile.current) outdated.delete(tile);
   const tile = [...outdated].find((each) => each.inView);
-  if (!tile) return undefined;
-  const rest = restsUntil - performance.now();
-  window.clearTimeout(timer);
-  if (rest > 0) {
-    timer = window.setTimeout(work, rest);
-    return undefined;
-  }
+  if (!tile || !rests.over()) return undefined;
   outdated.delete(tile);
   return tile;
 }
@@ -60,13 +43,14 @@ function next() {
 /** @param {Tile} tile */
 async function run(tile) {
   running++;
-  let answered = false;
+  /** @type {number | null} */
+  let cost = null;
   try {
-    answered = await tile.load();
-    if (!answered) tell(tile, Infinity);
+    cost = await tile.load();
+    if (cost === null) tell(tile, Infinity);
   } finally {
     running--;
-    restsUntil = performance.now() + (answered ? Math.min(LONGEST, RESTS * (REQUEST + tile.cost)) : AGAIN);
+    rests.begin(cost);
     work();
   }
 }
@@ -98,7 +82,6 @@ const watch = new IntersectionObserver((entries) => {
   work();
 }, { rootMargin: "150px" });
 for (const each of tiles) watch.observe(each.area);
-document.addEventListener("visibilitychange", work);
 if (board) new ResizeObserver(() => tiles.forEach((each) => each.resize())).observe(board);
 const forget = () => tiles.forEach((each) => each.forget());
 new MutationObserver(forget).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });

@@ -1,19 +1,21 @@
 // The page of one task's charts.
-import { reason } from "./answers.js";
-import { named, number } from "./columns.js";
+import { ask } from "./answers.js";
+import { named, number, shows } from "./columns.js";
 import { make, need } from "./dom.js";
 import { follow } from "./live.js";
 import { notesOf } from "./looks.js";
-import { Panel } from "./panel.js";
+import { Panel, placeOf } from "./panel.js";
 import { save } from "./picture.js";
 import { pointTable, wholeTable } from "./point.js";
+import { Rests } from "./rests.js";
 import { shown } from "./times.js";
 import { asked, local, recall, remember } from "./view.js";
 
 const form = need("view", HTMLFormElement);
 const area = need("charts", HTMLElement);
 const trouble = need("trouble", HTMLElement);
-const status = need("live", HTMLElement);
+const status = need("how", HTMLElement);
+const asOf = need("commit", HTMLElement);
 const reader = need("reader", HTMLElement);
 const point = need("point", HTMLElement);
 const states = make("p", "", "states");
@@ -30,38 +32,43 @@ let at = -1;
 let how = "";
 /** @type {AbortController | null} */
 let asking = null;
-let outdated = false;
+/** The newest commit of which the page was told since it asked; infinite for news without one, 0 for none. */
+let told = Infinity;
+const rests = new Rests(work);
 
 /** Ask for what the form says, and draw it; the old picture stays until the new one is there. */
 async function load() {
   asking?.abort();
   const own = (asking = new AbortController());
+  told = 0;
   area.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(`${document.body.dataset.base}/charts/data?${asked(form)}`, { signal: own.signal });
-    const found = answer.ok ? await answer.json() : null;
-    const said = found ? [] : [make("p", await reason(answer), "problem wrong")];
+    const { data: found, wrong, cost } = await ask(asked(form).toString(), data !== null, own.signal);
     if (own.signal.aborted) return;
-    trouble.replaceChildren(...said);
+    rests.begin(cost);
+    trouble.replaceChildren(...(wrong ? [make("p", wrong, "problem wrong")] : []));
+    if (cost === null) told = Infinity;
     if (found) draw(found);
-  } catch (error) {
-    if (own.signal.aborted) return;
-    trouble.replaceChildren(make("p", "The server does not answer; what is shown is older.", "problem wrong"));
-    if (!(error instanceof TypeError && /fetch/i.test(error.message))) throw error;
+  } finally {
+    if (asking === own) {
+      asking = null;
+      area.removeAttribute("aria-busy");
+      work();
+    }
   }
-  if (asking === own) asking = null;
-  area.removeAttribute("aria-busy");
-  if (outdated) refresh(0);
 }
 
-/**
- * The numbers changed: ask again, but never for two answers at a time.
- * @param {number} commit the newest one; 0 if it is not known
- */
+/** Ask again if the numbers changed, but never for two answers at a time. */
+function work() {
+  if (asking) return;
+  if (told && data && shows(data, told)) told = 0;
+  if (told && rests.over()) void load();
+}
+
+/** @param {number} commit the newest one; 0 if it is not known */
 function refresh(commit) {
-  if (commit && data?.commit === commit) return;
-  outdated = asking !== null;
-  if (!outdated) void load();
+  told = Math.max(told, commit || Infinity);
+  work();
 }
 
 /** @param {import("./columns.js").ChartData} found */
@@ -75,8 +82,8 @@ function draw(found) {
     for (const each of panels) each.plotted.addEventListener("click", () => openPoint(false));
     area.replaceChildren(...panels.map((each) => each.root), states);
   }
-  redraw();
   at = time === null ? -1 : found.times.indexOf(time);
+  redraw();
   if (!found.series.length) states.textContent = "There are no results in this time: choose another, or everything.";
   need("since", HTMLInputElement).value = local(found.since);
   need("until", HTMLInputElement).value = local(found.until);
@@ -96,13 +103,16 @@ function draw(found) {
 function redraw() {
   if (!data) return;
   for (const each of panels) each.show(data, need("shape", HTMLSelectElement).value, hidden);
+  for (const each of panels) each.point(at);
   states.textContent = notesOf(data);
 }
 
+/** How the page follows, and the commit, which is not read out: there is one a second. */
 function say() {
   const said = { live: "live", polling: "asks every 10 s", over: "logged out: load the page again to log in" };
-  const commit = data?.commit ? ` · as of commit ${data.commit}` : "";
-  status.textContent = (said[/** @type {keyof said} */ (how)] ?? "") + commit;
+  const text = said[/** @type {keyof said} */ (how)] ?? "";
+  if (status.textContent !== text) status.textContent = text;
+  asOf.textContent = data?.commit ? ` · as of commit ${data.commit}` : "";
 }
 
 /**
@@ -130,12 +140,26 @@ function show() {
   const wanted = asked(form);
   remember(wanted);
   need("zoom-out", HTMLButtonElement).disabled = !wanted.has("since");
+  offerCondition();
   void load();
+}
+
+/** Below the last condition there is a field for one more. */
+function offerCondition() {
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const fields = form.querySelectorAll("input[name=where]");
+  const last = fields[fields.length - 1];
+  if (!last?.value) return;
+  const more = /** @type {HTMLInputElement} */ (last.cloneNode());
+  more.removeAttribute("id");
+  more.setAttribute("aria-label", "Only where");
+  more.value = "";
+  last.after(more);
 }
 
 /** @param {number | null} time that the crosshair is at */
 function moved(time) {
-  at = data && time !== null ? data.times.indexOf(time) : -1;
+  at = placeOf(data, time);
   for (const each of panels) each.point(at);
 }
 
@@ -149,7 +173,7 @@ function toggle(name) {
 
 /** @param {KeyboardEvent} event */
 function press(event) {
-  if (!data?.times.length) return;
+  if (!data?.times.length || event.ctrlKey || event.metaKey || event.altKey) return;
   const last = data.times.length - 1;
   const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last };
   const step = steps[/** @type {keyof steps} */ (event.key)];
@@ -243,4 +267,4 @@ follow([task], (_, commit) => refresh(commit), (state) => {
   how = state;
   say();
 });
-await load();
+work();

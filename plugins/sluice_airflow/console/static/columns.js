@@ -8,7 +8,7 @@
  * @typedef {Columns & {
  *   task: string, version: number, timezone: string, period: string, ownPeriod: string,
  *   since: number, until: number, split: string[], metrics: Metric[], where: string[], results: string,
- *   commit: number, states: string[], earlier: (Columns & {shift: number}) | null,
+ *   commit: number, settled: boolean, states: string[], earlier: (Columns & {shift: number}) | null,
  * }} ChartData
  *
  * What one line of a chart is: `series` is its number, so lines of one series have one colour.
@@ -22,6 +22,15 @@
 export function named(series) {
   if (!series.names.length) return "all";
   return series.names.map((name) => name ?? "(other)").join(" · ");
+}
+
+/**
+ * Whether a chart shows all that is known as of a commit. What is settled, no commit changes.
+ * @param {ChartData} data
+ * @param {number} commit infinite for news of something else
+ */
+export function shows(data, commit) {
+  return data.commit >= commit || (data.settled && Number.isFinite(commit));
 }
 
 /**
@@ -78,7 +87,8 @@ function moved(value, error, side) {
 }
 
 /**
- * The same series earlier; of a stack only their total. The rest of a top list is another one then.
+ * The same series earlier; of a stack only the total of those that are shown. The rest of a top list is another
+ * one then.
  * @param {ChartData} data
  * @param {Metric} metric
  * @param {boolean} stacked
@@ -89,8 +99,9 @@ function earlierLines(data, metric, stacked, hidden) {
   const earlier = data.earlier;
   if (!earlier) return [];
   if (stacked) {
+    const shown = earlier.series.filter((each) => !hidden.has(named(each)));
     const total = earlier.times.map((_, at) =>
-      earlier.stateOf[at] < 0 ? null : earlier.series.reduce((sum, each) => sum + (each.values[metric.name][at] ?? 0), 0),
+      earlier.stateOf[at] < 0 ? null : shown.reduce((sum, each) => sum + (each.values[metric.name][at] ?? 0), 0),
     );
     return [{ series: 0, kind: "earlier", values: total }];
   }

@@ -28,6 +28,16 @@ export function make(tag, text = "", style = "") {
 }
 
 /**
+ * A new element with the elements of a text.
+ * @param {string} html
+ */
+export function parsed(html) {
+  const made = document.createElement("div");
+  made.append(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+  return made;
+}
+
+/**
  * A table with a heading for each column; the first column's cells head their rows.
  * @param {string} caption
  * @param {string[]} headings

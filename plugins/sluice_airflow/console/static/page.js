@@ -1,31 +1,39 @@
 // What every page does: times in the reader's zone, and its parts.
 import { follow } from "./live.js";
 import { loadAll } from "./parts.js";
+import { Rests } from "./rests.js";
 import { localise } from "./times.js";
 
 localise(document);
 /** @type {NodeListOf<HTMLElement>} */
 const found = document.querySelectorAll("[data-part]");
-const parts = [...found];
-/** @type {Promise<void>} one load after the other */
-let loading = loadAll(parts);
-/** @type {Set<string>} tasks whose numbers changed since they were asked for */
-const changed = new Set();
+/** How many parts are asked for at a time at first: the server reads a few answers at once, for everybody. */
+const AT_ONCE = 3;
+/** Parts to be asked for: at first all, then those whose numbers changed, one after the other. */
+const stale = new Set(found);
+const rests = new Rests(() => void work());
+let loading = false;
+let first = true;
 
-/** @param {string[]} names of tasks */
-function refresh(names) {
-  const idle = !changed.size;
-  for (const name of names) changed.add(name);
-  if (!idle) return;
-  loading = loading.then(() => {
-    const stale = named.filter((part) => changed.has(part.dataset.task ?? ""));
-    changed.clear();
-    return loadAll(stale);
-  });
+/** Ask for what is stale, but not twice at a time. */
+async function work() {
+  if (loading || !stale.size || !rests.over()) return;
+  loading = true;
+  const wanted = [...stale];
+  stale.clear();
+  const cost = await loadAll(wanted, first ? AT_ONCE : 1);
+  // Whoever opens a page is not made to wait for news of it.
+  if (!first) rests.begin(cost);
+  first = loading = false;
+  void work();
 }
 
-const named = parts.filter((part) => part.dataset.task);
+const named = [...found].filter((part) => part.dataset.task);
 follow(
   named.map((part) => part.dataset.task ?? ""),
-  (names) => refresh(names),
+  (names) => {
+    for (const part of named) if (names.includes(part.dataset.task ?? "")) stale.add(part);
+    void work();
+  },
 );
+void work();

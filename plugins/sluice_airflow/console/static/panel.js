@@ -1,5 +1,6 @@
 // One metric's chart: its plot, and a legend with the values under the crosshair.
 import { linesOf, named, number } from "./columns.js";
+import { make } from "./dom.js";
 import { colour, faint, lookOf, shade } from "./looks.js";
 
 /** All plots of a page have one crosshair. */
@@ -54,6 +55,8 @@ export class Panel {
     this.data = undefined;
     /** @type {{series: number, shown: HTMLElement}[]} */
     this.rows = [];
+    /** What the legend was made for. */
+    this.listed = "";
   }
 
   /**
@@ -150,51 +153,56 @@ export class Panel {
 
   /**
    * Show the values of one time in the legend; of the newest without one.
-   * @param {number} at the time's number; -1 for none
+   * @param {number} at the time's number, as of `placeOf`
    */
   point(at) {
     for (const { series, shown } of this.rows) {
       const values = this.data?.series[series].values[this.metric.name] ?? [];
       const errors = this.data?.series[series].errors[this.metric.name];
-      const place = at < 0 ? values.findLastIndex((value) => value !== null) : at;
+      const place = at === -1 ? values.findLastIndex((value) => value !== null) : at;
       const error = errors?.[place];
       shown.textContent = number(values[place]) + (error ? ` ± ${number(error)}` : "");
     }
   }
 
   /**
+   * A button stays while the series stay what they are: somebody may be pressing it, or be at it.
    * @param {import("./columns.js").ChartData} data
    * @param {Set<string>} hidden
    */
   showLegend(data, hidden) {
-    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.name : undefined;
-    this.rows = [];
-    const items = data.series.map((series, own) => {
-      const name = named(series);
-      const look = lookOf(own);
-      const item = document.createElement("li");
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dataset.name = name;
-      button.onclick = () => this.told.toggle(name);
-      const swatch = document.createElement("span");
-      swatch.className = "swatch";
-      swatch.style.borderTop = `3px ${look.dash.length ? "dashed" : "solid"} ${look.colour}`;
-      const text = document.createElement("span");
-      text.className = "name";
-      text.textContent = name;
-      const shown = document.createElement("span");
-      shown.className = "value";
-      button.append(swatch, text, shown);
-      item.append(button);
-      this.rows.push({ series: own, shown });
-      return item;
-    });
-    const had = this.legend.contains(document.activeElement);
-    this.legend.replaceChildren(...items);
+    const looks = data.series.map((series, own) => ({ name: named(series), ...lookOf(own) }));
+    const listed = JSON.stringify(looks);
+    if (listed !== this.listed) {
+      this.listed = listed;
+      const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.name : undefined;
+      const had = this.legend.contains(document.activeElement);
+      this.rows = [];
+      this.legend.replaceChildren(...looks.map((look, own) => this.item(look, own)));
+      if (had) for (const each of this.legend.querySelectorAll("button")) if (each.dataset.name === focused) each.focus();
+    }
     this.press(hidden);
-    if (had) for (const each of this.legend.querySelectorAll("button")) if (each.dataset.name === focused) each.focus();
     this.point(-1);
+  }
+
+  /**
+   * A series in the legend.
+   * @param {{name: string, colour: string, dash: number[]}} look
+   * @param {number} series its number
+   */
+  item({ name, colour, dash }, series) {
+    const button = make("button");
+    button.type = "button";
+    button.dataset.name = name;
+    button.onclick = () => this.told.toggle(name);
+    const swatch = make("span", "", "swatch");
+    swatch.style.borderTop = `3px ${dash.length ? "dashed" : "solid"} ${colour}`;
+    const shown = make("span", "", "value");
+    button.append(swatch, make("span", name, "name"), shown);
+    this.rows.push({ series, shown });
+    const item = make("li");
+    item.append(button);
+    return item;
   }
 
   /**
@@ -217,6 +225,17 @@ export class Panel {
   forget() {
     this.like = undefined;
   }
+}
+
+/**
+ * The number of a time; -1 for none, and -2 for a time that only the chart of earlier has.
+ * @param {import("./columns.js").ChartData | null} data
+ * @param {number | null} time
+ */
+export function placeOf(data, time) {
+  if (!data || time === null) return -1;
+  const at = data.times.indexOf(time);
+  return at < 0 ? -2 : at;
 }
 
 /** @param {string} text */

@@ -1,5 +1,5 @@
 // The page about the platform: asks for the picture again and again, and keeps the last one if nobody answers.
-import { make, need } from "./dom.js";
+import { make, need, parsed } from "./dom.js";
 import { morph } from "./morph.js";
 import { localise, shown } from "./times.js";
 
@@ -37,13 +37,6 @@ function age(root) {
     const title = shown(at);
     if (each.getAttribute("title") !== title) each.setAttribute("title", title);
   }
-}
-
-/** @param {string} html */
-function parsed(html) {
-  const made = document.createElement("div");
-  made.append(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
-  return made;
 }
 
 /**

@@ -43,8 +43,11 @@ function withError(series, metric, at) {
  * @param {number} time
  */
 function linkTo(lines, data, series, time) {
-  const wanted = new URLSearchParams({ task: data.task, period: new Date(time).toISOString() });
-  for (const each of data.where) wanted.append("where", each);
+  const period = new Date(time).toISOString();
+  const wanted = new URLSearchParams({ task: data.task, version: String(data.version), period });
+  // Several values of one dimension are alternatives, so the series' own value replaces those of the chart.
+  const others = data.where.filter((each) => !data.split.some((dimension) => each.startsWith(`${dimension}=`)));
+  for (const each of others) wanted.append("where", each);
   data.split.forEach((dimension, own) => wanted.append("where", `${dimension}=${series.names[own]}`));
   const link = make("a", "its lines");
   link.href = `${lines}?${wanted}`;

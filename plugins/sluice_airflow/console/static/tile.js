@@ -1,9 +1,9 @@
 // A chart of a dashboard: drawn from its address, read by keyboard, and its table.
-import { reason } from "./answers.js";
-import { named, number } from "./columns.js";
+import { ask } from "./answers.js";
+import { named, number, shows } from "./columns.js";
 import { make } from "./dom.js";
 import { notesOf } from "./looks.js";
-import { Panel } from "./panel.js";
+import { Panel, placeOf } from "./panel.js";
 import { wholeTable } from "./point.js";
 import { shown } from "./times.js";
 
@@ -33,8 +33,6 @@ export class Tile {
     this.asked = false;
     /** The newest commit that came since it was asked for; infinite for news without one. */
     this.told = 0;
-    /** What the last answer cost the server, in ms of CPU. */
-    this.cost = 0;
     /** @type {import("./columns.js").ChartData | null} */
     this.data = null;
     /** @type {Panel[]} */
@@ -46,30 +44,20 @@ export class Tile {
 
   /** Whether it shows all of which the page was told. */
   get current() {
-    return this.data !== null && this.data.commit >= this.told;
+    return this.data !== null && shows(this.data, this.told);
   }
 
   /**
    * Ask for the numbers and draw them; the old picture stays until the new one is there.
-   * @returns {Promise<boolean>} false if it may work later
+   * @returns {Promise<number | null>} what the answer cost the server; null if it may answer later
    */
   async load() {
     this.asked = true;
     this.told = 0;
-    try {
-      const answer = await fetch(`${document.body.dataset.base}/charts/data?${this.address}`);
-      this.cost = costOf(answer);
-      const found = answer.ok ? await answer.json() : null;
-      const said = found ? [] : [make("p", await reason(answer), "wrong")];
-      this.trouble?.replaceChildren(...said);
-      if (found) this.draw(found);
-      return answer.status < 500;
-    } catch (error) {
-      const text = this.data ? "The server does not answer; what is shown is older." : "The server does not answer.";
-      this.trouble?.replaceChildren(make("p", text, "wrong"));
-      if (!(error instanceof TypeError && /fetch/i.test(error.message))) throw error;
-      return false;
-    }
+    const { data, wrong, cost } = await ask(this.address, this.data !== null);
+    this.trouble?.replaceChildren(...(wrong ? [make("p", wrong, "wrong")] : []));
+    if (data) this.draw(data);
+    return cost;
   }
 
   /** @param {import("./columns.js").ChartData} found */
@@ -86,8 +74,8 @@ export class Tile {
       for (const each of this.panels) each.plotted.addEventListener("keydown", (event) => this.press(event));
       this.area.replaceChildren(...this.panels.map((each) => each.root));
     }
-    this.redraw();
     this.at = time === null ? -1 : found.times.indexOf(time);
+    this.redraw();
     this.fillTable();
   }
 
@@ -98,6 +86,7 @@ export class Tile {
       each.show(this.data, shape, this.hidden);
       each.plotted.setAttribute("aria-label", `${this.title}: ${each.metric.name} of ${this.data.task}, ` +
         `${this.data.series.length} series; the arrow keys move the crosshair, Enter opens the chart`);
+      each.point(this.at);
     }
     const none = this.data.series.length ? "" : "There are no results in this time. ";
     if (this.states) this.states.textContent = none + notesOf(this.data);
@@ -115,7 +104,7 @@ export class Tile {
 
   /** @param {number | null} time that the crosshair is at */
   moved(time) {
-    this.at = this.data && time !== null ? this.data.times.indexOf(time) : -1;
+    this.at = placeOf(this.data, time);
     for (const each of this.panels) each.point(this.at);
   }
 
@@ -143,7 +132,7 @@ export class Tile {
 
   /** @param {KeyboardEvent} event */
   press(event) {
-    if (!this.data?.times.length) return;
+    if (!this.data?.times.length || event.ctrlKey || event.metaKey || event.altKey) return;
     const last = this.data.times.length - 1;
     const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -last, End: last };
     const step = steps[/** @type {keyof steps} */ (event.key)];
@@ -168,12 +157,4 @@ export class Tile {
   fillTable() {
     if (this.details?.open && this.data) this.details.querySelector(".scroll")?.replaceChildren(wholeTable(this.data));
   }
-}
-
-/**
- * What the server spent on an answer, in ms of CPU: it says so in `Server-Timing: cpu;dur=12.3`.
- * @param {Response} answer
- */
-function costOf(answer) {
-  return Number(/cpu;dur=([\d.]+)/.exec(answer.headers.get("Server-Timing") ?? "")?.[1] ?? 0);
 }
