@@ -101,7 +101,7 @@ def main() -> None:
         name = newcomer(film, console(page))
         film.save(IMAGES / "newcomer.gif")
         sys.stdout.write(f"from the log-in to the live chart: {film.live - began:.0f} s\n")
-        picture(page, compared_days(settings))
+        pictures(page, compared_days(settings))
         delete(page, name)
 
 
@@ -159,17 +159,24 @@ def compared_days(settings: Settings) -> tuple[date, date]:
     return min(days), max(days) + timedelta(days=1)
 
 
-def picture(page: Page, days: tuple[date, date]) -> None:
-    """A picture of a chart of these days in the dark theme, without Airflow's frame."""
+def pictures(page: Page, days: tuple[date, date]) -> None:
+    """Pictures of pages without Airflow's frame, some in the dark theme. days: what they show."""
     from tests.browser.people import CONSOLE
     from tests.browser.test_pages import settled
 
-    asked = f"since={days[0]}&until={days[1]}"
-    page.emulate_media(color_scheme="dark")
-    page.goto(f"{CONSOLE}/charts?task=hits_by_status&{asked}&split=status&shape=stack")
-    settled(page)
-    shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    shot.quantize(256, dither=Image.Dither.NONE).save(IMAGES / "console_chart.png", optimize=True)
+    chart = f"charts?task=hits_by_status&since={days[0]}&until={days[1]}&split=status&shape=stack"
+    for name, path, theme in (
+        ("chart", chart, "dark"),
+        ("platform", "platform", "light"),
+        ("statistics", "statistics", "light"),
+        ("quality", f"quality?topic=logs&month={days[0]:%Y-%m}", "dark"),
+    ):
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.goto(f"{CONSOLE}/{path}")
+        settled(page)
+        shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        small = shot.quantize(256, dither=Image.Dither.NONE)
+        small.save(IMAGES / f"console_{name}.png", optimize=True)
 
 
 def delete(page: Page, name: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.tools import modules
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Frame, Locator, Page, Route
+    from playwright.sync_api import Frame, Locator, Page, Request, Route
 
     from tests.browser.site import Site
 
@@ -165,6 +165,9 @@ def test_newest_numbers_follow_the_commits(page: Page, site: Site) -> None:
 
 def test_newest_numbers_are_asked_for_when_somebody_sees_them(page: Page, site: Site) -> None:
     page.clock.install()
+    asked: set[Request] = set()
+    page.on("request", lambda each: asked.add(each) if "/parts/newest" in each.url else None)
+    page.on("requestfinished", asked.discard)
     with page.expect_response("**/events?*"):
         visit(page, "/console/")
     other = page.context.new_page()
@@ -172,6 +175,8 @@ def test_newest_numbers_are_asked_for_when_somebody_sees_them(page: Page, site: 
     with other.expect_response("**/events?*"):
         visit(other, "/console/")
     unseen(page)
+    while asked:  # what was asked for before may be answered later
+        page.wait_for_timeout(20)
     site.count(31)
     rested(other, other.locator("[data-task=sample] .figure", has_text="31"))
     page.clock.run_for(60_000)

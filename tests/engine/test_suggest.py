@@ -116,6 +116,10 @@ def test_pieces_lie_beside_each_other_in_the_line(topic: TopicSpec, text: str, d
     assert all(0 <= place.begin < place.end <= len(text) or topic is SHOP for place in places(text, topic))
 
 
+def test_nobody_can_point_at_an_empty_text() -> None:
+    assert pieces('{"a": "", "b": "x"}', SHOP) == [(16, 17)]
+
+
 def test_a_field_is_suggested_before_a_delimiter_and_a_pattern() -> None:
     best, second, *_ = at([line(status="404"), line()], "404")
     assert best.extract == Extract(field="status")

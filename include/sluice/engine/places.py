@@ -70,7 +70,7 @@ def pieces(text: str, topic: TopicSpec) -> list[Piece]:
     made = []
     for begin, end in stretches:
         cut = [Piece(m.start(), m.end()) for m in _PIECE.finditer(text, begin, end)]
-        made += cut or ([Piece(begin, end)] if begin in inside else [])
+        made += cut or ([Piece(begin, end)] if begin in inside and begin < end else [])
     return made
 
 
