@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 SIZE, SHOWN = {"width": 1200, "height": 800}, (900, 600)
+WIDE = {"width": 1800, "height": 1200}  # the whole flow of lines
 COLOURS = 64
 LINES, RATE = 60_000, 300
 #: Milliseconds that a picture stays, and how often the live chart is taken.
@@ -165,12 +166,12 @@ def pictures(page: Page, days: tuple[date, date]) -> None:
     from tests.browser.test_pages import settled
 
     chart = f"charts?task=hits_by_status&since={days[0]}&until={days[1]}&split=status&shape=stack"
-    for name, path, theme in (
-        ("chart", chart, "dark"),
-        ("platform", "platform", "light"),
-        ("statistics", "statistics", "light"),
-        ("quality", f"quality?topic=logs&month={days[0]:%Y-%m}", "dark"),
+    for name, path, theme, size in (
+        ("chart", chart, "dark", SIZE),
+        ("statistics", "statistics", "light", SIZE),
+        ("platform", "platform", "light", WIDE),
     ):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.goto(f"{CONSOLE}/{path}")
         settled(page)
