@@ -49,6 +49,13 @@ def listening(page: Page) -> None:
     page.locator("#live", has_text="live").wait_for()
 
 
+def live(page: Page, address: str) -> None:
+    """Open a live chart whose clock the test moves."""
+    page.clock.install()
+    visit(page, address)
+    listening(page)
+
+
 def drag(page: Page, begin: float, end: float) -> None:
     """Draw over a stretch of the plot, in shares of its width."""
     box = page.locator(".u-over").first.bounding_box()
@@ -145,9 +152,7 @@ def test_the_crosshair_is_one_over_all_metrics(page: Page) -> None:
 
 
 def test_a_new_point_comes_with_the_commit_and_the_picture_stays(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&last=6h")
-    listening(page)
+    live(page, f"{CHART}&last=6h")
     mark(page)
     site.count(37)
     rested(page, page.locator(".legend", has_text="37"))
@@ -159,9 +164,7 @@ def test_a_new_point_comes_with_the_commit_and_the_picture_stays(page: Page, sit
 
 
 def test_a_button_of_the_legend_stays_while_numbers_change(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&last=6h")
-    listening(page)
+    live(page, f"{CHART}&last=6h")
     page.evaluate("window.same = document.querySelector('.legend button')")
     site.count(37)
     rested(page, page.locator(".legend", has_text="37"))
@@ -171,41 +174,32 @@ def test_a_button_of_the_legend_stays_while_numbers_change(page: Page, site: Sit
     assert not page.evaluate("window.same.isConnected")
 
 
-def test_what_nobody_sees_is_not_asked_for_until_somebody_does(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&last=6h")
-    listening(page)
-    other = page.context.new_page()
-    other.clock.install()
-    visit(other, f"{CHART}&last=6h")
-    listening(other)
-    unseen(page)
+def asked_at_a_commit(page: Page, other: Page, site: Site) -> list[str]:
+    """What the page asks for at a commit, which the other page shows."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/charts/data" in request.url else None)
     site.count(37)
     rested(other, other.locator(".legend", has_text="37"))
     page.clock.run_for(60_000)
     page.wait_for_timeout(200)
-    assert asked == []
+    return asked
+
+
+def test_what_nobody_sees_is_not_asked_for_until_somebody_does(page: Page, site: Site) -> None:
+    live(page, f"{CHART}&last=6h")
+    other = page.context.new_page()
+    live(other, f"{CHART}&last=6h")
+    unseen(page)
+    assert asked_at_a_commit(page, other, site) == []
     seen_again(page)
     rested(page, page.locator(".legend", has_text="37"))
 
 
 def test_a_chart_of_what_is_published_is_not_asked_for_at_a_commit(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&since=2015-05-17&until=2015-05-18")
-    listening(page)
+    live(page, f"{CHART}&since=2015-05-17&until=2015-05-18")
     other = page.context.new_page()
-    other.clock.install()
-    visit(other, f"{CHART}&last=6h")
-    listening(other)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "/charts/data" in request.url else None)
-    site.count(37)
-    rested(other, other.locator(".legend", has_text="37"))
-    page.clock.run_for(60_000)
-    page.wait_for_timeout(200)
-    assert asked == []
+    live(other, f"{CHART}&last=6h")
+    assert asked_at_a_commit(page, other, site) == []
 
 
 def test_a_chart_that_costs_much_is_asked_for_seldom(page: Page, site: Site) -> None:
@@ -232,9 +226,7 @@ def test_without_events_it_asks_now_and_then(page: Page, site: Site) -> None:
 
 
 def test_with_the_network_cut_the_picture_stays_and_says_so_until_it_is_back(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&last=6h")
-    listening(page)
+    live(page, f"{CHART}&last=6h")
     before = values(page)
     page.route("**/charts/data*", lambda route: route.abort())
     site.count(37)
@@ -247,9 +239,7 @@ def test_with_the_network_cut_the_picture_stays_and_says_so_until_it_is_back(pag
 
 @pytest.mark.parametrize("body", ["{", '{"times": []}'])
 def test_after_an_answer_that_cannot_be_read_it_is_live_again(page: Page, site: Site, body: str) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&last=6h")
-    listening(page)
+    live(page, f"{CHART}&last=6h")
     page.route("**/charts/data*", lambda route: route.fulfill(body=body, content_type="application/json"))
     with page.expect_response("**/charts/data*"):
         site.count(37)
@@ -357,9 +347,7 @@ def test_a_time_that_only_the_time_before_has_shows_no_value(page: Page) -> None
 
 
 def test_the_values_under_the_crosshair_stay_when_numbers_change(page: Page, site: Site) -> None:
-    page.clock.install()
-    visit(page, f"{CHART}&since=2015-05-19T18:00Z&until=2015-05-20T06:00Z")
-    listening(page)
+    live(page, f"{CHART}&since=2015-05-19T18:00Z&until=2015-05-20T06:00Z")
     page.locator(".plot").first.focus()
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")

@@ -91,8 +91,8 @@ def wait_until(page: Page, filled: Sequence[object]) -> None:
     raise AssertionError("nothing came")
 
 
-def test_what_is_typed_while_a_button_is_answered_stays_and_the_button_counts(page: Page) -> None:
-    visit(page, NEW)
+def holding_the_first(page: Page) -> list[Route]:
+    """The drafts that the page sends; the first one waits until the test lets it go on."""
     held: list[Route] = []
 
     def hold_the_first(route: Route) -> None:
@@ -101,6 +101,12 @@ def test_what_is_typed_while_a_button_is_answered_stays_and_the_button_counts(pa
         held.append(route)
 
     page.route("**/statistics/draft", hold_the_first)
+    return held
+
+
+def test_what_is_typed_while_a_button_is_answered_stays_and_the_button_counts(page: Page) -> None:
+    visit(page, NEW)
+    held = holding_the_first(page)
     page.get_by_role("button", name="Add a dimension").click()
     wait_until(page, held)
     page.locator("#name").fill("hits")
@@ -131,14 +137,7 @@ def test_a_button_is_for_the_yaml_that_was_written(page: Page) -> None:
 
 def test_a_field_that_is_typed_into_while_the_yaml_is_answered_changes_what_the_yaml_says(page: Page) -> None:
     visit(page, NEW)
-    held: list[Route] = []
-
-    def hold_the_first(route: Route) -> None:
-        if held:
-            route.continue_()
-        held.append(route)
-
-    page.route("**/statistics/draft", hold_the_first)
+    held = holding_the_first(page)
     page.locator("#yaml").fill(TYPED)
     wait_until(page, held)
     page.locator("#description").fill("mine")

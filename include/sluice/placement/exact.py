@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,20 +123,28 @@ class Exact:
         found = (self._within(most, least, number, barred) for number in moves)
         return next((hosts for hosts in found if hosts is not None), None)
 
+    @cached_property
+    def _order(self) -> Numbers:
+        return np.argsort(-self.board.given.weights, kind="stable")
+
+    @cached_property
+    def _groups(self) -> Numbers:
+        """A number for the group of each unit; NOWHERE if it is in none."""
+        names = [members.tobytes() for members in self.board.given.group]
+        numbers = {name: number for number, name in enumerate(filter(None, dict.fromkeys(names)))}
+        return np.array([numbers.get(name, NOWHERE) for name in names], np.int64)
+
     def _within(self, most: Figures, least: Figures, moves: int, barred: Barred) -> Numbers | None:
         """Hosts for all units within the limits, after at most so many moves."""
         from sluice.placement.kernels import branch
 
-        given = self.board.given
-        order = np.argsort(-given.weights, kind="stable")
-        names = [members.tobytes() for members in given.group]
-        numbers = {name: number for number, name in enumerate(filter(None, dict.fromkeys(names)))}
+        given, order = self.board.given, self._order
         found = branch(
             given.weights[order],
             given.slots[order],
             self.board.host[order],
             np.where(self.movable, self.costs, moves + 1)[order],
-            np.array([numbers.get(name, NOWHERE) for name in names], np.int64)[order],
+            self._groups[order],
             barred[order],
             np.floor(most * given.speeds * (1 + _ROUNDING)).astype(np.int64),
             np.ceil(least * given.speeds * (1 - _ROUNDING)).astype(np.int64),
