@@ -44,6 +44,7 @@ def branch(
     for host in range(count):
         for other in range(host):
             alike = most[host] == most[other] and least[host] == least[other] and room[host] == room[other]
+            alike = alike and np.array_equal(barred[:, host], barred[:, other])
             if alike and stays[host] == 0 and stays[other] == 0:
                 twin[host] = other
     # Whether a unit that costs nothing comes later.

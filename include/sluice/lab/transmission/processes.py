@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import signal
 
-from sluice.runtime.parent import PR_SET_PDEATHSIG
+from sluice.runtime.parent import end_with_parent
 
-_libc = ctypes.CDLL(None)
+#: For a process before its program begins: it ends with the laboratory, whatever ends that. A consumer may
+#: stand still (SIGSTOP), so only SIGKILL ends all of them. They keep nothing.
+end_with_laboratory = functools.partial(end_with_parent, how=signal.SIGKILL)
 
 
 class LaboratoryFailed(RuntimeError):
     """A process of the laboratory did not do what it must; the message ends with what it said."""
-
-
-def end_with_laboratory() -> None:
-    """To be called in a process before its program begins: end with the laboratory, whatever ends that.
-
-    A consumer may stand still (SIGSTOP), so only SIGKILL ends all of them. They keep nothing. It calls the
-    kernel and nothing else, so it is safe beside other threads.
-    """
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
