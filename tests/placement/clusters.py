@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from sluice.placement.base import Cluster, Host, Unit
@@ -20,8 +22,11 @@ def slots(*used: int, of: int = 8) -> Cluster:
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Cluster:
-    """Any cluster: measured or not, units running anywhere, also where they may not stay, or not at all."""
+def clusters(draw: st.DrawFn, fixed: bool = False) -> Cluster:
+    """Any cluster: measured or not, units running anywhere, also where they may not stay, or not at all.
+
+    fixed: some of the running ones are.
+    """
     measured = draw(st.booleans())
     hosts = tuple(
         Host(
@@ -44,4 +49,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
     names = [host.name for host in hosts]
     where = st.none() | st.sampled_from([*names, "gone"])
     drawn = {unit.name: draw(where) for unit in units}
-    return Cluster(hosts, units, {unit: host for unit, host in drawn.items() if host is not None})
+    found = Cluster(hosts, units, {unit: host for unit, host in drawn.items() if host is not None})
+    if not fixed:
+        return found
+    running = found.running()
+    kept = tuple(replace(unit, fixed=unit.name in running and draw(st.booleans())) for unit in units)
+    return Cluster(hosts, kept, found.placed)

@@ -69,6 +69,33 @@ def test_the_order_of_a_description_changes_nothing(cluster: Cluster, seed: int)
     assert plan(other) == plan(cluster)
 
 
+@given(cluster=clusters(fixed=True))
+@examples(150)
+def test_fixed_units_stay_and_nothing_moves_twice(cluster: Cluster) -> None:
+    found = plan(cluster)
+    fixed = {unit.name for unit in cluster.units if unit.fixed}
+    moved = [move.unit for step in found.steps for move in step]
+    assert not fixed & {*moved, *(each.unit for each in found.unplaced)}
+    assert len(moved) == len(set(moved))
+    units = units_by_name(cluster)
+    arrived = Cluster(cluster.hosts, cluster.units, found.result(cluster))
+    for move in (move for step in found.steps for move in step):
+        group, there = units[move.unit].group, [u for u, h in arrived.placed.items() if h == move.target]
+        assert group is None or sum(units[unit].group == group for unit in there) == 1
+
+
+def test_a_busy_host_gives_what_is_not_fixed() -> None:
+    hosts = (Host("h1", 8), Host("h2", 8))
+    units = (Unit("a", load=5, fixed=True), Unit("b", load=4), Unit("c", load=1))
+    found = plan(Cluster(hosts, units, {"a": "h1", "b": "h1", "c": "h2"}))
+    assert [move.unit for move in found.moves] == ["b"]
+
+
+def test_a_fixed_unit_that_runs_nowhere_is_refused() -> None:
+    with pytest.raises(ClusterRefused, match="fixed"):
+        plan(Cluster((Host("h1", 8),), (Unit("a", fixed=True),)))
+
+
 @given(cluster=clusters(), budget=st.integers(0, 3))
 @examples(100)
 def test_a_budget_bounds_the_moves_and_the_rest_waits(cluster: Cluster, budget: int) -> None:

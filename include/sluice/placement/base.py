@@ -27,7 +27,8 @@ class Unit:
 
     load: what it asks of its host, in the unit of the hosts' speeds; None if nobody measured it. Of a
     *group*, no two units run on one host: the failure of a host takes one of them at most. An
-    *application's* units are spread where that costs nothing.
+    *application's* units are spread where that costs nothing. A *fixed* unit stays on its host: it takes
+    slots and its load counts, but it never moves.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Unit:
     load: float | None = None
     group: str | None = None
     application: str | None = None
+    fixed: bool = False
 
 
 #: The host of each unit that has one, by the unit's name.
@@ -123,11 +125,14 @@ def check(cluster: Cluster) -> None:
             problems.append(f"host {host.name}: slots is {host.slots}: give 1 or more, or leave the host out")
         if host.speed is not None and not 0 < host.speed < float("inf"):
             problems.append(f"host {host.name}: speed is {host.speed}: give more than 0, or leave it out")
+    running = cluster.running()
     for unit in cluster.units:
         if unit.slots < 1:
             problems.append(f"unit {unit.name}: slots is {unit.slots}: give 1 or more")
         if unit.load is not None and not 0 <= unit.load < float("inf"):
             problems.append(f"unit {unit.name}: load is {unit.load}: give 0 or more, or leave it out")
+        if unit.fixed and unit.name not in running:
+            problems.append(f"unit {unit.name}: it is fixed and runs on none of the hosts: leave it out")
     if problems:
         raise ClusterRefused("\n".join(problems))
 

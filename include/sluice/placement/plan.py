@@ -1,6 +1,7 @@
 """Sluice's own plan: by measured load and speed, with the fewest moves, and only where they pay.
 
-1. A unit stays where it runs, unless its host is gone, has too few slots, or has another of its group.
+1. A unit stays where it runs, unless its host is gone, has too few slots, or has another of its group. One
+   that is fixed stays in any case.
 2. Units without a host are placed, the heaviest first, where they leave the loads most even; where that makes
    no difference, the spread of their application and the slots decide. They have to start anyway, so they
    also even out what was uneven before.
@@ -75,6 +76,7 @@ class _Planner:
             [numbers[running[unit.name]] if unit.name in running else NOWHERE for unit in cluster.units],
             np.int64,
         )
+        self._fixed = np.array([unit.fixed for unit in cluster.units], np.bool_)
         self._board = Board(given, np.full(len(cluster.units), NOWHERE, np.int64))
         self._order: list[int] = []  # units that have moved, in order
         self._moved = np.zeros(len(cluster.units), np.bool_)
@@ -85,7 +87,7 @@ class _Planner:
         due = self._board.host == NOWHERE
         unplaced = self._place(due)
         self._even_out(due & (self._board.host != NOWHERE), free=True)
-        self._even_out(self._board.host != NOWHERE, free=False)
+        self._even_out((self._board.host != NOWHERE) & ~self._fixed, free=False)
         self._fill()
         if self._small:
             self._spare()
@@ -93,11 +95,11 @@ class _Planner:
         return steps.ordered(self._cluster, wanted, unplaced, self._policy.budget)
 
     def _stay(self) -> None:
-        """Leave each unit where it runs, if it may stay there; the heaviest first."""
-        running = [n for n in np.argsort(-self._given.weights, kind="stable") if self._before[n] != NOWHERE]
-        for unit in map(int, running):
+        """Leave each unit where it runs, if it may stay there; fixed ones first, then the heaviest."""
+        order = np.lexsort((-self._given.weights, ~self._fixed))
+        for unit in (int(n) for n in order if self._before[n] != NOWHERE):
             host = int(self._before[unit])
-            if self._board.may(unit)[host]:
+            if self._fixed[unit] or self._board.may(unit)[host]:
                 self._board.give(unit, host)
                 continue
             name = self._cluster.hosts[host].name
@@ -176,7 +178,7 @@ class _Planner:
         most = np.where(even, busy.max(initial=0.0, where=even), busy)
         least = np.full(len(busy), busy.min())
         now = Board(self._given, start)
-        hosts = exact.Exact(now, runs, np.ones(len(start), np.bool_), self._stuck).fewest(most, least)
+        hosts = exact.Exact(now, runs, ~self._fixed, self._stuck).fewest(most, least)
         if hosts is not None and (runs * (hosts != start)).sum() < (runs * (board.host != start)).sum():
             self._board, self._order, self._moved[:] = now, [], False
             for unit in map(int, np.flatnonzero(hosts != self._before)):
@@ -210,7 +212,7 @@ class _Planner:
     def _filling(self, target: int, under: float) -> int | None:
         """The unit that fills the target best. Its source stays busier than the target or the limit."""
         board, given, busy = self._board, self._given, self._board.open_busy
-        units = np.flatnonzero((board.host != NOWHERE) & ~self._moved)
+        units = np.flatnonzero((board.host != NOWHERE) & ~self._moved & ~self._fixed)
         sources = board.host[units]
         left = (board.load[sources] - given.weights[units]) / given.speeds[sources]
         after = (board.load[target] + given.weights[units]) / given.speeds[target]
