@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.format import Format, write
-from sluice.cli.placement import placement
+from sluice.cli.lab_placement import placement
 from sluice.cli.transmission import transmission
 
 if TYPE_CHECKING:

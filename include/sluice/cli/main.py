@@ -89,6 +89,12 @@ COMMANDS = {
     "hosts": Lazy(
         "sluice.cli.hosts", "app", "Machines of front-ends: enrol, list, check, forget.", metrics=False
     ),
+    "placement": Lazy(
+        "sluice.cli.placement",
+        "app",
+        "Units on hosts: plan what moves, move it, explain why a unit is where it is.",
+        metrics=False,
+    ),
     "users": Lazy(
         "sluice.cli.users",
         "app",

@@ -1,49 +1,118 @@
-"""`sluice lab placement`: schedulers and migrations of units on hosts, computed."""
+"""`sluice placement ...`: which unit runs on which host, what moves, and why."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sluice.cli.format import Format, write
 
+if TYPE_CHECKING:
+    from sluice.units.moves import Proposal
 
-def placement(
-    *,
-    inputs: Annotated[
-        int, typer.Option(min=1, help="Random clusters on which all contenders are compared.")
-    ] = 1_000,
-    optima: Annotated[
-        int, typer.Option(min=1, help="Small ones of them for which the optimum is computed.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Which random clusters.")] = 1,
-    again: Annotated[
-        bool, typer.Option("--page", help="Compute nothing: write the page from what was kept.")
-    ] = False,
-) -> None:
-    """Compare placements of units on hosts: paper 004's, other systems' and Sluice's own.
+app = typer.Typer(help="Units on hosts: plan, move, explain.", no_args_is_help=True)
 
-    It computes paper 004's experiment, then every contender on random clusters, an optimum by integer
-    programs for the small ones, and how long a plan for 200 hosts and 2,000 units takes. The figures stay in
-    docs/placement, and docs/placement.md is made from them. The bars are printed; the command exits with 1 if
-    one fails. No unit is started or moved.
+Style = Annotated[Format, typer.Option("--format", help="How to print.")]
+_COLUMNS = ("step", "unit", "from", "to", "why")
+
+
+@app.command()
+def plan(style: Style = Format.TABLE) -> None:
+    """Show what would move, and why; nothing is moved.
+
+    All hosts are asked first, and loads are measured. What is in one step may move at the same time. A unit
+    without a place is shown without a step.
 
     Examples:
-      sluice lab placement --inputs 100 --optima 20 --seed 7
-      sluice lab placement --page
+      sluice placement plan --format json
     """
-    from sluice.lab.placement import experiments, page
-    from sluice.lab.placement.bars import bars
+    _show(_proposal(), style)
 
-    if not again:
-        experiments.compute(inputs=inputs, optima=optima, seed=seed)
-    typer.echo(f"wrote {page.write()}", err=True)
-    found = bars(page.load())
-    write(
-        ("bar", "found", "holds"),
-        [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found],
-        Format.TABLE,
-    )
-    if not all(bar.holds for bar in found):
-        raise typer.Exit(1)
+
+@app.command()
+def apply(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+) -> None:
+    """Move what the plan says, one unit after the other.
+
+    At most so many units move in an hour as the setting placement.moves_an_hour says; those that leave a host
+    that does not answer do not count. A move that was broken off is finished first. If a move fails, the rest
+    is left; run the command again.
+
+    Examples:
+      sluice placement apply --dry-run
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.units import moves
+    from sluice.units.catalogue import KINDS
+
+    if dry_run:
+        _show(_proposal(), Format.TABLE)
+        return
+    settings = get_settings()
+    _look()
+    done = moves.apply(settings, engine(settings), KINDS, typer.echo)
+    if not done:
+        typer.echo("nothing moves: `sluice placement explain` says why")
+
+
+@app.command()
+def explain(
+    unit: Annotated[
+        str | None, typer.Argument(metavar="UNIT", help="Only this one, e.g. collector:collector1.")
+    ] = None,
+    style: Style = Format.TABLE,
+) -> None:
+    """Say why a unit is where it is, why it stays or goes, and what each other host would cost.
+
+    CSV and JSON have a row for each other host of each unit; busiest: by how much the busiest host would then
+    be above the mean, nothing if the unit cannot run there.
+
+    Examples:
+      sluice placement explain collector:collector1
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.units import moves
+    from sluice.units.explain import explain as explained
+
+    found = explained(_proposal(), moves.history(engine(get_settings())), unit)
+    if style is Format.TABLE:
+        typer.echo("\n".join(each.text for each in found), nl=False)
+        return
+    rows: list[tuple[Any, ...]] = []
+    for each in found:
+        said = " ".join(each.says)
+        rows += [(each.unit, each.host, each.moves_to, said, a.host, a.busiest, a.says) for a in each.alternatives]
+        rows += [] if each.alternatives else [(each.unit, each.host, None, said, None, None, None)]
+    write(("unit", "host", "moves_to", "says", "other", "busiest", "other_says"), rows, style)
+
+
+def _look() -> None:
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.units import measure
+    from sluice.units.catalogue import KINDS
+
+    settings = get_settings()
+    measure.look(settings, engine(settings), KINDS)
+
+
+def _proposal() -> Proposal:
+    """What would be done, with what all hosts say now."""
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.units import moves
+    from sluice.units.catalogue import KINDS
+
+    settings = get_settings()
+    _look()
+    return moves.propose(settings, engine(settings), KINDS)
+
+
+def _show(proposal: Proposal, style: Format) -> None:
+    write(_COLUMNS, list(proposal.rows()), style)
+    for line in proposal.notes():
+        typer.echo(line, err=True)

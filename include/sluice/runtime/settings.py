@@ -17,7 +17,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import yaml
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3])
@@ -112,6 +112,24 @@ class Retention(BaseModel):
     days: int = Field(400, ge=1)
 
 
+class Placement(BaseModel):
+    """Where units run: how they are measured, and when they move."""
+
+    beat_seconds: float = Field(5.0, ge=1)  # between two looks at hosts and units
+    half_life_seconds: float = Field(300.0, ge=1)  # a reading weighs half as much after this time
+    silent_seconds: float = Field(30.0, ge=1)  # units of a host that does not answer for so long go elsewhere
+    moves_an_hour: int = Field(4, ge=0)  # at most; those away from a host that does not answer do not count
+    speeds: dict[str, float] = {}  # of hosts, in reference cores; others are measured
+
+    @field_validator("speeds")
+    @classmethod
+    def _positive(cls, speeds: dict[str, float]) -> dict[str, float]:
+        for host, speed in speeds.items():
+            if not 0 < speed < float("inf"):
+                raise ValueError(f"{host} has the speed {speed:g}: give more than 0, or leave it out")
+        return speeds
+
+
 class Api(BaseModel):
     """Sluice's REST API."""
 
@@ -187,6 +205,7 @@ class Settings(BaseSettings):
     retention: Retention = Retention()
     notifications: Notifications = Notifications()
     api: Api = Api()
+    placement: Placement = Placement()
 
     @classmethod
     def settings_customise_sources(

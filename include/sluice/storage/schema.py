@@ -475,6 +475,46 @@ dashboards = Table(
     Index("dashboards_owner", "owner", "name", unique=True),
 )
 
+# What each unit that runs asks of its host, smoothed; a row for each unit that there is now.
+unit_loads = Table(
+    "unit_loads",
+    metadata,
+    Column("unit", Text, primary_key=True),  # e.g. "collector:collector1"
+    Column("smoothed", Json, nullable=False),  # {figure: [sum, weight]}
+    Column("reading", Json),  # the last one of its process
+)
+
+# What is known of each host: how fast it is, what runs there beside units, and whether it answers. A row for
+# each host of hosts.yaml.
+unit_hosts = Table(
+    "unit_hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("cores", Integer),
+    Column("core", Float),  # how fast one is; 1 is the reference
+    Column("measured_at", DateTime(timezone=True)),
+    Column("smoothed", Json, nullable=False),  # {figure: [sum, weight]}
+    Column("reading", Json),
+    Column("looked_at", DateTime(timezone=True), nullable=False),
+    Column("silent_since", DateTime(timezone=True)),  # null: it answered the last look
+    Column("why", Text, nullable=False, server_default=""),  # nothing can be done there
+)
+
+# Moves of units from host to host, the last 1,000. One without an end was broken off, or is at work.
+unit_moves = Table(
+    "unit_moves",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("unit", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    Column("counts", Boolean, nullable=False),  # against the budget
+    Column("begun_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True)),
+    Column("error", Text, nullable=False, server_default=""),  # of one that failed
+)
+
 alerts = Table(
     "alerts",
     metadata,

@@ -18,7 +18,7 @@ from sluice.storage.alerts import Alert
 DAEMON, SPEED, LAG = "a-daemon-lives-and-does-not-work", "the-speed-layer-is-stuck", "lag"
 RESULTS, TASK, WATCH = "results-that-lag", "a-task-failed", "the-watch-is-silent"
 AGENT, DAY, NIGHT = "a-flume-agent-fails", "a-failed-reconciliation", "a-night-that-failed-for-one-topic"
-RETENTION, FILL = "retention", "fill-a-new-task-backwards"
+RETENTION, FILL, UNITS = "retention", "fill-a-new-task-backwards", "units-and-their-hosts"
 #: The box that stands on a daemon; the others stand for themselves.
 STANDS_ON = {
     "kafka": "topics",
@@ -43,6 +43,7 @@ RUN_BY = {
 #: The box and the paragraph of each DAG.
 OF_DAG = {
     "collection": ("collectors", AGENT),
+    "placement": ("collectors", UNITS),
     "speed_layer": ("speed", SPEED),
     "archive": ("archive", LAG),
     "nightly_batch": ("nightly", NIGHT),
@@ -58,6 +59,7 @@ OF_SOURCE = {
     "nightly": ("nightly", TASK),
     "reconcile": ("reconcile", DAY),
     "open_periods": ("reconcile", DAY),
+    "placement": ("collectors", UNITS),
 }
 TIERS = {"edge": "edges", "collector": "collectors"}
 #: A process that writes every second or two and has not for so long is silent (seconds); the watch looks

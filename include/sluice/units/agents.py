@@ -1,0 +1,91 @@
+"""Flume's agents as units. Collectors that say `runs_on: placed` can move; the other agents are fixed."""
+
+from __future__ import annotations
+
+from sluice.collection import deploy, inventory, lifecycle, metrics, moving, placed, remote
+from sluice.collection.hosts import LOCAL, PLACED
+from sluice.collection.render import Agent
+from sluice.collection.ssh import HostUnreachable
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.units.groups import failover_groups
+from sluice.units.kinds import Log, Observed, Observer, Running
+
+
+class Edges:
+    """The agents that follow log files. A front-end's files are on its host, so it never moves."""
+
+    name = "edge"
+
+    def units(self, settings: Settings, hosts: int) -> list[Running]:
+        found = inventory.load(settings, placement={})
+        return [Running(f"{self.name}:{each.host}", each.runs_on) for each in found.front_ends]
+
+    def observer(self, settings: Settings) -> Observer:
+        return _observer(settings)
+
+    def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
+        raise AssertionError(f"{unit} is fixed")
+
+
+class Collectors:
+    """The agents that gather what edges send. A slot is one agent's."""
+
+    name = "collector"
+
+    def units(self, settings: Settings, hosts: int) -> list[Running]:
+        """All collectors: where they are deployed, or else where they belong."""
+        # Without placements, because one that may no longer be is a reason to move, and not to give up.
+        found = inventory.load(settings, placement={})
+        belongs = placed.read(settings)
+        there = {agent.name: agent.runs_on for agent in deploy.agents(settings)}
+        together = failover_groups([each.collectors for each in found.front_ends], hosts)
+        units = []
+        for each in found.collectors:
+            movable, name = each.runs_on == PLACED, placed.unit(each.name)
+            host = there.get(each.name) or (belongs.get(name, LOCAL) if movable else each.runs_on)
+            of = together.get(each.name)
+            units.append(
+                Running(
+                    name,
+                    host,
+                    movable=movable,
+                    group=of.group if of else None,
+                    application=of.family if of else None,
+                )
+            )
+        return units
+
+    def observer(self, settings: Settings) -> Observer:
+        return _observer(settings)
+
+    def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
+        moving.move(settings, unit.partition(":")[2], host, log)
+
+
+def _observer(settings: Settings) -> Observer:
+    agents = {agent.name: agent for agent in deploy.agents(settings)}
+
+    def observe(unit: str) -> Observed | None:
+        agent = agents.get(unit.partition(":")[2])
+        pid = _pid(settings, agent) if agent else 0
+        if agent is None or not pid:
+            return None
+        try:
+            counted = lifecycle.counters(settings, agent)
+        except HostUnreachable:
+            raise
+        except metrics.MetricsUnreachable:  # it starts, say
+            return Observed(pid)
+        return Observed(pid, counted.channel.get("EventPutSuccessCount"), counted.fill)
+
+    return observe
+
+
+def _pid(settings: Settings, agent: Agent) -> int:
+    """The number of the agent's process on its host; 0 if it does not run."""
+    if agent.runs_on != LOCAL:
+        now = remote.status(settings, agent)
+        return now.pid if now.state == "alive" else 0
+    record = lifecycle.record(settings, agent)
+    return record.pid if record and detached.alive(record) else 0

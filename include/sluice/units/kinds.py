@@ -1,0 +1,61 @@
+"""What is asked of a kind of unit; nothing else in this package knows what a unit does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from sluice.runtime.settings import Settings
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A unit, and the host on which it runs.
+
+    movable: the placement chooses its host; another one is fixed. group, application: as in `placement.base`.
+    """
+
+    name: str  # with its kind: collector:collector1
+    host: str
+    slots: int = 1
+    movable: bool = False
+    group: str | None = None
+    application: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.name.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One look at a unit: its process's number on its host, and its counters if it told them.
+
+    events: what it took in since its process began, in blocks of lines, say. fill: of its channel, per cent.
+    """
+
+    pid: int
+    events: float | None = None
+    fill: float | None = None
+
+
+#: Looks at the unit of a name; None if it does not run. Raises HostUnreachable, AgentError.
+Observer = Callable[[str], Observed | None]
+
+
+class Kind(Protocol):
+    """One kind of unit."""
+
+    name: str
+
+    def units(self, settings: Settings, hosts: int) -> list[Running]:
+        """All units of the kind. hosts: how many may have units, on which groups depend."""
+
+    def observer(self, settings: Settings) -> Observer:
+        """What looks at the units that there are now."""
+
+    def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
+        """Bring the unit to the host. It may be repeated, also with another host, after any failure."""

@@ -1,0 +1,158 @@
+"""Hosts and units as a plan sees them: from what the last look found, without asking any host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Literal
+
+import sqlalchemy as sa
+
+from sluice.collection import broker, enrolment, hosts
+from sluice.collection.hosts import LOCAL, Host
+from sluice.placement import base
+from sluice.runtime.settings import Settings
+from sluice.storage import units as book
+from sluice.storage.units import HostRow, UnitRow
+from sluice.units import smoothing
+from sluice.units.kinds import Kind, Running
+
+#: Of its cores, a host has at least this part for units, whatever else runs there.
+_LEFT = 0.1
+
+#: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent, but
+#: not for so long. shut: it may have no units; those that are there go. barred: nothing can be done there now.
+State = Literal["open", "away", "waiting", "shut", "barred"]
+
+
+@dataclass(frozen=True)
+class HostView:
+    """A host. cores, core, others, speed: None if not known. why: it is not open, and why.
+
+    core: how fast one is. others: cores that are busy with what is no unit. speed: what is left for units, in
+    reference cores.
+    """
+
+    name: str
+    slots: int
+    state: State
+    why: str = ""
+    cores: int | None = None
+    core: float | None = None
+    others: float | None = None
+    speed: float | None = None
+
+
+@dataclass(frozen=True)
+class UnitView:
+    """A unit and its load: reference cores, events (blocks of lines) a second, fill of its channel in per cent.
+
+    None where too little was read.
+    """
+
+    running: Running
+    cpu: float | None = None
+    events: float | None = None
+    fill: float | None = None
+
+
+@dataclass(frozen=True)
+class View:
+    """All hosts and units, sorted by name."""
+
+    at: datetime
+    hosts: tuple[HostView, ...]
+    units: tuple[UnitView, ...]
+
+    @cached_property
+    def states(self) -> Mapping[str, HostView]:
+        return {host.name: host for host in self.hosts}
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is known of each host whether it is there."""
+        return not any(host.state == "waiting" for host in self.hosts)
+
+    @cached_property
+    def cluster(self) -> base.Cluster:
+        """What is planned. Units of hosts that cannot be asked are left alone, and left out."""
+        planned = [each for each in self.units if self._planned(each.running)]
+        return base.Cluster(
+            tuple(base.Host(each.name, each.slots, each.speed) for each in self.hosts if each.state == "open"),
+            tuple(self._unit(each) for each in planned),
+            {each.running.name: each.running.host for each in planned},
+        )
+
+    def leaves(self, unit: Running) -> str:
+        """Why the unit cannot stay on its host; empty if it can."""
+        host = self.states.get(unit.host)
+        if host is None:
+            return f"hosts.yaml has no host {unit.host} any more"
+        return f"{host.name} {host.why}" if host.state in ("away", "shut") else ""
+
+    def _planned(self, unit: Running) -> bool:
+        host = self.states.get(unit.host)
+        if host is not None and host.state == "open":
+            return True
+        return unit.movable and (host is None or host.state in ("away", "shut"))
+
+    @staticmethod
+    def _unit(each: UnitView) -> base.Unit:
+        unit = each.running
+        return base.Unit(unit.name, unit.slots, each.cpu, unit.group, unit.application, not unit.movable)
+
+
+def view(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], at: datetime | None = None) -> View:
+    """What is known now. Raises InventoryError, HostsError, and what PostgreSQL raises."""
+    at = at or datetime.now(UTC)
+    with database.connect() as connection:
+        loads, rows = book.read_units(connection), book.read_hosts(connection)
+    there = hosts.load(settings).values()
+    shown = sorted((host_view(settings, host, rows.get(host.name), at) for host in there), key=_name)
+    places = sum(host.state == "open" for host in shown)
+    running = [unit for kind in kinds for unit in kind.units(settings, places)]
+    units = sorted((unit_view(each, loads.get(each.name)) for each in running), key=lambda u: u.running.name)
+    return View(at, tuple(shown), tuple(units))
+
+
+def host_view(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> HostView:
+    """One host; row: what the last look found, if there was one."""
+    state, why = state_of(settings, host, row, at)
+    given = settings.placement.speeds.get(host.name)
+    if row is None or row.cores is None:
+        return HostView(host.name, host.slots, state, why, speed=given)
+    others = smoothing.read(row.smoothed).get("others", smoothing.Mean()).value
+    free = max(row.cores - (others or 0.0), _LEFT * row.cores)
+    speed = given or (row.core * free if row.core is not None else None)
+    return HostView(host.name, host.slots, state, why, row.cores, row.core, others, speed)
+
+
+def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> tuple[State, str]:
+    """The host's state, and why it is not open."""
+    if row is not None and row.silent_since is not None:
+        seconds, limit = (at - row.silent_since).total_seconds(), settings.placement.silent_seconds
+        why = f"has not answered since {row.silent_since:%H:%M:%S} UTC ({row.why})"
+        return ("away" if timedelta(seconds=seconds) >= timedelta(seconds=limit) else "waiting"), why
+    if "collector" not in host.roles:
+        return "shut", "has no role collector in hosts.yaml"
+    if host.name == LOCAL:
+        return "open", ""
+    if (said := enrolment.state(settings, host)) != "yes":
+        return "barred", f"is not enrolled: {said}"
+    if host.name not in broker.admitted(settings):
+        return "barred", f"has no user in Kafka yet: run `sluice hosts enrol {host.name}`"
+    if row is None:
+        return "barred", "has not been looked at yet"
+    return ("barred", f"cannot be used: {row.why}") if row.why else ("open", "")
+
+
+def unit_view(unit: Running, row: UnitRow | None) -> UnitView:
+    means = smoothing.read(row.smoothed) if row else {}
+    found = {name: mean.value for name, mean in means.items()}
+    return UnitView(unit, found.get("cpu"), found.get("events"), found.get("fill"))
+
+
+def _name(host: HostView) -> str:
+    return host.name

@@ -1,0 +1,83 @@
+"""The placement for ever: look on a beat, plan, and move what pays."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from sluice.runtime.settings import Settings
+from sluice.storage import alerts
+from sluice.units import measure, moves
+from sluice.units.kinds import Kind, Log
+from sluice.units.moves import SOURCE, MoveFailed, PlacementBusy
+from sluice.units.view import HostView, View, view
+
+#: How often is planned while no host comes or goes.
+PLAN_SECONDS = 60.0
+#: So long at most, nothing is evened out before all units were measured: slots say less than loads.
+HOLD_SECONDS = 300.0
+
+
+class Watch:
+    """What is remembered from one beat to the next; the rest is in PostgreSQL."""
+
+    def __init__(self, settings: Settings, database: sa.Engine, kinds: Sequence[Kind]) -> None:
+        self._settings, self._database, self._kinds = settings, database, kinds
+        self._states: dict[str, str] = {}
+        self._begun_at, self._planned_at = time.monotonic(), float("-inf")
+        self._fault = ""
+        self._told: str | None = None  # an alert of the watch before may be open
+
+    def beat(self, log: Log) -> None:
+        """Look, and if it is time, plan and move. What fails is logged once and raises an alert."""
+        fault = ""
+        try:
+            self._beat(log)
+        except Exception as error:  # a daemon that is away, or a faulty inventory, must not end the watch
+            fault = f"cannot place units: {' '.join((str(error) or type(error).__name__).split())}"
+        if fault != self._fault:
+            self._fault = fault
+            log(fault or "units are placed again")
+        if fault != self._told:
+            with contextlib.suppress(SQLAlchemyError):  # tried again at the next beat
+                alerts.sync(self._database, SOURCE, {"watch": fault} if fault else {}, prefix="watch")
+                self._told = fault
+
+    def _beat(self, log: Log) -> None:
+        measure.look(self._settings, self._database, self._kinds)
+        seen = view(self._settings, self._database, self._kinds)
+        self._tell(seen, log)
+        states = {host.name: host.state for host in seen.hosts}
+        now = time.monotonic()
+        if states == self._states and now - self._planned_at < PLAN_SECONDS:
+            return
+        try:
+            moves.apply(self._settings, self._database, self._kinds, log, even=self._measured(seen))
+        except (PlacementBusy, MoveFailed) as error:
+            log(str(error))
+        self._states, self._planned_at = states, time.monotonic()
+
+    def _measured(self, seen: View) -> bool:
+        unknown = any(unit.cpu is None for unit in seen.units if unit.running.movable)
+        return not unknown or time.monotonic() - self._begun_at > HOLD_SECONDS
+
+    def _tell(self, seen: View, log: Log) -> None:
+        """Raise an alert for each host that does not answer, and clear it when it does."""
+        silent = {
+            f"host {host.name} is silent": self._silent(host)
+            for host in seen.hosts
+            if host.state in ("away", "waiting")
+        }
+        raised, cleared = alerts.sync(self._database, SOURCE, silent, prefix="host ")
+        for name in raised:
+            log(silent[name])
+        for name in cleared:
+            log(f"over: {name}")
+
+    def _silent(self, host: HostView) -> str:
+        seconds = self._settings.placement.silent_seconds
+        return f"host {host.name} {host.why}: its placed units go elsewhere after {seconds:g} s"

@@ -1,0 +1,62 @@
+"""Units on hosts: measure them on a beat, and move what the placement says, for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.sdk import BaseOperator
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from sluice.runtime.settings import Settings
+from sluice_airflow.connections import asettings
+
+REFRESH_BEATS = 12  # how many beats between two looks at the connections
+
+
+class PlacementTrigger(BaseTrigger):
+    """Looks at all hosts and units on a beat, moves units, and fires when a connection was changed.
+
+    It has no ``on_kill``: a move that is at work ends by itself, and one that was broken off is repeated by
+    the next trigger, or by `sluice placement apply`.
+    """
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{type(self).__module__}.{type(self).__name__}", {}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        settings = await asettings()
+        watch = _watch(settings)
+        for beat in itertools.count(1):
+            await asyncio.to_thread(watch.beat, self.log.warning)
+            if beat % REFRESH_BEATS == 0 and await self._reconnected(settings):
+                yield TriggerEvent({"status": "a connection was changed"})
+                return
+            await asyncio.sleep(settings.placement.beat_seconds)
+
+    async def _reconnected(self, before: Settings) -> bool:
+        try:
+            return await asettings() != before
+        except Exception as error:  # a database that is away is no reason to stop watching
+            self.log.warning("cannot read the connections: %s", error)
+            return False
+
+
+def _watch(settings: Settings) -> Any:
+    from sluice.storage.postgres import engine
+    from sluice.units.catalogue import KINDS
+    from sluice.units.watch import Watch
+
+    return Watch(settings, engine(settings), KINDS)
+
+
+class PlaceUnits(BaseOperator):
+    """Defer to the trigger; the next run begins with the new connections."""
+
+    def execute(self, context: Any) -> None:
+        self.defer(trigger=PlacementTrigger(), method_name="ended")
+
+    def ended(self, context: Any, event: dict[str, str]) -> None:
+        self.log.info(event["status"])

@@ -1,0 +1,128 @@
+"""A double of a kind of unit, and an instance whose hosts nobody needs to reach."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.collection import broker, enrolment, hosts
+from sluice.collection.hosts import FILE
+from sluice.runtime.settings import Placement, Settings
+from sluice.storage import units as book
+from sluice.storage.units import HostRow, UnitRow
+from sluice.units.groups import failover_groups
+from sluice.units.kinds import Log, Observed, Observer, Running
+from tests.tasks.database import sqlite
+
+HOST = "- {{name: {0}, address: 127.0.0.1, slots: {1}, roles: [edge, collector], ssh: {{user: me}}}}\n"
+
+
+class Broken(RuntimeError):
+    """What a mover raises that is told to fail."""
+
+
+class Killed(BaseException):
+    """kill -9 in the middle of a move: nothing is cleaned up."""
+
+
+@dataclass
+class DictionaryUnits:
+    """A double of a kind: where a unit runs is an entry in `where`, and a move is an assignment.
+
+    lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. moved: all
+    that arrived.
+    """
+
+    where: dict[str, str]
+    lists: list[list[str]] = field(default_factory=list)
+    fixed: set[str] = field(default_factory=set)
+    fails: set[str] = field(default_factory=set)
+    kills: set[str] = field(default_factory=set)
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    name: str = "collector"
+
+    def units(self, settings: Settings, hosts: int) -> list[Running]:
+        together = failover_groups(self.lists, hosts)
+        return [
+            Running(
+                f"{self.name}:{unit}",
+                host,
+                movable=unit not in self.fixed,
+                group=together[unit].group if unit in together else None,
+                application=together[unit].family if unit in together else None,
+            )
+            for unit, host in self.where.items()
+        ]
+
+    def observer(self, settings: Settings) -> Observer:
+        return lambda unit: Observed(os.getpid(), 10.0, 5.0)
+
+    def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
+        name = unit.partition(":")[2]
+        if name in self.fails:
+            raise Broken("its channel does not drain")
+        if name in self.kills:
+            self.kills.remove(name)
+            raise Killed
+        self.where[name] = host
+        self.moved.append((name, host))
+
+
+@dataclass
+class Instance:
+    """An instance with hosts h1, h2, ... which answer, unless `silence` says so."""
+
+    settings: Settings
+    database: sa.Engine
+
+    def hosts(self, **slots: int) -> None:
+        """All hosts but local, which has one slot, and their slots; they answered just now."""
+        text = "- {name: local, address: 127.0.0.1, slots: 1}\n"
+        text += "".join(HOST.format(name, count) for name, count in slots.items())
+        (self.settings.home / FILE).write_text(text)
+        self.rows = {name: HostRow(name, datetime.now(UTC), cores=4, core=1.0) for name in (*slots, "local")}
+        self._write({})
+
+    def silence(self, host: str, seconds: float) -> None:
+        """The host has not answered for so long."""
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        self.rows[host] = HostRow(host, datetime.now(UTC), 4, 1.0, silent_since=since, why="no route")
+        self._write(self._loads())
+
+    def answers(self, host: str) -> None:
+        self.rows[host] = HostRow(host, datetime.now(UTC), cores=4, core=1.0)
+        self._write(self._loads())
+
+    def loads(self, loads: Mapping[str, float]) -> None:
+        """What the units of these names use, in reference cores."""
+        self._write(loads)
+
+    def _loads(self) -> dict[str, float]:
+        with self.database.connect() as connection:
+            rows = book.read_units(connection)
+        return {name: row.smoothed["cpu"][0] for name, row in rows.items()}
+
+    def _write(self, loads: Mapping[str, float]) -> None:
+        units = [UnitRow(name, {"cpu": [load, 1.0]}, None) for name, load in loads.items()]
+        with self.database.begin() as connection:
+            book.write(connection, units, list(self.rows.values()))
+
+
+@contextmanager
+def made() -> Iterator[Instance]:
+    """An instance in a temporary directory, whose hosts count as enrolled and whose tables need no server."""
+    with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(enrolment, "state", lambda *_: "yes")
+        monkeypatch.setattr(broker, "admitted", hosts.load)
+        settings = Settings(
+            instance="test", home=Path(home), network="host", placement=Placement(moves_an_hour=100)
+        )
+        yield Instance(settings, sqlite())

@@ -1,0 +1,240 @@
+"""A plan is carried out within its budget, one of a group at a time, and can be repeated after any death."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.runtime.settings import Placement
+from sluice.storage import alerts
+from sluice.storage import units as book
+from sluice.storage.schema import unit_moves
+from sluice.units import moves
+from sluice.units.moves import MoveFailed, PlacementBusy
+from tests.examples import examples
+from tests.units.double import DictionaryUnits, Instance, Killed, made
+
+HOSTS = ("h1", "h2", "h3")
+
+
+def apply(instance: Instance, units: DictionaryUnits) -> list[str]:
+    """What was said."""
+    said: list[str] = []
+    moves.apply(instance.settings, instance.database, [units], said.append)
+    return said
+
+
+def budget(instance: Instance, moves_an_hour: int) -> None:
+    placement = Placement(moves_an_hour=moves_an_hour)
+    instance.settings = instance.settings.model_copy(update={"placement": placement})
+
+
+def rows(instance: Instance) -> list[book.MoveRow]:
+    with instance.database.connect() as connection:
+        return book.last_moves(connection, 1_000)
+
+
+def open_alerts(instance: Instance) -> list[str]:
+    return [each.message for each in alerts.open_alerts(instance.database, moves.SOURCE)]
+
+
+def crowded(count: int = 4) -> DictionaryUnits:
+    """Units that are all on h1."""
+    return DictionaryUnits({f"c{n}": "h1" for n in range(1, count + 1)})
+
+
+def test_what_is_uneven_is_evened_out_and_then_nothing_moves(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    said = apply(instance, units)
+    assert sorted(Counter(units.where.values()).values()) == [2, 2]
+    assert any("moves from h1 to h2: h1 is " in line for line in said)
+    assert [(row.error, row.ended_at is not None, row.counts) for row in rows(instance)] == [("", True, True)] * 2
+    assert apply(instance, units) == []
+    assert open_alerts(instance) == []
+
+
+def test_the_budget_is_of_an_hour_whoever_asks(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    budget(instance, 1)
+    units = crowded()
+    assert sum(" moves from " in line for line in apply(instance, units)) == 1
+    assert apply(instance, units) == []
+    proposal = moves.propose(instance.settings, instance.database, [units])
+    assert (proposal.left, proposal.plan.waiting) == (0, 1)
+    assert "1 moves wait" in "\n".join(proposal.notes())
+    long_ago = datetime.now(UTC) - timedelta(minutes=61)
+    with instance.database.begin() as connection:
+        connection.execute(sa.update(unit_moves).values(begun_at=long_ago))
+    assert len(units.moved) == 1
+    apply(instance, units)
+    assert len(units.moved) == 2
+
+
+def test_units_of_a_silent_host_go_elsewhere_beyond_the_budget_and_others_stay(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    budget(instance, 0)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h2"})
+    instance.silence("h1", 10)
+    assert apply(instance, units) == []
+    instance.silence("h1", 31)
+    said = apply(instance, units)
+    assert "h1" not in units.where.values()
+    assert units.where["c3"] == "h2"
+    assert sum("h1 has not answered since" in line for line in said) == 2
+    assert [row.counts for row in rows(instance)] == [False, False]
+
+
+def test_a_fixed_unit_of_a_silent_host_stays_and_takes_up_room_elsewhere(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=2)
+    units = DictionaryUnits({"c1": "h1", "c2": "h2", "c3": "h1"}, fixed={"c1", "c2"})
+    instance.silence("h1", 31)
+    apply(instance, units)
+    assert units.where == {"c1": "h1", "c2": "h2", "c3": "h2"}
+
+
+def test_while_a_host_is_perhaps_gone_running_units_stay(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    units = crowded()
+    instance.silence("h3", 5)
+    assert apply(instance, units) == []
+    instance.answers("h3")
+    assert apply(instance, units)
+
+
+def test_a_move_that_was_killed_is_finished_and_paid_for_once(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    budget(instance, 2)
+    units = crowded()
+    units.kills = set(units.where)
+    with pytest.raises(Killed):
+        apply(instance, units)
+    units.kills.clear()
+    assert [row.ended_at for row in rows(instance)] == [None]
+    said = apply(instance, units)
+    assert "was broken off and goes on" in said[0]
+    assert len(units.moved) == len(rows(instance)) == 2
+    assert all(row.ended_at for row in rows(instance))
+
+
+def test_a_killed_move_to_a_host_that_is_gone_since_is_given_up(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    units.kills = set(units.where)
+    with pytest.raises(Killed):
+        apply(instance, units)
+    units.kills.clear()
+    instance.silence("h2", 60)
+    assert "given up" in apply(instance, units)[0]
+    assert units.moved == []
+
+
+def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    units.fails = set(units.where)
+    with pytest.raises(MoveFailed, match="its channel does not drain"):
+        apply(instance, units)
+    assert [row.error for row in rows(instance)] == ["its channel does not drain"]
+    assert "it is planned again" in open_alerts(instance)[0]
+    units.fails.clear()
+    apply(instance, units)
+    assert len(units.moved) == 2
+    assert open_alerts(instance) == []
+
+
+def test_failures_use_the_budget_up(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    budget(instance, 3)
+    units = crowded()
+    units.fails = set(units.where)
+    for _ in range(3):
+        with pytest.raises(MoveFailed):
+            apply(instance, units)
+    assert apply(instance, units) == []
+    assert len(rows(instance)) == 3
+
+
+def test_one_process_at_a_time_moves(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    with moves.locked(instance.settings), pytest.raises(PlacementBusy):
+        apply(instance, crowded())
+
+
+def test_a_unit_without_a_place_is_an_alert_until_it_has_one(instance: Instance) -> None:
+    instance.hosts(h1=1, h2=1)
+    units = DictionaryUnits({"c1": "h1", "c2": "h2"}, fixed={"c2"})
+    instance.loads({"collector:c1": 1.0})
+    (instance.settings.home / "hosts.yaml").write_text(
+        (instance.settings.home / "hosts.yaml").read_text().replace("slots: 1}\n", "slots: 1}\n", 1)
+    )
+    units.where["c0"] = "local"
+    units.fixed.add("c0")
+    instance.silence("h1", 60)
+    apply(instance, units)
+    assert "collector:c1 has no place" in open_alerts(instance)[0]
+    instance.answers("h1")
+    apply(instance, units)
+    assert open_alerts(instance) == []
+
+
+@given(data=st.data())
+@examples(60)
+def test_whatever_happens_budgets_hold_and_groups_stay_apart(data: st.DataObject) -> None:
+    """Hosts go and come back, moves fail and are killed, loads change."""
+    with made() as instance:
+        anything_happens(instance, data)
+
+
+def anything_happens(instance: Instance, data: st.DataObject) -> None:
+    instance.hosts(**{host: data.draw(st.integers(1, 4)) for host in HOSTS})
+    names = [f"c{n}" for n in range(1, data.draw(st.integers(2, 5)))]
+    where = {name: data.draw(st.sampled_from(HOSTS)) for name in names}
+    units = DictionaryUnits(where, lists=[data.draw(st.permutations(names))])
+    allowed = data.draw(st.integers(0, 3))
+    budget(instance, allowed)
+    for _ in range(data.draw(st.integers(1, 6))):
+        host = data.draw(st.sampled_from(HOSTS))
+        if data.draw(st.booleans()):
+            instance.answers(host)
+        else:
+            instance.silence(host, data.draw(st.integers(0, 60)))
+        instance.loads({f"collector:{name}": data.draw(st.floats(0, 4)) for name in names})
+        units.fails = set(data.draw(st.lists(st.sampled_from(names), max_size=1)))
+        units.kills = set(data.draw(st.lists(st.sampled_from(names), max_size=1)))
+        before, apart = len(units.moved), groups_apart(instance, units)
+        with contextlib.suppress(MoveFailed, Killed):
+            apply(instance, units)
+        moved = [name for name, _ in units.moved[before:]]
+        finished = 1  # a move that was killed before may be finished first, and its unit planned again
+        assert all(count <= 1 + finished for count in Counter(moved).values())
+        assert sum(row.counts for row in rows(instance)) <= allowed
+        assert groups_apart(instance, units) or not apart
+
+
+def groups_apart(instance: Instance, units: DictionaryUnits) -> bool:
+    """Whether no two of a group, as groups are now, are on one host that answers."""
+    view = moves.propose(instance.settings, instance.database, [units]).view
+    there = Counter(
+        (each.running.host, each.running.group)
+        for each in view.units
+        if each.running.group and view.states[each.running.host].state == "open"
+    )
+    return all(count == 1 for count in there.values())
+
+
+def test_the_same_state_gets_the_same_moves(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    found = []
+    for _ in range(2):
+        units = crowded(6)
+        apply(instance, units)
+        found.append(units.moved)
+    assert found[0] == found[1]
+    assert found[0]

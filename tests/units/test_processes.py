@@ -1,0 +1,58 @@
+"""What the kernel says is read, from any host; a host may answer anything."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sluice.units import processes, speed
+from sluice.units.processes import ReadingError
+
+#: A machine of two cores, up for 1,000 s, with process 7 (a command with spaces and brackets), without 8.
+SAID = (
+    "100\n2\n1000.00 1500.00\ncpu  1000 0 500 90000 50 20 30 0 0 0\n"
+    "7 (a ) b) S 1 7 7 0 -1 4194560 0 0 0 0 250 50 0 0 20 0 1 0 90000 0 0\n\n"
+)
+
+
+def test_a_reading_has_cores_busy_seconds_and_the_processes_that_live() -> None:
+    found = processes.parse(SAID, [7, 8])
+    assert (found.cores, found.busy) == (2, 15.5)
+    assert found.processes == {7: processes.Process("7.90000", 3.0, 100.0)}
+
+
+def test_this_process_is_read_as_others_know_it() -> None:
+    begun = time.process_time()
+    while time.process_time() < begun + 0.05:
+        pass
+    found = processes.read(processes.here, [os.getpid(), 2**22 + 1])
+    mine = found.processes[os.getpid()]
+    times = psutil.Process().cpu_times()
+    assert mine.cpu == pytest.approx(times.user + times.system, abs=0.5)
+    assert mine.age == pytest.approx(time.time() - psutil.Process().create_time(), abs=5)
+    assert found.busy > 0
+    assert len(found.processes) == 1
+
+
+@given(st.text(alphabet="0123456789. \n()SZcpu-") | st.text())
+def test_nonsense_is_refused(text: str) -> None:
+    with contextlib.suppress(ReadingError):
+        processes.parse(text, [1, 2])
+
+
+def test_a_core_is_measured_by_its_cpu_time() -> None:
+    def run(*_: str, seconds: float) -> str:
+        return "0m0.000000s 0m0.010000s\n0m0.900000s 0m0.124000s\n"
+
+    assert speed.measure(run) == pytest.approx(256 / 1.024 / 500)
+
+
+@pytest.mark.parametrize("said", ["", "0m0.0s 0m0.0s\n0m0.0s 0m0.0s\n", "0m1s 0m1s\n", "0m0s 0m0s\n0m1.1.1s 0m1s"])
+def test_what_was_not_measured_is_not_known(said: str) -> None:
+    assert speed.measure(lambda *_, seconds: said) is None
