@@ -146,13 +146,14 @@ class SuperviseCollection(BaseOperator):
 
 
 def fingerprint(settings: Settings) -> str:
-    """The fingerprint of the inventory file, of the list of hosts, and of what enrolment knows.
+    """The fingerprint of the inventory file, of hosts and placements, and of what enrolment knows.
 
     A trigger keeps old code in memory, so it compares files, not renderings.
     """
-    from sluice.collection import enrolment, hosts, inventory
+    from sluice.collection import enrolment, hosts, inventory, placed
 
-    paths = [inventory.path_of(settings), hosts.path_of(settings), *enrolment.files(settings)]
+    known = [inventory.path_of(settings), hosts.path_of(settings), placed.path_of(settings)]
+    paths = [*known, *enrolment.files(settings)]
     return hashlib.sha256(b"\0".join(p.read_bytes() if p.exists() else b"" for p in paths)).hexdigest()
 
 

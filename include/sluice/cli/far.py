@@ -6,6 +6,7 @@ from sluice.cli.format import printable
 from sluice.collection import deploy, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
+from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 from sluice.stack.status import Line
@@ -21,7 +22,7 @@ def agents(settings: Settings) -> list[Line]:
         return [_line(settings, agent) for agent in those]
 
     found = by_host((a for a in deploy.agents(settings) if a.runs_on != LOCAL), ask)
-    return [line for lines in found for line in lines]
+    return [*(line for lines in found for line in lines), *map(_left, remnants(settings))]
 
 
 def agent(settings: Settings, name: str) -> Agent | None:
@@ -37,6 +38,12 @@ def logs(settings: Settings, agent: Agent, lines: int) -> list[str]:
         found = remote.log_tail(settings, agent, name).decode(errors="replace").splitlines()
         shown += [printable(line) for line in found[-lines:]]
     return shown
+
+
+def _left(agent: Agent) -> Line:
+    """What a collector left behind when it moved, on a host that was silent."""
+    at = agent.runs_on
+    return Line(f"{agent.process}@{at}", UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers")
 
 
 def _line(settings: Settings, agent: Agent) -> Line:

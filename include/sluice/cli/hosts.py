@@ -1,4 +1,4 @@
-"""`sluice hosts ...`: the machines on which front-ends' agents run."""
+"""`sluice hosts ...`: the machines on which edges and collectors run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from sluice.cli.format import Format, write
 
-app = typer.Typer(help="Machines of front-ends: enrol, list, check, forget.", no_args_is_help=True)
+app = typer.Typer(help="Other machines with agents: enrol, list, check, forget.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The host's name in hosts.yaml.")]
 Style = Annotated[Format, typer.Option("--format", help="How to print.")]
@@ -26,12 +26,14 @@ def enrol(
     Without --fingerprint it makes a key for the host and prints it, with the fingerprint of the key that the
     host shows. Put the first into the account's ~/.ssh/authorized_keys there, and compare the second. Then
     confirm the fingerprint: the host's key is pinned, Java and space are checked, and the certificates are
-    made.
+    made. A host with the role collector also gets a user in Kafka. The first such host has Kafka start again,
+    to listen at this machine's address.
 
     Examples:
       sluice hosts enrol web3
       sluice hosts enrol web3 --fingerprint SHA256:Yb0...
     """
+    from sluice.cli import broker
     from sluice.collection import enrolment, ssh
     from sluice.runtime.settings import get_settings
 
@@ -40,6 +42,7 @@ def enrol(
     key = enrolment.public_key(settings, host)
     if fingerprint:
         found = enrolment.enrol(settings, host, fingerprint)
+        broker.start_again(settings, typer.echo)
         typer.echo(f"{name}: enrolled; {found.java}; {found.directory}")
         return
     _, shown = ssh.host_key(host.address, enrolment.port(host))
@@ -50,18 +53,19 @@ def enrol(
 
 @app.command("list")
 def list_(style: Style = Format.TABLE) -> None:
-    """Show the hosts, their slots, and the agents that are deployed on them."""
-    from sluice.collection import deploy, enrolment, hosts
+    """Show the hosts, their roles and slots, and the agents that are deployed on them."""
+    from sluice.collection import deploy, enrolment, hosts, remnants
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
-    agents = deploy.agents(settings)
+    agents, left = deploy.agents(settings), remnants.remnants(settings)
     rows = []
     for host in hosts.load(settings).values():
         here = [agent.name for agent in agents if agent.runs_on == host.name]
+        here += [f"{agent.name} (left there)" for agent in left if agent.runs_on == host.name]
         known = "this machine" if host.name == hosts.LOCAL else enrolment.state(settings, host)
-        rows.append((host.name, host.address, host.slots, known, ", ".join(here)))
-    write(("host", "address", "slots", "enrolled", "agents"), rows, style)
+        rows.append((host.name, host.address, ", ".join(host.roles), host.slots, known, ", ".join(here)))
+    write(("host", "address", "roles", "slots", "enrolled", "agents"), rows, style)
 
 
 @app.command()
@@ -106,13 +110,14 @@ def forget(
 ) -> None:
     """Give up the agents on a machine that is gone for good, so that it holds up no deployment.
 
-    First take its front-ends out of collection.yaml. What its agents had not sent yet is lost: lines in their
-    channels, and lines in log files that were not read. A machine that answers is not forgotten, because its
-    agents can be drained.
+    First take its agents out of collection.yaml. What they had not sent yet is lost: lines in their channels,
+    and lines in log files that were not read. A machine that answers is not forgotten while agents are on it,
+    because they can be drained. A host's user in Kafka is removed.
 
     Examples:
       sluice hosts forget web3
     """
+    from sluice.cli import broker
     from sluice.collection import deploy, forgetting, health
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
@@ -122,14 +127,20 @@ def forget(
     agents = ", ".join(agent.name for agent in found)
     if not agents:
         typer.echo(f"nothing is deployed on {name}")
-        return
-    typer.echo(
-        f"{agents}: what was not sent yet is lost. If {name} comes back, its agents go on there: remove "
-        "~/.sluice and end their processes on it. On another host give the front-ends other names."
-    )
-    if not yes:
-        typer.confirm(f"Give up {agents} on {name}?", abort=True)
-    deploy.forget(settings, name)
-    typer.echo(f"{name}: forgotten; now remove it from hosts.yaml")
-    # Nobody looks at them any more, so nobody else would clear their alerts.
-    health.report(engine(settings), [health.Health(agent.name, "stopped") for agent in found])
+    else:
+        typer.echo(
+            f"{agents}: what was not sent yet is lost. If {name} comes back, its agents go on there: remove "
+            "~/.sluice and end their processes on it. On another host give the front-ends other names."
+        )
+        if not yes:
+            typer.confirm(f"Give up {agents} on {name}?", abort=True)
+    if forgetting.dismiss(settings, name):
+        typer.echo(f"{name}: has no user in Kafka any more")
+        broker.start_again(settings, typer.echo)
+    if agents:
+        deploy.forget(settings, name)
+        typer.echo(f"{name}: forgotten; now remove it from hosts.yaml")
+        # Nobody looks at those that are gone any more, so nobody else would clear their alerts.
+        there = {agent.name for agent in deploy.agents(settings)}
+        gone = [agent for agent in found if agent.name not in there]
+        health.report(engine(settings), [health.Health(agent.name, "stopped") for agent in gone])

@@ -43,8 +43,10 @@ def stop_agents(settings: Settings, say: Say) -> None:
     """Stop Flume's agents if one is alive: first the edges, drained, then the collectors."""
     from sluice.collection import deploy, lifecycle
     from sluice.collection.hosts import LOCAL
+    from sluice.collection.remnants import remnants
 
-    if any(agent.runs_on != LOCAL or lifecycle.alive(settings, agent) for agent in deploy.agents(settings)):
+    agents = [*deploy.agents(settings), *remnants(settings)]
+    if any(agent.runs_on != LOCAL or lifecycle.alive(settings, agent) for agent in agents):
         deploy.stop_all(settings, log=say)
 
 

@@ -87,7 +87,7 @@ COMMANDS = {
     ),
     "hotkeys": Lazy("sluice.cli.grouping", "hotkeys", "Which keys are hot: shares, errors, workers, loads."),
     "hosts": Lazy(
-        "sluice.cli.hosts", "app", "Machines of front-ends: enrol, list, check, forget.", metrics=False
+        "sluice.cli.hosts", "app", "Other machines with agents: enrol, list, check, forget.", metrics=False
     ),
     "placement": Lazy(
         "sluice.cli.placement",

@@ -3,7 +3,7 @@
 On the host, below the instance's own folder::
 
     lib/<checksum>/                        the jars and Sluice's classes, for all agents
-    agents/<name>/versions/<checksum>/     configuration, certificates, the key of identities, the keeper
+    agents/<name>/versions/<checksum>/     configuration, certificates, secrets, the keeper
     agents/<name>/current -> versions/...  the version in use
     agents/<name>/state/                   position, channel, logs, the process's record: no version's
 """
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from sluice.collection import certificates, enrolment
+from sluice.collection import broker, certificates, enrolment
 from sluice.collection.command import agent_command
 from sluice.collection.render import AGENT_FILE, Agent, folder
 from sluice.runtime.jvm import LIB, STAMP
@@ -44,8 +44,10 @@ class Bundle:
         return self.agent / "versions" / self.version
 
 
-def bundle(settings: Settings, agent: Agent, host: enrolment.Enrolled) -> Bundle:
-    """The version that the agent's deployed configuration asks for."""
+def bundle(
+    settings: Settings, agent: Agent, host: enrolment.Enrolled, texts: Mapping[str, str] | None = None
+) -> Bundle:
+    """The version that the agent's deployed configuration asks for, or another one: its files' texts."""
     base = PurePath(host.directory)
     jars, jars_sum = _jars((LIB / "flume" / STAMP).read_text())
     lib = base / "lib" / jars_sum
@@ -59,18 +61,23 @@ def bundle(settings: Settings, agent: Agent, host: enrolment.Enrolled) -> Bundle
         address=_LOOPBACK,
         lib=lib,
     )
-    files: dict[str, Path | bytes] = {
-        path.name: path.read_bytes() for path in sorted(folder(settings, agent.name).glob("*.properties"))
-    }
+    if texts is None:
+        paths = sorted(folder(settings, agent.name).glob("*.properties"))
+        texts = {path.name: path.read_text() for path in paths}
+    files: dict[str, Path | bytes] = {name: text.encode() for name, text in texts.items()}
     files |= {
         AGENT_FILE: agent.to_json().encode(),
         "keeper": KEEPER.read_bytes(),
         "java": host.java.encode(),
         "java.args": "".join(f"{argument}\n" for argument in command[1:]).encode(),
-        "identity.key": make_secret(settings.home, "identity").encode(),
         certificates.IDENTITY: (own / certificates.IDENTITY).read_bytes(),
         certificates.TRUST: (own / certificates.TRUST).read_bytes(),
     }
+    # Only what the agent needs: an edge proves identities, a collector logs in to Kafka.
+    if agent.logs_in:
+        files[broker.LOGIN] = broker.login(settings, agent.runs_on)
+    else:
+        files["identity.key"] = make_secret(settings.home, "identity").encode()
     sums, version = _summed(files)
     return Bundle(at, lib, version, {**files, SUMS: sums}, jars)
 

@@ -28,8 +28,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sluice.collection.hosts import is_address
 from sluice.runtime.files import write_bytes
+from sluice.transmission.listener import STORE_PASSWORD
 
-PASSWORD = b"sluice"
+PASSWORD = STORE_PASSWORD.encode()
 IDENTITY, TRUST = "identity.p12", "trust.p12"
 _YEARS = timedelta(days=3650)
 _AUTHORITY = "authority.pem"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
+from sluice.collection import broker
 from sluice.collection.render import Agent
 from sluice.runtime.jvm import LIB, java_command
 
 HEAP = "512m"
+_LOGIN = "java.security.auth.login.config"
 
 
 def agent_command(
@@ -38,6 +40,7 @@ def agent_command(
             f"-Dsluice.folder={state}",
             f"-Dsluice.home={home}",
             f"-Dlog4j2.configurationFile={configuration / 'log4j2.properties'}",
+            *([f"-D{_LOGIN}={configuration / broker.LOGIN}"] if agent.logs_in else []),
         ],
         classpath=[(lib or LIB / "flume") / "classes"],
         lib=lib,

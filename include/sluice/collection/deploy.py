@@ -5,33 +5,25 @@ One lock for each instance keeps a deployment and the supervision from changing 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from filelock import FileLock, Timeout
-
-from sluice.collection import lifecycle, metrics, position, remote
+from sluice.collection import in_kafka, lifecycle, metrics, position, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import Change, deployed
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
+from sluice.collection.records import DeployBusy, DeployError, locked, write
+from sluice.collection.relocation import prepare, relocate, speaks_tls
+from sluice.collection.remnants import remnants as left_behind
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
+from sluice.collection.ssh import HostUnreachable
 from sluice.collection.starting import start_all
-from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Settings, make_secret
+from sluice.runtime.settings import Settings
 
 _POLL = 0.3
-
-
-class DeployError(RuntimeError):
-    """The agents could not be brought to what was asked."""
-
-
-class DeployBusy(DeployError):
-    """Another deployment, or the supervision, holds this instance."""
 
 
 def agents(settings: Settings) -> list[Agent]:
@@ -53,29 +45,36 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
     port: edges that change or go are drained and stopped while the old collectors still take their lines;
-    collectors that go are drained; collectors that change are stopped (their channel is on disk); then
-    everything starts, collectors first. What a host that does not answer should run is brought there by
-    `ensure` when it answers.
+    collectors that go, or move to another host, are drained; collectors that change are stopped (their
+    channel is on disk); then everything starts, collectors first. What a host that does not answer should run
+    is brought there by `ensure` when it answers.
 
-    An agent on another host that goes and cannot be drained is left out, and the others are deployed. Then,
-    and if an agent does not start, DeployError is raised at the end.
+    An agent on another host that goes and cannot be drained is left out, and so is a collector that cannot
+    move, and the others are deployed. Then, and if an agent does not start, DeployError is raised at the end.
     """
     todo = [change for change in changes if change.action != "unchanged"]
     _check_directories(settings, todo)
-    _make_topics(settings, todo, log)
-    with _locked(settings, wait=True):
-        left = _stop_removed(settings, todo, log)
+    in_kafka.make_topics(settings, todo, log)
+    with locked(settings, wait=True):
+        waiting = _prepare(settings, todo, log)
+        todo = _without(todo, waiting)
+        left = _stop_removed(settings, todo, "edge", log)
         if left:
             left |= _tied(todo, left)
-            todo = [change for change in todo if change.agent not in left]
+        left |= waiting
         try:
-            _stop_changed(settings, todo, log)
+            _stop_changed(settings, _without(todo, left), "edge", log)
+            left |= _stop_removed(settings, _without(todo, left), "collector", log)
+            _stop_changed(settings, _without(todo, left), "collector", log)
         except AgentError:
             start_all(settings, log)  # as they were
             raise
+        left |= _relocate(settings, _without(todo, left), log)
+        todo = _without(todo, left)
         for change in todo:
-            _write(settings, change)
+            write(settings, change)
             log(f"{change.agent}: {change.action}d")
+        in_kafka.grant_rights(settings, log)
         _, failed = start_all(settings, log, check=True)
     if left or failed:
         raise DeployError("; ".join([*left.values(), *failed.values()]))
@@ -85,17 +84,21 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None = None) -> list[str]:
     """Start every deployed agent that does not run; return the names of those that then work.
 
+    What a collector left on a host that answers again is drained.
+
     An agent that cannot start is named to ``log``, and in ``failed`` with the reason, and tried again at the
     next call. This does nothing while a deployment is at work, because that has stopped agents on purpose.
     """
     try:
-        with _locked(settings, wait=False):
+        with locked(settings, wait=False):
             for each in deployed(settings):
                 held = folder(settings, each.name) / HOLD
                 if each.runs_on == LOCAL and held.exists() and lifecycle.alive(settings, each):
                     log(f"{each.name}: input was still held by a deployment that died; released")
                     held.unlink(missing_ok=True)
+            in_kafka.grant_rights(settings, log)
             started, wrong = start_all(settings, log)
+            remnants.drain(settings, log)
     except DeployBusy:
         return []
     for why in wrong.values():
@@ -107,7 +110,7 @@ def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None =
 
 def start(settings: Settings, agent: Agent, log: Log = print) -> None:
     """Start one agent and wait until it answers; adopt it if it runs already."""
-    with _locked(settings, wait=True):
+    with locked(settings, wait=True):
         lifecycle.start(settings, agent, log)
         lifecycle.await_ready(settings, [agent])
 
@@ -117,32 +120,38 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float = DRAIN_SECONDS,
 
     Nothing is lost either way.
     """
-    with _locked(settings, wait=True):
+    with locked(settings, wait=True):
         return lifecycle.stop(settings, agent, log, drain=agent.tier == "edge", drain_seconds=drain_seconds)
 
 
 def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log = print) -> None:
     """Stop every agent: edges, drained, those of other hosts first; then collectors."""
-    with _locked(settings, wait=True):
-        agents = list(reversed(deployed(settings)))
-        _stop_far(settings, agents, drain_seconds, log)
-        for each in agents:
-            if each.runs_on == LOCAL:
-                lifecycle.stop(settings, each, log, drain=each.tier == "edge", drain_seconds=drain_seconds)
+    with locked(settings, wait=True):
+        for tier in ("edge", "collector"):
+            agents = [each for each in deployed(settings) if each.tier == tier]
+            drain = tier == "edge"
+            _stop_far(settings, agents, drain_seconds if drain else 0, log)
+            for each in agents:
+                if each.runs_on == LOCAL:
+                    lifecycle.stop(settings, each, log, drain=drain, drain_seconds=drain_seconds)
+        _stop_far(settings, left_behind(settings), 0, log)
 
 
 def stop_far(settings: Settings, log: Log = print) -> None:
     """Stop the agents of other hosts at once; ``log`` gets those that may still run."""
-    with _locked(settings, wait=True):
-        _stop_far(settings, deployed(settings), 0, log)
+    with locked(settings, wait=True):
+        _stop_far(settings, [*deployed(settings), *left_behind(settings)], 0, log)
 
 
 def forget(settings: Settings, host: str) -> None:
     """Take the agents of a host out of what is deployed, and leave alone what is on the host."""
-    with _locked(settings, wait=True):
+    with locked(settings, wait=True):
         for each in deployed(settings):
             if each.runs_on == host:
-                _write(settings, Change(each.name, each.tier, "remove"))
+                write(settings, Change(each.name, each.tier, "remove"))
+        for each in left_behind(settings):
+            if each.runs_on == host:
+                remnants.remove(settings, each)
 
 
 def rewind(
@@ -152,7 +161,7 @@ def rewind(
 
     By default they are as many as a memory channel holds.
     """
-    with _locked(settings, wait=True):
+    with locked(settings, wait=True):
         return lifecycle.rewind(settings, agent, sent, log)
 
 
@@ -162,6 +171,8 @@ def drained(settings: Settings) -> bool:
     TAILDIR writes its position once a second, so this lags by that much. A last line without newline is
     not waited for.
     """
+    if left_behind(settings):
+        return False
     # Edges first: what leaves them between two readings is then seen in a collector.
     for each in reversed(deployed(settings)):
         try:
@@ -193,9 +204,13 @@ def _stop_far(settings: Settings, agents: Sequence[Agent], drain_seconds: float,
     by_host([a for a in agents if a.runs_on != LOCAL], stop)
 
 
-def _stop_removed(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+def _without(changes: Sequence[Change], left: Iterable[str]) -> list[Change]:
+    return [change for change in changes if change.agent not in left]
+
+
+def _stop_removed(settings: Settings, changes: Sequence[Change], tier: str, log: Log) -> dict[str, str]:
     """Drain and stop the agents of other hosts that go; returns why others cannot be drained, by name."""
-    gone = {change.agent for change in changes if change.rendered is None}
+    gone = {change.agent for change in changes if change.rendered is None and change.tier == tier}
     left: dict[str, str] = {}
 
     def stop(those: list[Agent]) -> None:
@@ -222,19 +237,57 @@ def _tied(changes: Sequence[Change], left: dict[str, str]) -> dict[str, str]:
     }
 
 
-def _stop_changed(settings: Settings, changes: Sequence[Change], log: Log) -> None:
+def _stop_changed(settings: Settings, changes: Sequence[Change], tier: str, log: Log) -> None:
     """Stop this machine's agents that change or go.
 
     One elsewhere that changes goes on until its new version lies beside the old one.
     """
     there = {a.name: a for a in deployed(settings) if a.runs_on == LOCAL}
-    for tier in ("edge", "collector"):
-        for change in changes:
-            old = there.get(change.agent)
-            if change.tier != tier or old is None:
-                continue
-            drop = change.rendered is None or change.rendered.agent.channel != old.channel
-            lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
+    for change in changes:
+        old = there.get(change.agent)
+        if change.tier != tier or old is None or _moves(change, old):
+            continue
+        drop = change.rendered is None or change.rendered.agent.channel != old.channel
+        lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
+
+
+def _moves(change: Change, old: Agent | None) -> bool:
+    return old is not None and change.rendered is not None and change.rendered.agent.runs_on != old.runs_on
+
+
+def _prepare(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+    """Copy to new hosts what moves there, while all goes on; returns why collectors must stay, by name.
+
+    Raises DeployError if one must stay that would not understand the edges any more.
+    """
+    there = {a.name: a for a in deployed(settings)}
+    left: dict[str, str] = {}
+    for change in changes:
+        old = there.get(change.agent)
+        if old is None or change.rendered is None or not _moves(change, old):
+            continue
+        try:
+            prepare(settings, change.rendered, log)
+        except (AgentError, HostUnreachable) as error:
+            left[change.agent] = f"{change.agent} stays on {old.runs_on}; this is tried again: {error}"
+            if change.rendered.tls and not speaks_tls(settings, old):
+                raise DeployError(left[change.agent]) from error
+    return left
+
+
+def _relocate(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
+    """Take collectors to the hosts where they are to run; returns why others cannot go, by name."""
+    there = {a.name: a for a in deployed(settings)}
+    left: dict[str, str] = {}
+    for change in changes:
+        old = there.get(change.agent)
+        if old is None or not _moves(change, old):
+            continue
+        try:
+            relocate(settings, old, change, log)
+        except (AgentError, HostUnreachable) as error:
+            left[change.agent] = f"{change.agent} stays on {old.runs_on}; this is tried again: {error}"
+    return left
 
 
 def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
@@ -254,44 +307,6 @@ def _check_directories(settings: Settings, changes: Sequence[Change]) -> None:
                 raise DeployError(f"{change.agent}: {where} cannot be read: give this user r and x on it")
 
 
-def _make_topics(settings: Settings, changes: Sequence[Change], log: Log) -> None:
-    """Create the collectors' topic.
-
-    A failure is only logged, because without Kafka the lines wait in the collectors' channels.
-    """
-    from kafka.errors import KafkaError
-
-    from sluice.transmission.topics import Topics
-
-    collectors = [c.rendered.agent for c in changes if c.rendered and c.tier == "collector"]
-    for topic in sorted({agent.topic for agent in collectors}):
-        try:
-            with Topics(settings) as topics:
-                topics.create(topic)
-        except KafkaError as error:
-            log(
-                f"topic {topic!r} is not known to exist ({error}): lines wait in the collectors until it does"
-            )
-
-
-def _write(settings: Settings, change: Change) -> None:
-    """Put the agent's files in place, or remove its configuration if it goes.
-
-    The position and the channel of an agent that goes stay, in case it comes back.
-    """
-    where = folder(settings, change.agent)
-    if change.rendered is None:
-        for name in ("agent.json", "agent.properties"):
-            (where / name).unlink(missing_ok=True)
-        return
-    where.mkdir(parents=True, exist_ok=True)
-    make_secret(settings.home, "identity")
-    for pattern in [] if change.remote else change.rendered.agent.patterns(settings.home):
-        pattern.directory.mkdir(parents=True, exist_ok=True)
-    for name, text in change.rendered.files.items():
-        write_whole(where / name, text)
-
-
 def _all_read(settings: Settings, agent: Agent) -> bool:
     if agent.runs_on != LOCAL:
         return remote.all_read(settings, agent)
@@ -299,15 +314,3 @@ def _all_read(settings: Settings, agent: Agent) -> bool:
     positions = position.read(folder(settings, agent.name) / "position.json") or []
     at_end = {p.file for p in positions if p.reached_end}
     return all(str(path) in at_end or path.stat().st_size == 0 for path in files)
-
-
-@contextlib.contextmanager
-def _locked(settings: Settings, wait: bool) -> Iterator[None]:
-    path = settings.home / "flume" / ".lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        held = FileLock(path).acquire(timeout=-1 if wait else 0)
-    except Timeout as error:
-        raise DeployBusy(f"another deployment holds {path}: wait for it") from error
-    with held:
-        yield

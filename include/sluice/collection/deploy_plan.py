@@ -47,7 +47,7 @@ def plan(settings: Settings, path: Path | None = None) -> list[Change]:
         f"front-end {name!r} runs on {there[name].runs_on}, not on {each.agent.runs_on}: its lines are known "
         "by its name, the file and the offset; give a front-end on another host another name"
         for name, each in wanted.items()
-        if name in there and there[name].runs_on != each.agent.runs_on
+        if name in there and each.agent.tier == "edge" and there[name].runs_on != each.agent.runs_on
     ]
     if moved:
         raise inventory.InventoryError(path or inventory.path_of(settings), moved)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 import asyncssh
 
-from sluice.collection import certificates, ssh
+from sluice.collection import broker, certificates, ssh
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, Host, HostsError, load
 from sluice.runtime.files import write_bytes, write_whole
@@ -59,6 +59,7 @@ def files(settings: Settings) -> list[Path]:
         own / "address",
         own / certificates.IDENTITY,
         *sorted(folder(settings).glob(f"*/{_ENROLLED}")),
+        *(broker.password_file(settings, name) for name in broker.admitted(settings)),
     ]
 
 
@@ -122,7 +123,7 @@ def public_key(settings: Settings, host: Host) -> str:
 def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
     """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
 
-    Raises EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
+    A host with the role collector also gets a password in Kafka, whose broker is to listen to it. Raises EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
     """
     shown, print_shown = ssh.host_key(host.address, port(host))
     if print_shown != fingerprint:
@@ -136,6 +137,9 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
         certificates.issue(folder(settings), LOCAL, local.address)
         write_whole(folder(settings, LOCAL) / "address", local.address)
     certificates.issue(folder(settings), host.name, host.address)
+    if "collector" in host.roles:
+        broker.admit(settings, host.name)
+    broker.listen(settings, local.address)
     write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)
     return found
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sluice.collection import deploy, enrolment, inventory
+from sluice.collection import broker, deploy, enrolment, inventory
 from sluice.collection.errors import AgentError
-from sluice.collection.hosts import LOCAL
+from sluice.collection.hosts import LOCAL, load
+from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
@@ -15,18 +16,21 @@ class StillNeeded(ValueError):
 
 
 def forgettable(settings: Settings, name: str) -> list[Agent]:
-    """The deployed agents of a host that may be given up.
+    """The agents on a host that may be given up: deployed ones, and what collectors left there.
 
-    Raises StillNeeded if the inventory has front-ends on it, or if it answers: it can be drained then.
+    Raises StillNeeded if the inventory has agents on it, or if it answers: it can be drained then.
     """
     if name == LOCAL:
         raise StillNeeded("local is this machine")
-    wanted = [f.host for f in inventory.load(settings).front_ends if f.runs_on == name]
-    if wanted:
-        raise StillNeeded(
-            f"{', '.join(wanted)} of {inventory.path_of(settings)} runs on {name}: take it out first"
-        )
-    found = [agent for agent in deploy.agents(settings) if agent.runs_on == name]
+    wanted = inventory.load(settings)
+    on_it = [f.host for f in wanted.front_ends if f.runs_on == name]
+    on_it += [c.name for c in wanted.collectors if c.runs_on == name]
+    path = inventory.path_of(settings)
+    if on_it:
+        raise StillNeeded(f"{', '.join(on_it)} of {path} runs on {name}: take it out first")
+    if placed := [c.name for c in wanted.collectors if wanted.host_of(c) == name]:
+        raise StillNeeded(f"{', '.join(placed)} is placed on {name}: move it to another host first")
+    found = [a for a in (*deploy.agents(settings), *remnants(settings)) if a.runs_on == name]
     try:
         if found:
             enrolment.link(settings, enrolment.known(settings, name)).run("true")
@@ -35,3 +39,17 @@ def forgettable(settings: Settings, name: str) -> list[Agent]:
     if found:
         raise StillNeeded(f"{name} answers: the DAG `collection` drains and stops what runs there")
     return found
+
+
+def dismiss(settings: Settings, name: str) -> bool:
+    """Take the host's user in Kafka away; returns whether it had one. Raises BrokerError.
+
+    With the last one the broker no longer listens to other hosts, from its next start on.
+    """
+    if name not in broker.admitted(settings):
+        return False
+    from sluice.collection import rights
+
+    rights.dismiss(settings, name)
+    broker.listen(settings, load(settings)[LOCAL].address)
+    return True

@@ -4,6 +4,7 @@ Rules, each with the alert's name behind ``<agent>:``
   unknown             its host does not answer: it may well run, so nothing is started
   stopped             it is deployed on another host and does not run there
   deployment          it runs on another host, and what is to be done to it fails
+  left on <host>      it moved away while that host was silent; blocks of lines may be in its channel there
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
@@ -28,6 +29,7 @@ from sluice.collection import lifecycle, metrics, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import Metrics
+from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
@@ -76,7 +78,11 @@ def check_all(
     def look(those: list[Agent]) -> list[Health]:
         return [check(settings, a, previous.get(a.name), failed.get(a.name, "")) for a in those]
 
-    return {each.agent: each for found in by_host(agents, look) for each in found}
+    found = {each.agent: each for healths in by_host(agents, look) for each in healths}
+    for left in remnants(settings):
+        if health := found.get(left.name):
+            found[left.name] = replace(health, alerts={**health.alerts, **_left(left)})
+    return found
 
 
 def check(settings: Settings, agent: Agent, previous: Health | None = None, failed: str = "") -> Health:
@@ -116,6 +122,14 @@ def _check_remote(settings: Settings, agent: Agent, previous: Health | None, fai
         return Health(name, "stopped")
     message = f"{name} does not run on {at}: {failed or 'see the log of the task supervise'}"
     return Health(name, "stopped", alerts={f"{name}: stopped": message})
+
+
+def _left(agent: Agent) -> dict[str, str]:
+    at = agent.runs_on
+    return {
+        f"{agent.name}: left on {at}": f"{agent.name}: blocks of lines may be on {at}, which was silent when "
+        f"it moved; they are sent when {at} answers. If it is gone for good: sluice hosts forget {at}"
+    }
 
 
 def _look(settings: Settings, agent: Agent, previous: Health | None, age: float) -> Health:

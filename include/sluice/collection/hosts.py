@@ -1,7 +1,7 @@
 """The hosts on which agents run: ``hosts.yaml``, read and checked.
 
-`local` is this machine, where the platform runs and the collectors listen. Without the file it is the only
-host, at the address where all daemons listen.
+`local` is this machine, where the platform runs. It has every role. Without the file it is the only host, at
+the address where all daemons listen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,14 +20,18 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from sluice.runtime.settings import Settings
 
 LOCAL = "local"
+PLACED = "placed"  # what a collector says instead of a host whose choice it leaves to the placement
 MOST_HOSTS = 1_000
 FILE = "hosts.yaml"
 
 _NAME = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
 # An IPv4 address or a name; IPv6 is not taken, because the agents' JVMs speak IPv4.
 _ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
+Role = Literal["edge", "collector"]
+_ROLES: tuple[Role, ...] = ("edge", "collector")
 _REMEDIES = {
     "missing": "add it",
+    "literal_error": "choose among these, or leave it out",
     "extra_forbidden": "unknown key: remove it, or correct its spelling",
 }
 
@@ -50,7 +54,7 @@ class Ssh(BaseModel):
 
 
 class Host(BaseModel):
-    """One machine. ``ssh``: None for `local`."""
+    """One machine. ``ssh``: None for `local`; ``roles``: the kinds of agents that may run on it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -58,6 +62,7 @@ class Host(BaseModel):
     address: Annotated[str, Field(pattern=_ADDRESS)]
     ssh: Ssh | None = None
     slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # so many agents at most
+    roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("edge",)
 
 
 _HOSTS = TypeAdapter(Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)])
@@ -72,7 +77,7 @@ def path_of(settings: Settings) -> Path:
 def load(settings: Settings) -> dict[str, Host]:
     """The hosts by name, `local` among them. Raises HostsError with everything that is wrong."""
     path = path_of(settings)
-    here = Host(name=LOCAL, address=settings.bind_host)
+    here = Host(name=LOCAL, address=settings.bind_host, roles=_ROLES)
     if not path.exists():
         return {LOCAL: here}
     try:
@@ -102,7 +107,8 @@ def _parse(path: Path, text: str, private: bool) -> dict[str, Host]:
     if problems:
         lines = (f"line {node.start_mark.line + 1}: " if node else "" for node, _ in problems)
         raise HostsError(path, [line + what for line, (_, what) in zip(lines, problems, strict=True)])
-    return {host.name: host for host in found}
+    every = {"roles": _ROLES}
+    return {each.name: each.model_copy(update=every) if each.name == LOCAL else each for each in found}
 
 
 Problem = tuple[tuple[int | str, ...], str]  # where in the document, and what
@@ -116,6 +122,10 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
             yield (i, "name"), f"name = {host.name!r}: given {counts[host.name]} times; keep one"
         if host.name == LOCAL and host.ssh is not None:
             yield (i, "ssh"), "ssh: local is this machine, which is not reached over SSH; remove it"
+        if host.name == PLACED:
+            yield (i, "name"), f"name = {PLACED!r}: runs_on has this word for no host; choose another"
+        if host.name == LOCAL and "roles" in host.model_fields_set and set(host.roles) != set(_ROLES):
+            yield (i, "roles"), "roles: local has every role; remove it"
         if host.name != LOCAL and host.ssh is None:
             yield (i,), f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to"
         if is_address(host.address) and not _is_ipv4(host.address):

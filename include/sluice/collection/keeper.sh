@@ -1,10 +1,12 @@
 #!/bin/sh
-# Keeps one agent on this host: keeper status | start | stop SECONDS | hold | release | listens PORT | prune
+# Keeps one agent on this host:
+#   keeper status | start | stop SECONDS [drained] | hold | release | listens PORT | prune
 #
 # It lies in <agent>/versions/<version>, beside the agent's configuration, and <agent>/current is a link to the
 # version in use. <agent>/state is the agent's own and outlives versions: the process's record, how far each file was
-# read, and the channel. A process is known by its number, its start in the kernel's ticks and the boot, because a
-# number alone is used again. The lock is held until the record is written, so two starts never make two processes.
+# read, the channel, where the collectors are, and `clean` if the channel held nothing when the agent ended. A process
+# is known by its number, its start in the kernel's ticks and the boot, because a number alone is used again. The lock
+# is held until the record is written, so two starts never make two processes.
 # Exit status 75: another order, or the agent's end, takes too long; order it again later.
 set -u
 umask 077
@@ -51,6 +53,8 @@ case ${1:-} in
       echo "stopped 0 0 -"
     fi
     [ ! -f "$state/hold" ] || echo held
+    [ -d "$state/channel" ] && [ ! -f "$state/clean" ] || echo clean
+    [ ! -f "$state/collectors" ] || while read -r line; do echo "at $line"; done <"$state/collectors"
     ;;
   start)
     lock
@@ -70,6 +74,7 @@ case ${1:-} in
     # Without a record it would be started again while it runs.
     echo "$$ $(born $$) $(boot) $(date +%s) $(basename "$here")" >"$record.new" &&
       sync "$record.new" && mv "$record.new" "$record" || exit 1
+    rm -f "$state/clean"
     exec 9>&-
     exec "$(cat "$here/java")" "@$here/java.args"
     ;;
@@ -90,6 +95,7 @@ case ${1:-} in
         left=$((left - 1))
       done
     fi
+    [ "${3:-}" != drained ] || : >"$state/clean"
     rm -f "$record"
     ;;
   hold) : >"$state/hold" ;;
@@ -118,7 +124,7 @@ case ${1:-} in
     done
     ;;
   *)
-    echo "usage: keeper status | start | stop SECONDS | hold | release | listens PORT | prune" >&2
+    echo "usage: keeper status | start | stop SECONDS [drained] | hold | release | listens PORT | prune" >&2
     exit 2
     ;;
 esac

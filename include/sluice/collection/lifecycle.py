@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable
 
-from sluice.collection import metrics, position, remote
+from sluice.collection import addresses, metrics, position, remote
 from sluice.collection.command import agent_command
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
@@ -51,9 +51,12 @@ def settled(settings: Settings, agent: Agent) -> bool:
     """Whether the agent runs and nothing is to be done to it; input that was left held is released.
 
     An agent on another host must also have its deployed configuration, which could not be brought there while
-    the host was away. Raises HostUnreachable.
+    the host was away. An edge is told where the collectors are now. Raises HostUnreachable.
     """
-    return remote.settled(settings, agent) if agent.runs_on != LOCAL else alive(settings, agent)
+    if agent.runs_on != LOCAL:
+        return remote.settled(settings, agent)
+    addresses.write(settings, agent)
+    return alive(settings, agent)
 
 
 def counters(settings: Settings, agent: Agent) -> metrics.Metrics:
@@ -84,6 +87,7 @@ def start(settings: Settings, agent: Agent, log: Log) -> None:
     _recover(settings, agent, log)
     for name in (HOLD, CLEAN):
         (where / name).unlink(missing_ok=True)
+    addresses.write(settings, agent)
     out = settings.home / "logs" / f"{agent.process}.out"
     started = detached.start(
         agent.process, command(settings, agent), cwd=where, log=out, run=settings.home / "run"
@@ -103,9 +107,12 @@ def stop(
     """Stop the agent; return whether its channel was seen empty.
 
     drain: hold the input and wait until the channel is empty, but not for ever. must_drain: the agent will
-    not start again with this channel, so a dead agent is started first. If its channel does not drain, the
-    agent keeps running and AgentError is raised.
+    not start again with this channel, so a dead agent is started first; a collector that is known to have
+    ended with nothing in its channel is not. If the channel does not drain, the agent keeps running and
+    AgentError is raised.
     """
+    if must_drain and agent.tier == "collector" and clean(settings, agent):
+        return True
     if agent.runs_on != LOCAL:
         if must_drain:
             remote.start(settings, agent, drain_seconds, log)
@@ -136,6 +143,15 @@ def stop(
     # Here and not only at the next start: by then the inventory may have given it another kind of channel.
     _recover(settings, agent, log)
     return drained
+
+
+def clean(settings: Settings, agent: Agent) -> bool:
+    """Whether the agent does not run, and its channel is known to hold nothing. Raises HostUnreachable."""
+    if agent.runs_on != LOCAL:
+        now = remote.status(settings, agent)
+        return now.state != "alive" and now.clean
+    where = folder(settings, agent.name)
+    return not alive(settings, agent) and ((where / CLEAN).exists() or not (where / "channel").exists())
 
 
 def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> dict[str, tuple[int, int]]:

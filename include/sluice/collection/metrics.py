@@ -79,14 +79,17 @@ class Metrics:
 
     @property
     def drained(self) -> bool:
-        """Nothing is in the channel, and nothing taken from it is still unacknowledged.
+        """Nothing is in the channel or on its way into it, and nothing taken from it is unacknowledged.
 
         A memory channel's size leaves out what a sink has taken and not yet committed; its counters do not.
         A file channel may hold events of an earlier process, so its counters need not meet; its size has
         them.
         """
         channel = self.channel
-        if channel.get("ChannelSize", 1) > 0:
+        # A channel that could not be opened is no empty one.
+        if channel.get("ChannelSize", 1) > 0 or channel.get("Unhealthy", 0) > 0:
+            return False
+        if self.counters.get("SOURCE.taking", {}).get("Taking", 0) > 0:
             return False
         return channel.get("EventTakeSuccessCount", 0) >= channel.get("EventPutSuccessCount", 0)
 

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from sluice.collection import enrolment, metrics, position
+from sluice.collection import addresses, enrolment, metrics, position
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
 from sluice.collection.metrics import Metrics, MetricsUnreachable
-from sluice.collection.render import Agent, place
+from sluice.collection.render import Agent, addresses_file, place
 from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
 from sluice.runtime.settings import Settings
 
 STOP_SECONDS = 20
+_AT = "at "  # before each address that the keeper shows
 _CHUNK = 4 << 20
 
 Log = Callable[[str], None]
@@ -38,30 +39,37 @@ class Status:
     age: int = 0  # seconds since it was started
     version: str = ""  # that runs
     held: bool = False  # its input is stopped
+    clean: bool = False  # its channel held nothing when it ended, or there never was one
+    collectors: str = ""  # their addresses, as an edge has them
 
 
 def status(settings: Settings, agent: Agent) -> Status:
     """Ask the keeper; an agent that was never deployed is stopped."""
     keeper = _agent_folder(settings, agent) / "current" / "keeper"
-    script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; fi'
+    script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; echo clean; fi'
     said = _link(settings, agent).run("sh", "-c", script, "keeper", str(keeper))
     try:
         first, *rest = said.splitlines()
         state, pid, age, version = first.split()
         if state not in ("alive", "dead", "stopped"):
             raise ValueError(state)
-        return Status(state, int(pid), int(age), version, "held" in rest)  # type: ignore[arg-type]
+        at = "".join(f"{line.removeprefix(_AT)}\n" for line in rest if line.startswith(_AT))
+        return Status(state, int(pid), int(age), version, "held" in rest, "clean" in rest, at)  # type: ignore[arg-type]
     except ValueError as error:
         raise RemoteFailed(f"{agent.name} on {agent.runs_on}: the keeper said {said[:200]!r}") from error
 
 
 def settled(settings: Settings, agent: Agent) -> bool:
-    """Whether it runs, with its deployed configuration; input that was left held is released."""
+    """Whether it runs, with its deployed configuration.
+
+    Input that was left held is released, and an edge is told where the collectors are now.
+    """
     now = status(settings, agent)
     if now.state != "alive" or now.version != _bundle(settings, agent).version:
         return False
     if now.held:
         _keeper(settings, agent, "release")
+    _tell(settings, agent, now)
     return True
 
 
@@ -71,16 +79,24 @@ def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> N
     if now.state == "alive" and now.version == wanted.version:
         return
     _check_directories(settings, agent)
-    link = _link(settings, agent)
-    for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
-        if copied(link, folder, files):
-            log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
+    _copy(settings, agent, wanted, log)
     if now.state == "alive":
         stop(settings, agent, drain_seconds, log)
-    link.switch(wanted.agent / "current", f"versions/{wanted.version}")
+    _link(settings, agent).switch(wanted.agent / "current", f"versions/{wanted.version}")
+    _tell(settings, agent, now)
     _keeper(settings, agent, "start")
     _keeper(settings, agent, "prune")
     log(f"{agent.name}: started on {agent.runs_on}, version {wanted.version}")
+
+
+def prepare(settings: Settings, agent: Agent, texts: Mapping[str, str], log: Log) -> None:
+    """Copy a version that is not deployed yet: the agent's files and the jars. Nothing else changes."""
+    _copy(settings, agent, _bundle(settings, agent, texts), log)
+
+
+def resume(settings: Settings, agent: Agent) -> None:
+    """Start the version that is on the host, whatever is deployed now."""
+    _keeper(settings, agent, "start")
 
 
 def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_drain: bool = False) -> bool:
@@ -100,7 +116,8 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
         )
     if status(settings, agent).state == "stopped":
         return False
-    _keeper(settings, agent, "stop", str(STOP_SECONDS), seconds=3 * STOP_SECONDS)
+    how = ["drained"] if drained else []
+    _keeper(settings, agent, "stop", str(STOP_SECONDS), *how, seconds=3 * STOP_SECONDS)
     log(f"{agent.name}: stopped" + (", drained" if drained else "; its channel stays on its host's disk"))
     return drained
 
@@ -201,6 +218,20 @@ def _check_directories(settings: Settings, agent: Agent) -> None:
             )
 
 
+def _copy(settings: Settings, agent: Agent, wanted: Bundle, log: Log) -> None:
+    link = _link(settings, agent)
+    for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
+        if copied(link, folder, files):
+            log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
+
+
+def _tell(settings: Settings, agent: Agent, now: Status) -> None:
+    """Bring the edge's file of addresses up to date."""
+    text = addresses.wanted(settings, agent)
+    if text is not None and text != now.collectors:
+        _link(settings, agent).replace(addresses_file(settings, agent), text.encode())
+
+
 def _keeper(settings: Settings, agent: Agent, *command: str, seconds: float = COMMAND_SECONDS) -> None:
     keeper = _agent_folder(settings, agent) / "current" / "keeper"
     _link(settings, agent).run("sh", str(keeper), *command, seconds=seconds)
@@ -210,9 +241,9 @@ def _agent_folder(settings: Settings, agent: Agent) -> PurePath:
     return place(settings, agent.name, agent.runs_on).folder.parent
 
 
-def _bundle(settings: Settings, agent: Agent) -> Bundle:
+def _bundle(settings: Settings, agent: Agent, texts: Mapping[str, str] | None = None) -> Bundle:
     host = enrolment.known(settings, agent.runs_on)
-    return bundle(settings, agent, enrolment.enrolled(settings, host))
+    return bundle(settings, agent, enrolment.enrolled(settings, host), texts)
 
 
 def _link(settings: Settings, agent: Agent) -> Link:

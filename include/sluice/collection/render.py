@@ -13,11 +13,12 @@ from typing import Any, Literal
 
 import jinja2
 
-from sluice.collection import certificates, enrolment, hosts
+from sluice.collection import broker, certificates, enrolment, hosts
 from sluice.collection.hosts import LOCAL
-from sluice.collection.inventory import Collector, FrontEnd, Inventory
+from sluice.collection.inventory import Collector, FrontEnd, Inventory, speaks_tls
 from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
+from sluice.transmission.listener import STORE_PASSWORD
 
 AGENT_FILE = "agent.json"
 # A block of lines has at most 64 KiB, or is a single line (`sluice.flume.Blocks`).
@@ -68,6 +69,11 @@ class Agent:
         """The name of its process record."""
         return f"flume-{self.name}"
 
+    @property
+    def logs_in(self) -> bool:
+        """Whether it is a collector that reaches Kafka from another host."""
+        return self.tier == "collector" and self.runs_on != LOCAL
+
     def patterns(self, home: Path) -> list[Pattern]:
         return [Pattern.parse(text, home) for text in self.files]
 
@@ -114,26 +120,25 @@ def place(settings: Settings, name: str, runs_on: str = LOCAL) -> Place:
     return Place(state, state, agent / "current" / "identity.key", agent / "current")
 
 
+def addresses_file(settings: Settings, agent: Agent) -> PurePath:
+    """Where an edge that speaks TLS finds the collectors' addresses, on its host (`addresses`)."""
+    return place(settings, agent.name, agent.runs_on).folder / "collectors"
+
+
 def _enrolled(settings: Settings, name: str) -> enrolment.Enrolled:
     return enrolment.enrolled(settings, enrolment.known(settings, name))
 
 
 def render(inventory: Inventory, settings: Settings) -> dict[str, Rendered]:
     """Every agent's files, collectors first, by the agent's name."""
-    # With edges on other hosts the collectors listen to those: over TLS, for all edges alike.
-    tls = any(f.runs_on != LOCAL for f in inventory.front_ends)
-    common: dict[str, object] = {
-        "tls": tls,
-        "address": hosts.load(settings)[LOCAL].address if tls else settings.bind_host,
-    }
-    collectors = [_collector(c, inventory, settings, common) for c in inventory.collectors]
-    edges = [_edge(f, inventory, settings, common) for f in inventory.front_ends]
+    # With agents on other hosts the collectors listen to the network: over TLS, for all edges alike.
+    tls = speaks_tls(inventory, settings)
+    collectors = [_collector(c, inventory, settings, tls) for c in inventory.collectors]
+    edges = [_edge(f, inventory, settings, tls) for f in inventory.front_ends]
     return {r.agent.name: r for r in [*collectors, *edges]}
 
 
-def _edge(
-    front_end: FrontEnd, inventory: Inventory, settings: Settings, common: dict[str, object]
-) -> Rendered:
+def _edge(front_end: FrontEnd, inventory: Inventory, settings: Settings, tls: bool) -> Rendered:
     ports = {c.name: c.port for c in inventory.collectors}
     agent = Agent(
         front_end.host,
@@ -147,7 +152,13 @@ def _edge(
         runs_on=front_end.runs_on,
     )
     sinks = [
-        {"sink": f"to_{i}", "port": ports[name], "priority": 10 * (len(front_end.collectors) - i)}
+        {
+            "sink": f"to_{i}",
+            # With TLS its address is in a file beside, because it may move.
+            "at": name if tls else settings.bind_host,
+            "port": ports[name],
+            "priority": 10 * (len(front_end.collectors) - i),
+        }
         for i, name in enumerate(front_end.collectors)
     ]
     patterns = [f"{p.directory}/{p.regex}" for p in agent.patterns(settings.home)]
@@ -155,16 +166,15 @@ def _edge(
         agent,
         "edge.properties.j2",
         settings,
-        **common,
+        tls,
         sinks=sinks,
+        addresses=addresses_file(settings, agent),
         patterns=patterns,
         idle_ms=IDLE_MS,
     )
 
 
-def _collector(
-    collector: Collector, inventory: Inventory, settings: Settings, common: dict[str, object]
-) -> Rendered:
+def _collector(collector: Collector, inventory: Inventory, settings: Settings, tls: bool) -> Rendered:
     agent = Agent(
         collector.name,
         "collector",
@@ -173,24 +183,31 @@ def _collector(
         collector.capacity,
         collector.metrics_port or 0,
         port=collector.port,
+        runs_on=inventory.host_of(collector),
     )
+    known = hosts.load(settings) if tls else {}
     return _rendered(
         agent,
         "collector.properties.j2",
         settings,
-        **common,
+        tls,
+        address=known[agent.runs_on].address if tls else settings.bind_host,
         topic=inventory.topic,
-        bootstrap=settings.kafka.bootstrap,
+        bootstrap=(
+            broker.bootstrap(settings, known[LOCAL].address) if agent.logs_in else settings.kafka.bootstrap
+        ),
+        store_password=STORE_PASSWORD,
         max_request=settings.kafka.max_message_bytes + OVERHEAD,
         partitioner=PARTITIONER,
         producer_batch=PRODUCER_BATCH,
     )
 
 
-def _rendered(agent: Agent, template: str, settings: Settings, **values: object) -> Rendered:
+def _rendered(agent: Agent, template: str, settings: Settings, tls: bool, **values: object) -> Rendered:
     at = place(settings, agent.name, agent.runs_on)
     values |= {
         "agent": agent,
+        "tls": tls,
         "home": at.home,
         "folder": at.folder,
         "key": at.identity_key,
@@ -210,5 +227,5 @@ def _rendered(agent: Agent, template: str, settings: Settings, **values: object)
             "log4j2.properties": _jinja.get_template("log4j2.properties.j2").render(values),
             AGENT_FILE: agent.to_json(),
         },
-        bool(values["tls"]),
+        tls,
     )

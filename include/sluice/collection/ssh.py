@@ -21,8 +21,8 @@ import asyncssh
 
 from sluice.collection.errors import AgentError
 from sluice.collection.metrics import MetricsUnreachable
+from sluice.collection.ssh_files import replace, write
 from sluice.collection.ssh_files import session as sftp_session
-from sluice.collection.ssh_files import write
 from sluice.collection.ssh_loop import wait
 
 CONNECT_SECONDS = 10.0
@@ -112,6 +112,15 @@ class Link:
                     ) from error
 
         self._do(work, COPY_SECONDS + COMMAND_SECONDS)
+
+    def replace(self, path: PurePath, data: bytes) -> None:
+        """Replace a file of mode 0600 in one step."""
+
+        async def work(connection: asyncssh.SSHClientConnection) -> None:
+            async with sftp_session(connection) as sftp:
+                await replace(sftp, path, data)
+
+        self._do(work, COMMAND_SECONDS)
 
     def switch(self, link: PurePath, target: str) -> None:
         """Point a symbolic link to another target, in one step."""

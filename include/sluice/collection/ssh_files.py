@@ -1,8 +1,9 @@
-"""Files over SSH: a session whose names may be any bytes, and a copy that goes on where it stopped."""
+"""Files over SSH: a session whose names may be any bytes, a copy that goes on, and one that replaces."""
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import PurePath
 
 import asyncssh
 
@@ -25,3 +26,13 @@ async def write(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> None:
     async with sftp.open(path, flags, private, encoding=None) as out:
         for at in range(max(0, there - 1) // PIECE * PIECE, len(data), PIECE):
             await out.write(data[at : at + PIECE], at)
+
+
+async def replace(sftp: asyncssh.SFTPClient, path: PurePath, data: bytes) -> None:
+    """Replace a file in one step. Its folder is made if it is not there."""
+    await sftp.makedirs(str(path.parent), asyncssh.SFTPAttrs(permissions=0o700), exist_ok=True)
+    new = str(path.with_name(f".{path.name}.new"))
+    with suppress(asyncssh.SFTPNoSuchFile):
+        await sftp.remove(new)
+    await write(sftp, new, data)
+    await sftp.posix_rename(new, str(path))

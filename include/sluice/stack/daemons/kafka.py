@@ -5,20 +5,41 @@ from __future__ import annotations
 import base64
 import subprocess
 import uuid
+from pathlib import Path
 
 from sluice.runtime.jvm import java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
+from sluice.transmission import listener
+
+TEMPLATE = "kafka.properties"
 
 
 def configure(settings: Settings) -> None:
     conf = settings.home / "conf" / "kafka"
-    templating.write(
-        settings, "kafka.properties", conf / "server.properties", data=settings.home / "data" / "kafka"
-    )
+    templating.write(settings, TEMPLATE, _configuration(settings), **_values(settings))
     templating.write(settings, "log4j2.properties", conf / "log4j2.properties", level="INFO")
+
+
+def outdated(settings: Settings) -> bool:
+    """Whether the broker began with another configuration than it would begin with now."""
+    path = _configuration(settings)
+    return path.exists() and path.read_text() != templating.render(settings, TEMPLATE, **_values(settings))
+
+
+def _values(settings: Settings) -> dict[str, object]:
+    return {
+        "data": settings.home / "data" / "kafka",
+        "hosts": listener.read(settings.home),
+        "hosts_port": settings.port(listener.PORT),
+        "store_password": listener.STORE_PASSWORD,
+    }
+
+
+def _configuration(settings: Settings) -> Path:
+    return settings.home / "conf" / "kafka" / "server.properties"
 
 
 def format_log(settings: Settings) -> None:
@@ -26,7 +47,7 @@ def format_log(settings: Settings) -> None:
     if (settings.home / "data" / "kafka" / "meta.properties").exists():
         return
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
-    config = str(settings.home / "conf" / "kafka" / "server.properties")
+    config = str(_configuration(settings))
     options = ["format", "--ignore-formatted", "-t", cluster, "-c", config]
     argv = _java(settings, "kafka.tools.StorageTool", *options, quick=True)
     subprocess.run(argv, check=True)
@@ -34,9 +55,7 @@ def format_log(settings: Settings) -> None:
 
 def command(settings: Settings) -> Command:
     require("kafka")
-    return Command(
-        _java(settings, "kafka.Kafka", str(settings.home / "conf" / "kafka" / "server.properties"))
-    )
+    return Command(_java(settings, "kafka.Kafka", str(_configuration(settings))))
 
 
 def _java(settings: Settings, main_class: str, *args: str, quick: bool = False) -> list[str]:

@@ -2,8 +2,11 @@ package sluice.flume;
 
 import io.netty.handler.ssl.SslHandler;
 import java.io.IOException;
+import java.io.Reader;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -25,7 +28,9 @@ import org.apache.flume.source.avro.Status;
 /**
  * Sends events to one {@link TlsAvroSource}; Flume's own client cannot show a certificate.
  *
- * <p>After any failure it is no longer active, and the sink makes another one.
+ * <p>{@code hostname} is the collector's name, and {@code addresses} a file with the address of each. After any failure
+ * the client is no longer active, and the sink makes another one, which reads the file again: so an edge follows a
+ * collector to another host while it runs.
  */
 public class TlsRpcClient extends AbstractRpcClient {
   private NettyTransceiver transceiver;
@@ -34,7 +39,7 @@ public class TlsRpcClient extends AbstractRpcClient {
 
   @Override
   public void configure(Properties given) {
-    String host = given.getProperty("hostname");
+    String host = address(given.getProperty("hostname"), given.getProperty("addresses"));
     int port = Integer.parseInt(given.getProperty("port"));
     batchSize = parseBatchSize(given);
     connectTimeout = Long.parseLong(given.getProperty("connect-timeout"));
@@ -84,6 +89,20 @@ public class TlsRpcClient extends AbstractRpcClient {
     if (transceiver != null) {
       transceiver.close();
     }
+  }
+
+  private static String address(String collector, String file) {
+    Properties addresses = new Properties();
+    try (Reader in = Files.newBufferedReader(Path.of(file))) {
+      addresses.load(in);
+    } catch (IOException error) {
+      throw new FlumeException("the address of " + collector + " cannot be read", error);
+    }
+    String found = addresses.getProperty(collector);
+    if (found == null) {
+      throw new FlumeException(file + " has no address of " + collector);
+    }
+    return found;
   }
 
   private EventDeliveryException failed(Exception error) {

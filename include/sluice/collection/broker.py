@@ -1,0 +1,74 @@
+"""What Kafka must know of the hosts with collectors: the passwords of their users, and a listener for them.
+
+A host's password is in ``<home>/hosts/<name>/kafka``, of mode 0600. It goes to the host in a file, by SFTP.
+`rights` tells Kafka.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from sluice.collection import certificates
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
+from sluice.transmission import listener
+from sluice.transmission.listener import Listener
+
+#: The file of a collector's version with its user and password, as Java's login takes it.
+LOGIN = "kafka.jaas"
+
+
+class BrokerError(AgentError):
+    """Kafka does not know a host's user as it should."""
+
+
+def user(host: str) -> str:
+    """The name of the host's user in Kafka."""
+    return f"host-{host}"
+
+
+def password_file(settings: Settings, host: str) -> Path:
+    return settings.home / "hosts" / host / "kafka"
+
+
+def admitted(settings: Settings) -> list[str]:
+    """The hosts that have a user, or are about to get one."""
+    return sorted(path.parent.name for path in (settings.home / "hosts").glob("*/kafka"))
+
+
+def admit(settings: Settings, host: str) -> None:
+    """Make the password of the host's user, unless it has one."""
+    path = password_file(settings, host)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, secrets.token_urlsafe(32), 0o600)
+
+
+def listen(settings: Settings, address: str) -> None:
+    """Have the broker listen at this machine's address from its next start on, if a host needs it."""
+    if not admitted(settings):
+        listener.remove(settings.home)
+        return
+    own = settings.home / "hosts" / LOCAL
+    identity, trust = own / certificates.IDENTITY, own / certificates.TRUST
+    wanted = Listener(address, str(identity), str(trust), certificates.checksum(own))
+    if wanted != listener.read(settings.home):
+        listener.write(settings.home, wanted)
+
+
+def bootstrap(settings: Settings, address: str) -> str:
+    """Where other hosts reach the broker; ``address``: this machine's."""
+    return f"{address}:{settings.port(listener.PORT)}"
+
+
+def login(settings: Settings, host: str) -> bytes:
+    """The file with which the host's collectors log in. Raises BrokerError if the host has no user."""
+    path = password_file(settings, host)
+    if not path.exists():
+        raise BrokerError(f"host {host} has no user in Kafka: run `sluice hosts enrol {host}`")
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    text = f'KafkaClient {{ {module} required username="{user(host)}" password="{path.read_text()}"; }};\n'
+    return text.encode()

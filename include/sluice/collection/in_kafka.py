@@ -1,0 +1,58 @@
+"""What must be in Kafka for the collectors: their topic, and the users of other hosts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from sluice.collection import broker
+from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.remnants import remnants
+from sluice.runtime.settings import Settings
+
+Log = Callable[[str], None]
+
+#: How long after a failure Kafka is not asked again by the supervision, which calls every two seconds.
+PAUSE_SECONDS = 30.0
+_failed_at: dict[Path, float] = {}
+
+
+def make_topics(settings: Settings, changes: Iterable[Change], log: Log) -> None:
+    """Create the collectors' topic.
+
+    A failure is only logged, because without Kafka the lines wait in the collectors' channels.
+    """
+    from kafka.errors import KafkaError
+
+    from sluice.transmission.topics import Topics
+
+    collectors = [c.rendered.agent for c in changes if c.rendered and c.tier == "collector"]
+    for topic in sorted({agent.topic for agent in collectors}):
+        try:
+            with Topics(settings) as topics:
+                topics.create(topic)
+        except KafkaError as error:
+            log(
+                f"topic {topic!r} is not known to exist ({error}): lines wait in the collectors until it does"
+            )
+
+
+def grant_rights(settings: Settings, log: Log) -> None:
+    """Have Kafka know the users of other hosts, with rights on the topics of all deployed collectors.
+
+    A failure is only logged: the supervision tries again, and lines wait in the collectors' channels.
+    """
+    if not broker.admitted(settings):
+        return
+    from sluice.collection import rights
+
+    if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
+        return
+    collectors = [a for a in (*deployed(settings), *remnants(settings)) if a.tier == "collector"]
+    try:
+        for host in rights.grant(settings, {agent.topic for agent in collectors}):
+            log(f"{broker.user(host)}: Kafka knows it, with rights to write for the collectors on {host}")
+    except broker.BrokerError as error:
+        _failed_at[settings.home] = time.monotonic()
+        log(str(error))

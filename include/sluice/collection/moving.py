@@ -1,0 +1,85 @@
+"""Move a placed collector to another host while lines come."""
+
+from __future__ import annotations
+
+from sluice.collection import inventory, lifecycle, placed, records, relocation
+from sluice.collection.at_once import by_host
+from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import PLACED
+from sluice.collection.inventory import Inventory
+from sluice.collection.lifecycle import Log
+from sluice.collection.metrics import MetricsUnreachable
+from sluice.collection.render import Agent, Rendered, render
+from sluice.runtime.settings import Settings
+
+
+class MoveError(AgentError):
+    """The collector cannot be moved; nothing was changed."""
+
+
+def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> None:
+    """Move a collector whose `runs_on` is `placed`, and record its place; no line is lost or counted twice.
+
+    It may be repeated after a crash at any step, and does nothing to a collector that runs there. If the
+    collector's present host is silent, it starts at the new one, and what it left is drained when the host
+    answers (`remnants`).
+
+    Raises inventory.InventoryError if it cannot run there, MoveError or HostUnreachable if nothing was
+    changed, and AgentError: if its channel does not drain, it goes on where it is, and if it does not start
+    at the new host, the supervision tries on. Either way the new place stays recorded as wanted.
+    """
+    with records.locked(settings, wait=True):
+        placement = {**placed.read(settings), placed.unit(collector): to_host}
+        found = inventory.load(settings, placement=placement)
+        _check(settings, found, collector)
+        rendered = render(found, settings)[collector]
+        change = Change(collector, "collector", "change", rendered=rendered)
+        old = next((agent for agent in deployed(settings) if agent.name == collector), None)
+        if old is None:  # the deployment creates it there
+            placed.write(settings, placement)
+            return
+        _check_tls(settings, old, rendered)
+        relocation.prepare(settings, rendered, log)
+        placed.write(settings, placement)
+        if old.runs_on != to_host:
+            relocation.relocate(settings, old, change, log)
+        else:
+            records.write(settings, change)
+        if not lifecycle.settled(settings, rendered.agent):
+            lifecycle.start(settings, rendered.agent, log)
+        lifecycle.await_ready(settings, [rendered.agent])
+        _tell_edges(settings)
+
+
+def _check(settings: Settings, found: Inventory, name: str) -> None:
+    collector = next((each for each in found.collectors if each.name == name), None)
+    path = inventory.path_of(settings)
+    if collector is None:
+        known = ", ".join(each.name for each in found.collectors)
+        raise MoveError(f"{name!r}: {path} has no such collector; known are {known}")
+    if collector.runs_on != PLACED:
+        raise MoveError(
+            f"{name} is not placed: {path} has it on {collector.runs_on}; say `runs_on: {PLACED}` to have it "
+            "moved, or write the other host there"
+        )
+
+
+def _check_tls(settings: Settings, old: Agent, rendered: Rendered) -> None:
+    if rendered.tls and not relocation.speaks_tls(settings, old):
+        raise MoveError(
+            f"{old.name} does not speak TLS yet: wait until the DAG `collection` has deployed the inventory"
+        )
+
+
+def _tell_edges(settings: Settings) -> None:
+    """Tell the edges the collectors' addresses; a host that is away is told by the supervision."""
+
+    def tell(those: list[Agent]) -> None:
+        for each in those:
+            try:
+                lifecycle.settled(settings, each)
+            except (MetricsUnreachable, AgentError):
+                continue
+
+    by_host([agent for agent in deployed(settings) if agent.tier == "edge"], tell)
