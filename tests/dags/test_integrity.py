@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "dags").glob("*.py"))
-FOR_EVER = {"collection", "speed_layer", "archive"}
+FOR_EVER = {"collection", "placement", "speed_layer", "archive"}
 ALL = FOR_EVER | {"nightly_batch", "reconcile", "retention", "task_backfill"}
 
 
@@ -84,6 +84,10 @@ def test_parsing_imports_nothing_slow() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert out.stdout.splitlines()[-1] == "[]"
+
+
+def test_only_the_placement_waits_until_somebody_unpauses_it(bag: Any) -> None:
+    assert [dag for dag in sorted(ALL) if bag.dags[dag].is_paused_upon_creation] == ["placement"]
 
 
 def test_schedules(bag: Any) -> None:

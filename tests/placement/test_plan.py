@@ -91,6 +91,13 @@ def test_a_busy_host_gives_what_is_not_fixed() -> None:
     assert [move.unit for move in found.moves] == ["b"]
 
 
+def test_a_host_that_fixed_units_keep_busy_does_not_hide_one_that_is_about_as_busy() -> None:
+    hosts = (Host("h1", 8, 4.0), Host("h2", 8, 4.0), Host("h3", 1, 1.0))
+    units = (*(Unit(f"u{n}", load=1.0) for n in range(4)), Unit("v", load=1.0, fixed=True))
+    cluster = Cluster(hosts, units, {**{f"u{n}": "h1" for n in range(4)}, "v": "h3"})
+    assert sorted(plan(cluster).result(cluster).values()) == ["h1", "h1", "h2", "h2", "h3"]
+
+
 def test_a_fixed_unit_that_runs_nowhere_is_refused() -> None:
     with pytest.raises(ClusterRefused, match="fixed"):
         plan(Cluster((Host("h1", 8),), (Unit("a", fixed=True),)))

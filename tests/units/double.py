@@ -60,7 +60,7 @@ class DictionaryUnits:
                 application=together[unit].family if unit in together else None,
             )
             for unit, host in self.where.items()
-        ]
+        ] + [Running(f"{self.name}:here", "local")]
 
     def observer(self, settings: Settings) -> Observer:
         return lambda unit: Observed(os.getpid(), 10.0, 5.0)
@@ -84,11 +84,12 @@ class Instance:
     database: sa.Engine
 
     def hosts(self, **slots: int) -> None:
-        """All hosts but local, which has one slot, and their slots; they answered just now."""
+        """All hosts but local, whose only slot is taken, and their slots; they answered just now."""
         text = "- {name: local, address: 127.0.0.1, slots: 1}\n"
         text += "".join(HOST.format(name, count) for name, count in slots.items())
         (self.settings.home / FILE).write_text(text)
-        self.rows = {name: HostRow(name, datetime.now(UTC), cores=4, core=1.0) for name in (*slots, "local")}
+        self.rows = {name: HostRow(name, datetime.now(UTC), cores=4, core=1.0) for name in slots}
+        self.rows["local"] = HostRow("local", datetime.now(UTC), cores=1, core=1.0)
         self._write({})
 
     def silence(self, host: str, seconds: float) -> None:

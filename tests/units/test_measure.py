@@ -86,7 +86,7 @@ def test_a_look_keeps_what_it_found_and_forgets_what_is_gone(
     measure.look(instance.settings, instance.database, [units])
     with instance.database.connect() as connection:
         rows, hosts = book.read_units(connection), book.read_hosts(connection)
-    assert set(rows) == {"collector:c1"}
+    assert set(rows) == {"collector:c1", "collector:here"}
     assert rows["collector:c1"].reading
     assert rows["collector:c1"].reading["events"] == 10.0
     assert (hosts["local"].core, hosts["local"].silent_since, hosts["local"].why) == (1.25, None, "")

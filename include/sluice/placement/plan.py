@@ -78,6 +78,9 @@ class _Planner:
         )
         self._fixed = np.array([unit.fixed for unit in cluster.units], np.bool_)
         self._board = Board(given, np.full(len(cluster.units), NOWHERE, np.int64))
+        kept = self._fixed & (self._before != NOWHERE)
+        loads = np.bincount(self._before[kept], given.weights[kept], len(cluster.hosts))
+        self._least: Figures = loads / given.speeds  # how busy hosts are by fixed units alone
         self._order: list[int] = []  # units that have moved, in order
         self._moved = np.zeros(len(cluster.units), np.bool_)
         self._why: dict[int, str] = {}
@@ -132,7 +135,7 @@ class _Planner:
         board, policy = self._board, self._policy
         start, near = (policy.near, 0.0) if free else (policy.start, policy.near)
         board.closed = np.zeros_like(board.closed)
-        most = min(_HOPELESS, len(board.closed))
+        most = min(_HOPELESS + int((self._least > 0).sum()), len(board.closed))
         while movable.any() and board.closed.sum() < most and board.busiest > board.level * (1 + start):
             least = board.floor * (1 + policy.near)
             pays = board.busiest / (1 + (_CLOSE if free else PAYS))
@@ -143,7 +146,13 @@ class _Planner:
                     continue
             if board.busiest > board.level * (1 + start):
                 board.closed = board.closed.copy()
-                board.closed[board.open_busy.argmax()] = True
+                board.closed[self._hopeless()] = True
+
+    def _hopeless(self) -> int:
+        """The host to set aside: the busiest, or one that is about as busy by its fixed units alone."""
+        board = self._board
+        stuck = np.flatnonzero((self._least >= board.busiest / (1 + PAYS)) & ~board.closed)
+        return int(stuck[0]) if len(stuck) else int(board.open_busy.argmax())
 
     def _lowest(
         self, movable: NDArray[np.bool_], least: float, near: float, pays: float, *, free: bool

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from filelock import FileLock, Timeout
 
-from sluice.placement import plan as planner
 from sluice.placement.base import Move, Plan
+from sluice.placement.plan import Policy
+from sluice.placement.settled import settled
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
@@ -82,8 +83,8 @@ def propose(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], even
     seen = view(settings, database, kinds)
     with database.connect() as connection:
         left = max(0, settings.placement.moves_an_hour - book.counted(connection, seen.at))
-    policy = planner.Policy(budget=left if even and seen.settled else 0)
-    return Proposal(seen, planner.plan(seen.cluster, policy), left)
+    policy = Policy(budget=left if even and seen.settled else 0)
+    return Proposal(seen, settled(seen.cluster, policy), left)
 
 
 def apply(

@@ -1,0 +1,60 @@
+"""The task `place` defers for ever; its trigger looks on a beat and ends when a connection was changed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.loops import run
+
+
+class Beats:
+    """A double of the watch, which counts its beats."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def beat(self, log) -> None:
+        self.count += 1
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> Beats:
+    from sluice_airflow import placement
+
+    double = Beats()
+    monkeypatch.setattr(placement, "_watch", lambda _: double)
+    monkeypatch.setattr(placement, "REFRESH_BEATS", 2)
+    monkeypatch.setenv("SLUICE_PLACEMENT__BEAT_SECONDS", "1")
+    return double
+
+
+def deferred():
+    """The trigger that the task defers to, rebuilt from its serialized form."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from sluice_airflow.placement import PlacementTrigger, PlaceUnits
+
+    with pytest.raises(TaskDeferred) as deferral:
+        PlaceUnits(task_id="place").execute({})
+    path, kwargs = deferral.value.trigger.serialize()
+    assert path == "sluice_airflow.placement.PlacementTrigger"
+    return PlacementTrigger(**kwargs)
+
+
+def test_it_looks_on_a_beat_and_ends_when_a_connection_was_changed(
+    home: Path, connected, beats: Beats
+) -> None:
+    async def watched() -> dict[str, str]:
+        task = asyncio.ensure_future(anext(deferred().run()))
+        while beats.count < 3:
+            await asyncio.sleep(0.05)
+        assert not task.done()
+        fields = {"host": "127.0.0.9", "port": 1, "login": "other", "password": "secret", "schema": "sluice"}
+        connected("sluice_db", conn_type="postgres", **fields)
+        event = await asyncio.wait_for(task, 60)
+        return event.payload
+
+    assert run(watched()) == {"status": "a connection was changed"}

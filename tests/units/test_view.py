@@ -1,0 +1,101 @@
+"""What a plan sees: which hosts take units, and which units are left alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sluice.collection import broker, enrolment, hosts
+from sluice.runtime.settings import Placement
+from sluice.storage.units import HostRow
+from sluice.units.kinds import Running
+from sluice.units.view import HostView, UnitView, View, host_view, state_of, view
+from tests.units.double import DictionaryUnits, Instance
+
+AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
+
+
+def state(instance: Instance, row: HostRow | None, name: str = "h1") -> tuple[str, str]:
+    return state_of(instance.settings, hosts.load(instance.settings)[name], row, AT)
+
+
+def test_a_host_is_open_if_it_answers_may_have_collectors_and_is_enrolled(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8)
+    row = HostRow("h1", AT)
+    assert state(instance, row) == ("open", "")
+    assert state(instance, None) == ("barred", "has not been looked at yet")
+    assert state(instance, None, "local") == ("open", "")
+    assert state(instance, HostRow("h1", AT, why="it refuses the key"))[0] == "barred"
+    monkeypatch.setattr(broker, "admitted", lambda _: [])
+    assert "no user in Kafka" in state(instance, row)[1]
+    monkeypatch.setattr(enrolment, "state", lambda *_: "host h1 is not enrolled")
+    assert "is not enrolled" in state(instance, row)[1]
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(0, "waiting"), (29.9, "waiting"), (30, "away"), (9_999, "away")])
+def test_a_silent_host_waits_and_is_away_after_the_setting(
+    instance: Instance, seconds: float, found: str
+) -> None:
+    instance.hosts(h1=8)
+    row = HostRow("h1", AT, silent_since=AT - timedelta(seconds=seconds), why="no route to host")
+    assert state(instance, row)[0] == found
+    assert "no route to host" in state(instance, row)[1]
+
+
+def test_a_host_that_lost_its_role_is_shut(instance: Instance) -> None:
+    instance.hosts(h1=8)
+    path = instance.settings.home / hosts.FILE
+    path.write_text(path.read_text().replace("roles: [edge, collector]", "roles: [edge]"))
+    assert state(instance, HostRow("h1", AT))[0] == "shut"
+
+
+def test_speed_is_what_the_rest_of_the_host_leaves_or_what_is_set(instance: Instance) -> None:
+    instance.hosts(h1=8)
+    host = hosts.load(instance.settings)["h1"]
+
+    def speed(others: float) -> float | None:
+        row = HostRow("h1", AT, cores=4, core=1.5, smoothed={"others": [others, 1.0]})
+        return host_view(instance.settings, host, row, AT).speed
+
+    assert speed(1.0) == pytest.approx(4.5)
+    assert speed(99.0) == pytest.approx(0.6), "a tenth is left in any case"
+    placement = Placement(speeds={"h1": 2.5})
+    instance.settings = instance.settings.model_copy(update={"placement": placement})
+    assert speed(1.0) == 2.5
+
+
+def test_units_of_hosts_that_cannot_be_asked_are_left_out_and_those_of_lost_hosts_start_elsewhere() -> None:
+    shown = tuple(
+        HostView(f"h{n}", 4, state)
+        for n, state in enumerate(("open", "away", "waiting", "shut", "barred"), start=1)
+    )
+    units = tuple(
+        UnitView(Running(f"collector:{kind}{n}", f"h{n}", movable=kind == "m"))
+        for n in range(1, 7)
+        for kind in ("f", "m")
+    )
+    cluster = View(AT, shown, units).cluster
+    assert [host.name for host in cluster.hosts] == ["h1"]
+    assert {unit.name for unit in cluster.units} == {
+        f"collector:{name}" for name in ("f1", "m1", "m2", "m4", "m6")
+    }
+    assert [unit.name for unit in cluster.units if unit.fixed] == ["collector:f1"]
+    assert set(cluster.running()) == {"collector:f1", "collector:m1"}
+
+
+def test_groups_follow_the_number_of_hosts_that_take_units(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h2", "c3": "h1"}, lists=[["c1", "c2", "c3"]])
+
+    def groups() -> int:
+        shown = view(instance.settings, instance.database, [units]).units
+        return len({each.running.group for each in shown if each.running.group})
+
+    assert groups() == 1
+    instance.silence("h1", 60)
+    assert groups() == 1, "two and one"
+    instance.silence("h2", 60)
+    assert groups() == 0

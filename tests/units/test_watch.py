@@ -1,0 +1,106 @@
+"""The watch plans at once when a host goes, holds until loads are known, and outlives faults."""
+
+from __future__ import annotations
+
+import pytest
+
+from sluice.storage import alerts
+from sluice.units import measure, moves, watch
+from sluice.units.watch import Watch
+from tests.units.double import DictionaryUnits, Instance
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked: what the test wrote is what a look found."""
+    monkeypatch.setattr(measure, "look", lambda *_: None)
+
+
+def made(instance: Instance, units: DictionaryUnits) -> Watch:
+    return Watch(instance.settings, instance.database, [units])
+
+
+def open_alerts(instance: Instance) -> list[str]:
+    return [each.message for each in alerts.open_alerts(instance.database, moves.SOURCE)]
+
+
+def test_it_evens_out_only_when_all_loads_are_known(
+    instance: Instance, looked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PLAN_SECONDS", 0.0)
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"})
+    watching, said = made(instance, units), list[str]()
+    watching.beat(said.append)
+    assert units.moved == []
+    instance.loads({"collector:c1": 1.0, "collector:c2": 1.0})
+    watching.beat(said.append)
+    assert len(units.moved) == 1
+    assert any(" moves from h1 to h2: " in line for line in said)
+
+
+def test_what_is_never_measured_holds_it_for_minutes_only(
+    instance: Instance, looked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "HOLD_SECONDS", -1.0)
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"})
+    made(instance, units).beat(lambda _: None)
+    assert len(units.moved) == 1
+
+
+def test_a_silent_host_is_an_alert_and_its_units_go_at_once_after_the_setting(
+    instance: Instance, looked: None
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h2"})
+    watching, said = made(instance, units), list[str]()
+    watching.beat(said.append)
+    instance.silence("h1", 10)
+    watching.beat(said.append)
+    assert units.moved == []
+    assert "host h1 has not answered since" in open_alerts(instance)[0]
+    instance.silence("h1", 40)
+    watching.beat(said.append)
+    assert units.where == {"c1": "h2", "c2": "h2"}
+    instance.answers("h1")
+    watching.beat(said.append)
+    assert open_alerts(instance) == []
+    assert "over: host h1 is silent" in said
+
+
+def test_a_failed_move_is_told_and_tried_again_after_a_while(
+    instance: Instance, looked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h2"}, fails={"c1"})
+    watching, said = made(instance, units), list[str]()
+    instance.silence("h1", 40)
+    watching.beat(said.append)
+    assert "could not move from h1 to h2: its channel does not drain" in said[-1]
+    units.fails.clear()
+    watching.beat(said.append)
+    assert units.moved == [], "not at each beat"
+    monkeypatch.setattr(watch, "PLAN_SECONDS", 0.0)
+    watching.beat(said.append)
+    assert units.moved == [("c1", "h2")]
+
+
+def test_a_fault_is_told_once_and_is_an_alert_until_it_is_over(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8)
+    watching, said = made(instance, DictionaryUnits({})), list[str]()
+
+    def faulty(*_: object) -> None:
+        raise ValueError("hosts.yaml: not YAML")
+
+    monkeypatch.setattr(measure, "look", faulty)
+    for _ in range(2):
+        watching.beat(said.append)
+    assert said == ["cannot place units: hosts.yaml: not YAML"]
+    assert open_alerts(instance) == ["cannot place units: hosts.yaml: not YAML"]
+    monkeypatch.setattr(measure, "look", lambda *_: None)
+    watching.beat(said.append)
+    assert said[1:] == ["units are placed again"]
+    assert open_alerts(instance) == []
