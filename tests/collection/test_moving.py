@@ -16,6 +16,7 @@ import pytest
 from sluice.cli import far as shown
 from sluice.collection import (
     addresses,
+    broker,
     bundle,
     deploy,
     deploy_plan,
@@ -70,7 +71,7 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
     monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
     monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
-    monkeypatch.setattr(in_kafka, "grant_rights", lambda *_: None)
+    monkeypatch.setattr(in_kafka, "grant_rights", granted)
     monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
     drain = metrics.drain
     monkeypatch.setattr(metrics, "drain", lambda counters, seconds: drain(counters, min(seconds, 3.0)))
@@ -85,6 +86,12 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         for host in made.values():
             host.switch_off()
+
+
+def granted(settings: Settings, _: object) -> None:
+    """Kafka, which is not there, knows each host's user."""
+    for host in broker.admitted(settings):
+        broker.record(settings, host, ["logs"])
 
 
 def _switch_on_enrolled(settings: Settings, made: Hosts, name: str, host: EmulatedHost) -> None:
@@ -273,6 +280,15 @@ def test_a_host_that_is_gone_is_forgotten_with_what_was_left_there(settings: Set
     deploy.forget(settings, "h1")
     assert not remnants.remnants(settings)
     assert deploy.agent(settings, "collector1").runs_on == "h2"
+
+
+def test_a_host_that_kafka_does_not_know_gets_no_collector(settings: Settings, two: Hosts) -> None:
+    broker.record(settings, "h2", [])
+    before = running(two, settings)
+    with pytest.raises(AgentError, match="Kafka does not know host-h2 yet, or not for topic 'logs'"):
+        moving.move(settings, "collector1", "h2")
+    assert running(two, settings) == before
+    assert placed.read(settings) == {"collector:collector1": "h1"}
 
 
 def test_a_silent_new_host_changes_nothing(settings: Settings, two: Hosts) -> None:
