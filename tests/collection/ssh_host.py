@@ -1,9 +1,10 @@
 """An emulated host: an SSH server on an address of its own, with a home of its own.
 
-    python -m tests.collection.ssh_host HOME ADDRESS PORT [no-sftp]
+    python -m tests.collection.ssh_host HOME ADDRESS PORT [no-sftp] [apart]
 
 It takes the keys in ``HOME/.ssh/authorized_keys`` and runs commands with ``HOME`` as the account's home. Port
-0 is any; the server writes the one that it got to ``HOME/port``.
+0 is any; the server writes the one that it got to ``HOME/port``. With ``apart`` the host's 127.0.0.1 is its
+own: what is asked for there over SSH is asked for at ADDRESS, so the same port may be taken on several hosts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,16 +29,33 @@ READY_SECONDS = 60.0
 
 
 class _Server(asyncssh.SSHServer):
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
-        return True
+    """Forwards to the host's 127.0.0.1, which is ``loopback``."""
+
+    def __init__(self, loopback: str) -> None:
+        self._loopback = loopback
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> Awaitable[asyncssh.SSHTCPSession[bytes]]:
+        return self._connection.forward_connection(self._loopback, dest_port)
 
 
-async def _serve(home: Path, address: str, port: int, sftp: bool) -> None:
+async def _serve(home: Path, address: str, port: int, sftp: bool, apart: bool) -> None:
+    loopback = address if apart else "127.0.0.1"
+
     async def run(process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_shell(
             process.command or "exit 0",
             cwd=home,
-            env={"HOME": str(home), "PATH": f"{home}/bin:{os.environ['PATH']}", "EMULATED_HOST": str(home)},
+            env={
+                "HOME": str(home),
+                "PATH": f"{home}/bin:{os.environ['PATH']}",
+                "EMULATED_HOST": str(home),
+                "EMULATED_LOOPBACK": loopback,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -53,7 +71,7 @@ async def _serve(home: Path, address: str, port: int, sftp: bool) -> None:
     server = await asyncssh.listen(
         address,
         port,
-        server_factory=_Server,
+        server_factory=lambda: _Server(loopback),
         server_host_keys=[str(key)],
         authorized_client_keys=str(home / ".ssh" / "authorized_keys"),
         process_factory=run,
@@ -74,6 +92,7 @@ class EmulatedHost:
     address: str
     port: int = 0
     sftp: bool = True
+    apart: bool = False
     _server: subprocess.Popen[bytes] | None = field(default=None)
 
     def authorize(self, public_key: str) -> None:
@@ -99,6 +118,7 @@ class EmulatedHost:
             [
                 *(sys.executable, "-m", __spec__.name, str(self.home), self.address, str(self.port)),
                 *([] if self.sftp else ["no-sftp"]),
+                *(["apart"] if self.apart else []),
             ],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'include'}", "EMULATED_HOST": str(self.home)},
@@ -160,4 +180,5 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), "no-sftp" not in sys.argv))
+    _flags = ("no-sftp" not in sys.argv, "apart" in sys.argv)
+    asyncio.run(_serve(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), *_flags))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.collection import hosts
+from sluice.collection import hosts, placed
 from sluice.collection.hosts import HostsError
-from sluice.collection.inventory import InventoryError, load
+from sluice.collection.inventory import InventoryError, load, speaks_tls
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY, Write
 
@@ -37,7 +37,12 @@ def test_the_projects_own_list_is_this_machine_alone(settings: Settings) -> None
 def test_a_host_has_defaults(settings: Settings) -> None:
     host = hosts.load(written(settings, TWO))["h1"]
     assert host.ssh is not None
-    assert (host.ssh.port, host.ssh.key_file, host.slots) == (22, None, 8)
+    assert (host.ssh.port, host.ssh.key_file, host.slots, host.roles) == (22, None, 8, ("edge",))
+
+
+def test_this_machine_has_every_role(settings: Settings) -> None:
+    assert hosts.load(settings)["local"].roles == ("edge", "collector")
+    assert hosts.load(written(settings, TWO))["local"].roles == ("edge", "collector")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +61,10 @@ def test_a_host_has_defaults(settings: Settings) -> None:
         (TWO.replace("127.0.0.1", "127.0.0.1\n  ssh: {user: a}"), r"line 3: ssh: local is this machine"),
         (TWO + "  slots: 0\n", r"line 6: slots = '0': .*"),
         (TWO + "  slots: 1\n  slots: 2\n", r"line 7: the key 'slots' is given twice; keep one"),
+        (TWO + "  roles: [edge, archiver]\n", r"line 6: roles = 'archiver': .*; choose among these"),
+        (TWO + "  roles: []\n", r"line 6: roles = "),
+        (TWO.replace("127.0.0.1", "127.0.0.1\n  roles: [edge]"), r"line 3: roles: local has every role"),
+        (TWO.replace("h1", "placed"), r"line 3: name = 'placed': runs_on has this word for no host"),
         ("[", r"not YAML"),
         ("hosts", r"the list of hosts = 'hosts'"),
         ("", r"the list of hosts = 'None'"),
@@ -98,7 +107,7 @@ def test_a_front_end_that_cannot_run_there_is_refused(
 
 def test_a_host_takes_no_more_agents_than_it_has_slots(settings: Settings, inventory_text: Write) -> None:
     inventory_text(INVENTORY.replace("channel:", "runs_on: h1\n    channel:"))
-    with pytest.raises(InventoryError, match="h1 has 1 slots, 2 front-ends run on it"):
+    with pytest.raises(InventoryError, match="h1 has 1 slots, 2 agents run on it"):
         load(written(settings, TWO + "  slots: 1\n"))
 
 
@@ -106,3 +115,52 @@ def test_a_faulty_list_is_not_read_while_no_front_end_needs_it(
     settings: Settings, inventory_text: Write
 ) -> None:
     assert load(written(settings, "[")).front_ends
+
+
+COLLECTOR = "  - name: collector2\n"
+
+
+@pytest.mark.parametrize(
+    ("runs_on", "list_of_hosts", "said"),
+    [
+        ("h9", TWO, r"collectors.1.runs_on = 'h9': no such host; hosts.yaml has h1, local"),
+        ("h1", TWO, r"collectors.1.runs_on = 'h1': the host has no role collector; add it to its `roles`"),
+        ("h1", TWO + "  roles: [collector]\n", r"h1 is not enrolled: run `sluice hosts enrol h1`"),
+    ],
+)
+def test_a_collector_that_cannot_run_there_is_refused(
+    settings: Settings, inventory_text: Write, runs_on: str, list_of_hosts: str, said: str
+) -> None:
+    inventory_text(INVENTORY.replace(COLLECTOR, f"{COLLECTOR}    runs_on: {runs_on}\n"))
+    with pytest.raises(InventoryError, match=said):
+        load(written(settings, list_of_hosts))
+
+
+def test_where_a_collector_is_placed_is_checked_like_a_host_that_is_named(
+    settings: Settings, inventory_text: Write
+) -> None:
+    inventory_text(INVENTORY.replace(COLLECTOR, f"{COLLECTOR}    runs_on: placed\n"))
+    written(settings, TWO)
+    found = load(settings)
+    assert [found.host_of(each) for each in found.collectors] == ["local", "local"]
+    assert not speaks_tls(found, settings)
+    with pytest.raises(InventoryError, match=r"placement.yaml: collector:collector2 = 'h1': the host has no"):
+        load(settings, placement={"collector:collector2": "h1"})
+    placed.path_of(settings).write_text("[")
+    with pytest.raises(InventoryError, match=r"placement.yaml: not YAML"):
+        load(settings)
+
+
+def test_an_edge_needs_the_role(settings: Settings, inventory_text: Write) -> None:
+    inventory_text(INVENTORY.replace("channel: file", "channel: file\n    runs_on: h1"))
+    with pytest.raises(InventoryError, match=r"front_ends.1.runs_on = 'h1': the host has no role edge"):
+        load(written(settings, TWO + "  roles: [collector]\n"))
+
+
+def test_no_collector_runs_elsewhere_with_a_kafka_that_is_not_ours(
+    settings: Settings, inventory_text: Write
+) -> None:
+    inventory_text(INVENTORY.replace(COLLECTOR, f"{COLLECTOR}    runs_on: h1\n"))
+    theirs = settings.model_copy(update={"external": frozenset({"kafka"})})
+    with pytest.raises(InventoryError, match=r"collectors.1.runs_on = 'h1': Kafka is external"):
+        load(written(theirs, TWO + "  roles: [collector]\n"))

@@ -10,7 +10,16 @@ import stat
 
 import pytest
 
-from sluice.collection import certificates, deploy, deploy_plan, enrolment, forgetting, hosts, remote
+from sluice.collection import (
+    certificates,
+    deploy,
+    deploy_plan,
+    enrolment,
+    forgetting,
+    hosts,
+    in_kafka,
+    remote,
+)
 from sluice.collection.deploy import DeployError
 from sluice.collection.forgetting import StillNeeded
 from sluice.collection.render import Agent, folder, render
@@ -27,7 +36,7 @@ FAR2 = '\n  - {host: far2, runs_on: h1, channel: file, files: ["/other/access.%Y
 @pytest.fixture
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deploy, "start_all", lambda *_, **__: ([], {}))
-    monkeypatch.setattr(deploy, "_make_topics", lambda *_: None)
+    monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
 
 
 def write(settings: Settings, more: str) -> None:

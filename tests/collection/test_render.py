@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from sluice.collection import inventory
@@ -81,6 +83,14 @@ def test_nothing_listens_beyond_the_bind_address(rendered: dict[str, Rendered]) 
     for each in rendered.values():
         assert "0.0.0.0" not in properties(each)  # noqa: S104
     assert "agent.sources.edges.bind = 127.0.0.1\n" in properties(rendered["collector1"])
+
+
+def test_on_one_machine_nothing_speaks_tls_or_logs_in(rendered: dict[str, Rendered]) -> None:
+    for each in rendered.values():
+        assert not each.tls
+        assert not each.agent.logs_in
+        assert not re.search("tls|ssl|sasl|addresses|hold = .*collector", properties(each), re.IGNORECASE)
+    assert "agent.sinks.to_0.hostname = 127.0.0.1\n" in properties(rendered["web1"])
 
 
 def test_an_agent_survives_json(rendered: dict[str, Rendered]) -> None:

@@ -9,7 +9,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -82,6 +82,13 @@ def taken(settings: Settings) -> float:
     return now.channel.get("EventPutSuccessCount", 0)
 
 
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def context(tmp_path: Path, folder: Path | None, trust: Path) -> ssl.SSLContext:
     """A client that shows the certificate of that folder, if any, and trusts the authority of `trust`."""
     authority = pkcs12.load_pkcs12((trust / certificates.IDENTITY).read_bytes(), certificates.PASSWORD)
@@ -114,7 +121,9 @@ def is_let_in(made: ssl.SSLContext, port: int, seconds: float = SECONDS) -> bool
         return False
 
 
-def test_a_line_comes_and_strangers_are_refused(settings: Settings, port: int, tmp_path: Path) -> None:
+def test_a_line_comes_unless_the_collector_is_held_and_strangers_are_refused(
+    settings: Settings, port: int, tmp_path: Path
+) -> None:
     own = settings.home / "hosts"
     stranger = tmp_path / "stranger"
     certificates.issue(stranger, "h1", "127.0.1.1")
@@ -126,8 +135,17 @@ def test_a_line_comes_and_strangers_are_refused(settings: Settings, port: int, t
     lifecycle.start(settings, edge, print)
     lifecycle.await_ready(settings, [edge])
     (settings.home / "log" / "access.2026-01-01.log").write_text("a line\n")
-    deadline = time.monotonic() + SECONDS
-    while not taken(settings):
-        assert time.monotonic() < deadline, "the line did not come"
-        time.sleep(0.2)
+    until(lambda: taken(settings) == 1)
+    assert (settings.home / "flume" / "web1" / "collectors").read_text() == f"collector1={ADDRESS}\n"
+
+    hold = settings.home / "flume" / "collector1" / "hold"
+    hold.touch()
+    with (settings.home / "log" / "access.2026-01-01.log").open("a") as log:
+        log.write("another line\n")
+    refused = lambda: sum(  # noqa: E731
+        sink.get("EventWriteFail", 0) for sink in lifecycle.counters(settings, edge).sinks.values()
+    )
+    until(lambda: refused() > 0)
     assert taken(settings) == 1
+    hold.unlink()
+    until(lambda: taken(settings) == 2)

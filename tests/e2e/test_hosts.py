@@ -1,20 +1,38 @@
-"""Front-ends on two other hosts: deployed by Airflow, one loses its power, and every line is proved.
+"""Agents on five other hosts: deployed by Airflow, two lose their power, and every line is proved.
 
-The hosts are SSH servers on addresses of their own (`tests.collection.ssh_host`).
+Edges run on two of the hosts, and collectors move among the others while lines come. The hosts are SSH
+servers on addresses of their own (`tests.collection.ssh_host`).
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from sluice.collection import deploy, health, lifecycle
+from sluice.collection import (
+    deploy,
+    enrolment,
+    forgetting,
+    health,
+    hosts,
+    lifecycle,
+    moving,
+    placed,
+    remote,
+    ssh,
+)
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
+from sluice.collection.remnants import remnants
+from sluice.runtime.jvm import java
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
@@ -27,60 +45,99 @@ DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0
 ALERT_SECONDS = 120.0
 LINES = 500
+EDGES, GATHERERS = ("far1", "far2"), ("far3", "far4", "far5")
+COLLECTORS = ("gather1", "gather2")
+#: The host's 127.0.0.1 is its own address.
+JAVA = """case ${{1:-}} in
+@*) sed "s/^\\(-Dflume.monitoring.host=\\)127.0.0.1$/\\1$EMULATED_LOOPBACK/" "${{1#@}}" >java.args
+  exec {0} @java.args ;;
+*) exec {0} "$@" ;;
+esac"""
 
 
 @pytest.fixture
-def two(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]]:
-    """Two enrolled hosts, each with a front-end that Airflow has deployed; taken out again afterwards."""
+def five(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]]:
+    """Five enrolled hosts with the agents that Airflow has deployed; taken out again afterwards."""
     home = platform.settings.home
-    hosts = {f"far{n}": EmulatedHost(tmp_path / f"far{n}", f"127.0.1.{n}") for n in (1, 2)}
-    for host in hosts.values():
+    names = (*EDGES, *GATHERERS)
+    made = {
+        name: EmulatedHost(tmp_path / name, f"127.0.1.{n}", apart=True) for n, name in enumerate(names, 1)
+    }
+    for host in made.values():
         (host.home / "log").mkdir(parents=True)
-        host.switch_on()
+        host.program("java", JAVA.format(shutil.which(java())))
+    wanted = {*EDGES, *COLLECTORS}
     try:
-        enrol(platform, hosts)
-        inventory = yaml.safe_load((platform.settings.root / "include" / "collection.yaml").read_text())
-        inventory["front_ends"] += [
-            {
-                "host": name,
-                "runs_on": name,
-                "channel": "file",
-                "files": [f"{host.home}/log/access.%Y-%m-%d.log"],
-            }
-            for name, host in hosts.items()
-        ]
-        (home / "collection.yaml").write_text(yaml.safe_dump(inventory))
-        wait_until(lambda: set(hosts) <= running(platform), DEPLOYED_SECONDS, "far1 and far2 do not run")
-        yield hosts
+        enrol(platform, made)
+        placed.write(platform.settings, place("far3", "far4"))
+        (home / "collection.yaml").write_text(yaml.safe_dump(inventory(platform.settings, made)))
+        wait_until(lambda: wanted <= running(platform), DEPLOYED_SECONDS, "not all that was deployed runs")
+        yield made
     finally:
         (home / "collection.yaml").unlink(missing_ok=True)
         try:
-            gone = lambda: not {a.name for a in deploy.agents(platform.settings)} & set(hosts)  # noqa: E731
-            wait_until(gone, DEPLOYED_SECONDS, "far1 and far2 were not taken out")
+            gone = lambda: not {a.name for a in deploy.agents(platform.settings)} & wanted  # noqa: E731
+            wait_until(gone, DEPLOYED_SECONDS, "the hosts' agents were not taken out")
+            for name in GATHERERS[:-1]:
+                forgetting.dismiss(platform.settings, name)
+            forgotten = platform.sluice("hosts", "forget", GATHERERS[-1])
+            assert forgotten.returncode == 0, forgotten.stderr
         finally:
-            (home / "hosts.yaml").unlink(missing_ok=True)
-            for host in hosts.values():
+            placed.path_of(platform.settings).unlink(missing_ok=True)
+            (home / hosts.FILE).unlink(missing_ok=True)
+            for host in made.values():
                 host.switch_off()
         platform.drain()
 
 
-def enrol(platform: Platform, hosts: dict[str, EmulatedHost]) -> None:
-    """Follow docs/hosts.md: the key goes to the host, the fingerprint is confirmed."""
-    entries: list[dict[str, object]] = [{"name": LOCAL, "address": "127.0.0.1"}]
-    for name, host in hosts.items():
-        ssh = {"user": "anybody", "port": host.port}
-        entries.append({"name": name, "address": host.address, "ssh": ssh, "slots": 2})
-    (platform.settings.home / "hosts.yaml").write_text(yaml.safe_dump(entries))
-    for name, host in hosts.items():
+def place(*hosts: str) -> dict[str, str]:
+    return {placed.unit(name): host for name, host in zip(COLLECTORS, hosts, strict=True)}
+
+
+def inventory(settings: Settings, machines: dict[str, EmulatedHost]) -> dict[str, object]:
+    """What Sluice comes with, and edges on two of the hosts with collectors on others."""
+    made: dict[str, Any] = yaml.safe_load((settings.root / "include" / "collection.yaml").read_text())
+    made["collectors"] += [{"name": name, "runs_on": "placed"} for name in COLLECTORS]
+    made["front_ends"] += [
+        {
+            "host": name,
+            "runs_on": name,
+            "channel": "file",
+            "files": [f"{machines[name].home}/log/access.%Y-%m-%d.log"],
+            "collectors": list(order),
+        }
+        for name, order in zip(EDGES, (COLLECTORS, COLLECTORS[::-1]), strict=True)
+    ]
+    return made
+
+
+def enrol(platform: Platform, made: dict[str, EmulatedHost]) -> None:
+    """Two as docs/hosts.md says: an edge's and the first collector's. The others without a command."""
+    settings = platform.settings
+    list_hosts(settings, made)
+    for name, host in made.items():
+        host.authorize(enrolment.public_key(settings, hosts.load(settings)[name]))
+        host.switch_on()
+    list_hosts(settings, made)
+    for name in (EDGES[0], GATHERERS[0]):
         asked = platform.sluice("hosts", "enrol", name)
         assert asked.returncode == 0, asked.stderr
-        (key,) = re.findall(r"^ssh-ed25519 .*$", asked.stdout, re.MULTILINE)
+        assert enrolment.public_key(settings, hosts.load(settings)[name]) in asked.stdout
         (fingerprint,) = re.findall(r"^SHA256:\S+$", asked.stdout, re.MULTILINE)
-        host.switch_off()
-        host.authorize(key)
-        host.switch_on()
         done = platform.sluice("hosts", "enrol", name, "--fingerprint", fingerprint)
         assert done.returncode == 0, done.stderr
+    for name in (EDGES[1], *GATHERERS[1:]):
+        host = hosts.load(settings)[name]
+        enrolment.enrol(settings, host, ssh.host_key(host.address, made[name].port)[1])
+
+
+def list_hosts(settings: Settings, made: dict[str, EmulatedHost]) -> None:
+    entries: list[dict[str, object]] = [{"name": LOCAL, "address": "127.0.0.1"}]
+    for name, host in made.items():
+        access = {"user": "anybody", "port": host.port or 1}
+        roles = ["edge" if name in EDGES else "collector"]
+        entries.append({"name": name, "address": host.address, "ssh": access, "slots": 2, "roles": roles})
+    (settings.home / hosts.FILE).write_text(yaml.safe_dump(entries))
 
 
 def running(platform: Platform) -> set[str]:
@@ -99,36 +156,79 @@ def open_alerts(settings: Settings) -> set[str]:
     return {alert.name for alert in alerts.open_alerts(engine(settings), health.SOURCE)}
 
 
-def write(platform: Platform, host: EmulatedHost, seed: int) -> None:
-    lines = access_lines(DAY, LINES, seed=seed)
-    platform.written.setdefault(DAY, []).extend(lines)
+def write(platform: Platform, host: EmulatedHost, seed: int, lines: int = LINES) -> None:
+    made = access_lines(DAY, lines, seed=seed)
+    platform.written.setdefault(DAY, []).extend(made)
     with (host.home / "log" / f"access.{DAY}.log").open("a") as out:
-        out.writelines(line + "\n" for line in lines)
+        out.writelines(line + "\n" for line in made)
 
 
-def test_front_ends_on_two_hosts_lose_and_double_nothing(
-    platform: Platform, two: dict[str, EmulatedHost]
+@contextmanager
+def traffic(platform: Platform, host: EmulatedHost, seed: int) -> Iterator[list[int]]:
+    """Write lines all the time; yields how many so far."""
+    written, ended = [0], threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(0.1):
+            write(platform, host, seed + written[0], lines=20)
+            written[0] += 20
+
+    writer = threading.Thread(target=go_on)
+    writer.start()
+    try:
+        yield written
+    finally:
+        ended.set()
+        writer.join()
+
+
+def pid(settings: Settings, name: str) -> int:
+    return remote.status(settings, deploy.agent(settings, name)).pid
+
+
+def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubled(
+    platform: Platform, five: dict[str, EmulatedHost]
 ) -> None:
-    for seed, host in enumerate(two.values()):
-        write(platform, host, seed=700 + seed)
+    settings = platform.settings
+    for seed, name in enumerate(EDGES):
+        write(platform, five[name], seed=700 + seed)
     platform.drain()
 
-    write(platform, two["far2"], seed=710)
-    two["far2"].switch_off()
-    wait_until(
-        lambda: "far2: unknown" in open_alerts(platform.settings), ALERT_SECONDS, "no alert: far2 is unknown"
-    )
-    assert not two["far2"].processes("java")
-    write(platform, two["far1"], seed=711)
-    two["far2"].switch_on()
+    # An edge and a collector lose their power.
+    write(platform, five["far2"], seed=710)
+    for name in ("far2", "far4"):
+        five[name].switch_off()
+        assert not five[name].processes("java")
+    write(platform, five["far1"], seed=711)
+    silent = {"far2: unknown", "gather2: unknown"}
+    wait_until(lambda: silent <= open_alerts(settings), ALERT_SECONDS, "no alert: far2, gather2 are unknown")
+
+    # Collectors move while lines come: one that runs, and one whose host is silent.
+    edge = pid(settings, "far1")
+    with traffic(platform, five["far1"], seed=10_000) as written:
+        moving.move(settings, "gather1", "far5")
+        moving.move(settings, "gather2", "far3")
+        before = written[0]
+        wait_until(lambda: written[0] > before + LINES, ALERT_SECONDS, "the traffic stands still")
+    assert written[0] >= LINES
+    assert pid(settings, "far1") == edge, "an edge was restarted by a move"
+    assert len(five["far3"].processes("java")) == len(five["far5"].processes("java")) == 1
+    left = "gather2: left on far4"
+    wait_until(lambda: left in open_alerts(settings), ALERT_SECONDS, "no alert: something is left on far4")
+
+    for name in ("far2", "far4"):
+        five[name].switch_on()
     wait_until(lambda: "far2" in running(platform), DEPLOYED_SECONDS, "far2 was not started again")
+    wait_until(lambda: not remnants(settings), DEPLOYED_SECONDS, "what was left on far4 was not drained")
     wait_until(
-        lambda: "far2: unknown" not in open_alerts(platform.settings), ALERT_SECONDS, "the alert stays open"
+        lambda: not open_alerts(settings) & {*silent, left}, ALERT_SECONDS, "the alerts of silent hosts stay"
     )
-    assert len(two["far2"].processes("java")) == 1
+    assert not five["far4"].processes("java")
+    assert len(five["far2"].processes("java")) == 1
 
     hops = platform.drain()
-    accounts = {each.host: each for each in hops.files if each.host in two}
-    assert {name: each.lines for name, each in accounts.items()} == {"far1": 2 * LINES, "far2": 2 * LINES}
+    accounts = {each.host: each for each in hops.files if each.host in EDGES}
+    lines = {"far1": 2 * LINES + written[0], "far2": 2 * LINES}
+    assert {name: each.lines for name, each in accounts.items()} == lines
     assert not any(each.missing_lines for each in accounts.values())
     platform.assert_online_is_exact(DAY)

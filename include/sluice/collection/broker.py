@@ -6,7 +6,10 @@ A host's password is in ``<home>/hosts/<name>/kafka``, of mode 0600. It goes to 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 from sluice.collection import certificates
@@ -47,6 +50,37 @@ def admit(settings: Settings, host: str) -> None:
         write_whole(path, secrets.token_urlsafe(32), 0o600)
 
 
+def granted(settings: Settings, host: str) -> set[str]:
+    """The topics to which the host's user may write, as far as Kafka was told (`rights`)."""
+    path = _record(settings, host)
+    known = json.loads(path.read_text()) if path.exists() else {}
+    return set(known["topics"]) if known.get("password") == _password_sum(settings, host) else set()
+
+
+def record(settings: Settings, host: str, topics: Iterable[str]) -> None:
+    """Record what Kafka was told."""
+    told = {"password": _password_sum(settings, host), "topics": sorted(topics)}
+    write_whole(_record(settings, host), json.dumps(told), 0o600)
+
+
+def dismissed(settings: Settings, host: str) -> None:
+    """Forget the user that Kafka does not know any more."""
+    for path in (_record(settings, host), password_file(settings, host)):
+        path.unlink(missing_ok=True)
+
+
+def check_granted(settings: Settings, host: str, topic: str) -> None:
+    """Raises BrokerError if Kafka does not know yet that the host may write to the topic.
+
+    A collector must not begin before: Kafka's client, once it was refused, does not try again.
+    """
+    if topic not in granted(settings, host):
+        raise BrokerError(
+            f"Kafka does not know {user(host)} yet, or not for topic {topic!r}: it is told as soon as it "
+            "answers; if this stays, see the log of the task supervise"
+        )
+
+
 def listen(settings: Settings, address: str) -> None:
     """Have the broker listen at this machine's address from its next start on, if a host needs it."""
     if not admitted(settings):
@@ -72,3 +106,12 @@ def login(settings: Settings, host: str) -> bytes:
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
     text = f'KafkaClient {{ {module} required username="{user(host)}" password="{path.read_text()}"; }};\n'
     return text.encode()
+
+
+def _record(settings: Settings, host: str) -> Path:
+    return settings.home / "hosts" / host / "kafka.granted"
+
+
+def _password_sum(settings: Settings, host: str) -> str:
+    path = password_file(settings, host)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""

@@ -123,7 +123,8 @@ def public_key(settings: Settings, host: Host) -> str:
 def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
     """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
 
-    A host with the role collector also gets a password in Kafka, whose broker is to listen to it. Raises EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
+    A host with the role collector also gets a password in Kafka, whose broker is to listen to it. Raises
+    EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
     """
     shown, print_shown = ssh.host_key(host.address, port(host))
     if print_shown != fingerprint:

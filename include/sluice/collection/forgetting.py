@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.collection import broker, deploy, enrolment, inventory
+from sluice.collection import broker, deploy, enrolment, inventory, records
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, load
 from sluice.collection.remnants import remnants
@@ -50,6 +50,7 @@ def dismiss(settings: Settings, name: str) -> bool:
         return False
     from sluice.collection import rights
 
-    rights.dismiss(settings, name)
+    with records.locked(settings, wait=True):
+        rights.dismiss(settings, name)
     broker.listen(settings, load(settings)[LOCAL].address)
     return True

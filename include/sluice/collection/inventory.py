@@ -210,7 +210,8 @@ def _problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
 
 def _remote_problems(inventory: Inventory, settings: Settings) -> Iterable[str]:
     """The problems of agents that run on other hosts; without one, hosts.yaml is not read."""
-    if all(each.runs_on == LOCAL for each in (*inventory.front_ends, *inventory.collectors)):
+    named = {f.runs_on for f in inventory.front_ends} | {c.runs_on for c in inventory.collectors}
+    if named == {LOCAL}:
         return
     try:
         known = hosts.load(settings)

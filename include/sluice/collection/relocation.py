@@ -6,8 +6,8 @@
 3. It is recorded at the new host. From now on the supervision starts it there, and nowhere else.
 4. It starts there, and the edges are told its address. None of them is restarted.
 
-After a crash before the third step the supervision starts it where it was, and the move can be repeated. After
-the third step the supervision ends the move. What a silent host still has becomes a remnant (`remnants`).
+After a crash before the third step the supervision starts it where it was, and the move can be repeated.
+After the third step the supervision ends the move. What a silent host still has becomes a remnant.
 """
 
 from __future__ import annotations

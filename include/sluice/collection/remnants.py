@@ -8,14 +8,13 @@ their identity. Remnants are recorded in ``<home>/flume/<name>/left/<host>.json`
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 from sluice.collection import lifecycle, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import deployed
-from sluice.collection.errors import AgentError
-from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.render import Agent, folder
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
@@ -52,10 +51,8 @@ def drain(settings: Settings, log: Log) -> None:
 
     def drain_each(those: list[Agent]) -> None:
         for each in those:
-            try:
+            with contextlib.suppress(Exception):  # whatever a host answers, the others are drained
                 _drain(settings, each, log)
-            except (AgentError, MetricsUnreachable):
-                continue
 
     by_host(remnants(settings), drain_each)
 

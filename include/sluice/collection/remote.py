@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from sluice.collection import addresses, enrolment, metrics, position
+from sluice.collection import addresses, broker, enrolment, metrics, position
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
@@ -78,7 +78,7 @@ def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> N
     wanted, now = _bundle(settings, agent), status(settings, agent)
     if now.state == "alive" and now.version == wanted.version:
         return
-    _check_directories(settings, agent)
+    _check(settings, agent)
     _copy(settings, agent, wanted, log)
     if now.state == "alive":
         stop(settings, agent, drain_seconds, log)
@@ -91,6 +91,7 @@ def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> N
 
 def prepare(settings: Settings, agent: Agent, texts: Mapping[str, str], log: Log) -> None:
     """Copy a version that is not deployed yet: the agent's files and the jars. Nothing else changes."""
+    _check(settings, agent)
     _copy(settings, agent, _bundle(settings, agent, texts), log)
 
 
@@ -209,7 +210,10 @@ def _files(settings: Settings, agent: Agent) -> dict[PurePath, int]:
     return found
 
 
-def _check_directories(settings: Settings, agent: Agent) -> None:
+def _check(settings: Settings, agent: Agent) -> None:
+    """Check for what the agent needs: its log directories, and its user in Kafka."""
+    if agent.logs_in:
+        broker.check_granted(settings, agent.runs_on, agent.topic)
     for pattern in agent.patterns(settings.home):
         if _link(settings, agent).sizes(PurePath(pattern.directory)) is None:
             raise RemoteFailed(

@@ -6,11 +6,8 @@ Kafka salted and hashed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import (
@@ -28,8 +25,7 @@ from kafka.admin import (
 )
 from kafka.errors import KafkaError, NoError, SecurityDisabledError
 
-from sluice.collection.broker import BrokerError, admitted, password_file, user
-from sluice.runtime.files import write_whole
+from sluice.collection.broker import BrokerError, admitted, dismissed, granted, password_file, record, user
 from sluice.runtime.settings import Settings
 
 _RIGHTS = (ACLOperation.WRITE, ACLOperation.DESCRIBE)
@@ -42,20 +38,23 @@ def grant(settings: Settings, topics: Iterable[str]) -> list[str]:
 
     Nothing is asked while nothing changes. Raises BrokerError.
     """
-    wanted = {host: _wanted(settings, host, sorted(topics)) for host in admitted(settings)}
-    changed = [host for host, text in wanted.items() if _granted(settings, host) != text]
+    wanted = set(topics)
+    changed = [host for host in admitted(settings) if granted(settings, host) != wanted]
     if changed:
         with _admin(settings) as admin:
             for host in changed:
-                before = json.loads(_granted(settings, host) or "{}").get("topics", ())
-                _give(admin, host, password_file(settings, host).read_text(), topics)
-                _delete(admin, [_filter(host, topic) for topic in sorted(set(before) - set(topics))])
-                write_whole(_record(settings, host), wanted[host], 0o600)
+                _give(admin, host, password_file(settings, host).read_text(), wanted)
+                gone = granted(settings, host) - wanted
+                _delete(admin, [_filter(host, topic) for topic in sorted(gone)])
+                record(settings, host, wanted)
     return changed
 
 
 def dismiss(settings: Settings, host: str) -> None:
-    """Take the host's user and its rights away. Raises BrokerError; then it may be repeated."""
+    """Take the host's user and its rights away. Raises BrokerError; then it may be repeated.
+
+    Callers hold the deployment's lock, under which users are made.
+    """
     if host not in admitted(settings):
         return
     with _admin(settings) as admin:
@@ -63,8 +62,7 @@ def dismiss(settings: Settings, host: str) -> None:
         known = admin.describe_user_scram_credentials([user(host)])[user(host)]
         if known["credential_infos"]:
             _altered(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user(host), _SCRAM)]))
-    for path in (_record(settings, host), password_file(settings, host)):
-        path.unlink(missing_ok=True)
+    dismissed(settings, host)
 
 
 def _give(admin: KafkaAdminClient, host: str, password: str, topics: Iterable[str]) -> None:
@@ -122,18 +120,3 @@ def _filter(host: str, topic: str | None) -> ACLFilter:
     """Each right of the host's user, or each on one topic."""
     pattern = ResourcePatternFilter(ResourceType.ANY, topic, ACLResourcePatternType.ANY)
     return ACLFilter(f"User:{user(host)}", None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)
-
-
-def _granted(settings: Settings, host: str) -> str:
-    path = _record(settings, host)
-    return path.read_text() if path.exists() else ""
-
-
-def _wanted(settings: Settings, host: str, topics: list[str]) -> str:
-    """What is recorded once it is granted."""
-    password = password_file(settings, host).read_bytes()
-    return json.dumps({"password": hashlib.sha256(password).hexdigest(), "topics": topics})
-
-
-def _record(settings: Settings, host: str) -> Path:
-    return settings.home / "hosts" / host / "kafka.granted"

@@ -7,6 +7,7 @@ import subprocess
 import uuid
 from pathlib import Path
 
+from sluice.runtime.files import write_whole
 from sluice.runtime.jvm import java_command
 from sluice.runtime.settings import Settings
 from sluice.stack import health, templating
@@ -14,32 +15,32 @@ from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
 from sluice.transmission import listener
 
-TEMPLATE = "kafka.properties"
+_BEGAN_WITH = "began_with"  # the listener for hosts with which it was configured
 
 
 def configure(settings: Settings) -> None:
-    conf = settings.home / "conf" / "kafka"
-    templating.write(settings, TEMPLATE, _configuration(settings), **_values(settings))
+    conf, hosts = _conf(settings), listener.read(settings.home)
+    templating.write(
+        settings,
+        "kafka.properties",
+        conf / "server.properties",
+        data=settings.home / "data" / "kafka",
+        hosts=hosts,
+        hosts_port=settings.port(listener.PORT),
+        store_password=listener.STORE_PASSWORD,
+    )
     templating.write(settings, "log4j2.properties", conf / "log4j2.properties", level="INFO")
+    write_whole(conf / _BEGAN_WITH, repr(hosts))
 
 
 def outdated(settings: Settings) -> bool:
-    """Whether the broker began with another configuration than it would begin with now."""
-    path = _configuration(settings)
-    return path.exists() and path.read_text() != templating.render(settings, TEMPLATE, **_values(settings))
+    """Whether the broker began with another listener for hosts than it would begin with now."""
+    path = _conf(settings) / _BEGAN_WITH
+    return path.exists() and path.read_text() != repr(listener.read(settings.home))
 
 
-def _values(settings: Settings) -> dict[str, object]:
-    return {
-        "data": settings.home / "data" / "kafka",
-        "hosts": listener.read(settings.home),
-        "hosts_port": settings.port(listener.PORT),
-        "store_password": listener.STORE_PASSWORD,
-    }
-
-
-def _configuration(settings: Settings) -> Path:
-    return settings.home / "conf" / "kafka" / "server.properties"
+def _conf(settings: Settings) -> Path:
+    return settings.home / "conf" / "kafka"
 
 
 def format_log(settings: Settings) -> None:
@@ -47,7 +48,7 @@ def format_log(settings: Settings) -> None:
     if (settings.home / "data" / "kafka" / "meta.properties").exists():
         return
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A", 1)
-    config = str(_configuration(settings))
+    config = str(_conf(settings) / "server.properties")
     options = ["format", "--ignore-formatted", "-t", cluster, "-c", config]
     argv = _java(settings, "kafka.tools.StorageTool", *options, quick=True)
     subprocess.run(argv, check=True)
@@ -55,11 +56,11 @@ def format_log(settings: Settings) -> None:
 
 def command(settings: Settings) -> Command:
     require("kafka")
-    return Command(_java(settings, "kafka.Kafka", str(_configuration(settings))))
+    return Command(_java(settings, "kafka.Kafka", str(_conf(settings) / "server.properties")))
 
 
 def _java(settings: Settings, main_class: str, *args: str, quick: bool = False) -> list[str]:
-    logging = settings.home / "conf" / "kafka" / "log4j2.properties"
+    logging = _conf(settings) / "log4j2.properties"
     return java_command(
         "kafka",
         main_class,

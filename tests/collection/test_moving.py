@@ -1,0 +1,328 @@
+"""A collector moves between two hosts: exactly, once, after a crash at any step, and from a silent host.
+
+Its program is a stand-in (`tests.collection.stand_in`). `tests/e2e/test_hosts.py` moves a real one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.cli import far as shown
+from sluice.collection import (
+    addresses,
+    broker,
+    bundle,
+    deploy,
+    deploy_plan,
+    enrolment,
+    forgetting,
+    health,
+    hosts,
+    in_kafka,
+    lifecycle,
+    metrics,
+    moving,
+    placed,
+    records,
+    relocation,
+    remnants,
+    remote,
+    ssh,
+)
+from sluice.collection.errors import AgentError
+from sluice.collection.forgetting import StillNeeded
+from sluice.collection.inventory import InventoryError
+from sluice.collection.moving import MoveError
+from sluice.collection.render import place
+from sluice.runtime.settings import ROOT, Settings
+from tests.collection.ssh_host import EmulatedHost
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 60.0
+HOSTS = "\n- {{name: {0}, address: {1}, roles: [edge, collector], ssh: {{user: me, port: {2}}}}}"
+INVENTORY = """
+topic: logs
+front_ends:
+  - {{host: far1, runs_on: h2, channel: file, files: ["{log}/access.%Y-%m-%d.log"]}}
+collectors:
+  - {{name: collector1, runs_on: {runs_on}}}
+"""
+JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec {} {} "$@" ;; esac"""
+
+Hosts = dict[str, EmulatedHost]
+
+
+class Crash(BaseException):
+    """The mover's process ends here."""
+
+
+@pytest.fixture
+def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
+    """Two hosts that may have collectors: collector1 runs on h1, and an edge on h2."""
+    (tmp_path / "lib" / "flume").mkdir(parents=True)
+    for name in (bundle.STAMP, "one.jar"):
+        (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
+    monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(in_kafka, "grant_rights", granted)
+    monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
+    drain = metrics.drain
+    monkeypatch.setattr(metrics, "drain", lambda counters, seconds: drain(counters, min(seconds, 3.0)))
+    made = {f"h{n}": EmulatedHost(tmp_path / f"h{n}", f"127.0.1.{n}", apart=True) for n in (1, 2)}
+    try:
+        for name, host in made.items():
+            _switch_on_enrolled(settings, made, name, host)
+        write(settings, "placed")
+        placed.write(settings, {placed.unit("collector1"): "h1"})
+        deploy.apply(settings, deploy_plan.plan(settings))
+        yield made
+    finally:
+        for host in made.values():
+            host.switch_off()
+
+
+def granted(settings: Settings, _: object) -> None:
+    """Kafka, which is not there, knows each host's user."""
+    for host in broker.admitted(settings):
+        broker.record(settings, host, ["logs"])
+
+
+def _switch_on_enrolled(settings: Settings, made: Hosts, name: str, host: EmulatedHost) -> None:
+    (host.home / "log").mkdir(parents=True)
+    host.program("java", JAVA.format(sys.executable, ROOT / "tests" / "collection" / "stand_in.py"))
+    list_hosts(settings, made)
+    host.authorize(enrolment.public_key(settings, hosts.load(settings)[name]))
+    host.switch_on()
+    list_hosts(settings, made)
+    known = hosts.load(settings)[name]
+    enrolment.enrol(settings, known, ssh.host_key(known.address, host.port)[1])
+
+
+def list_hosts(settings: Settings, made: Hosts) -> None:
+    lines = [HOSTS.format(name, host.address, host.port or 1) for name, host in made.items()]
+    (settings.home / hosts.FILE).write_text("- {name: local, address: 127.0.0.1}" + "".join(lines))
+
+
+def write(settings: Settings, runs_on: str) -> None:
+    text = INVENTORY.format(log=settings.home / "h2" / "log", runs_on=runs_on)
+    (settings.home / "collection.yaml").write_text(text)
+
+
+def running(made: Hosts, settings: Settings, agent: str = "collector1") -> dict[str, int]:
+    """The process of the agent on each host that has one."""
+    found = {}
+    for name, host in made.items():
+        mark = str(place(settings, agent, name).folder.parent)
+        for process in host.processes("python"):
+            if any(mark in part for part in process.cmdline()):
+                assert name not in found, "two processes of one collector on one host"
+                found[name] = process.pid
+    return found
+
+
+def state(settings: Settings, host: str, agent: str = "collector1") -> Path:
+    return Path(place(settings, agent, host).folder)
+
+
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def told(settings: Settings) -> str:
+    return (state(settings, "h2", "far1") / "collectors").read_text()
+
+
+def test_it_moves_and_no_edge_is_restarted(settings: Settings, two: Hosts) -> None:
+    assert running(two, settings).keys() == {"h1"}
+    assert told(settings) == "collector1=127.0.1.1\n"
+    edge = running(two, settings, "far1")
+    said: list[str] = []
+    moving.move(settings, "collector1", "h2", said.append)
+    assert running(two, settings).keys() == {"h2"}
+    assert (state(settings, "h1") / "clean").exists()
+    assert not (state(settings, "h2") / "clean").exists()
+    assert told(settings) == "collector1=127.0.1.2\n"
+    assert running(two, settings, "far1") == edge
+    assert placed.read(settings) == {"collector:collector1": "h2"}
+    assert {c.action for c in deploy_plan.plan(settings)} == {"unchanged"}
+    before = running(two, settings)
+    moving.move(settings, "collector1", "h2")
+    assert running(two, settings) == before
+
+
+def test_what_does_not_drain_stays_and_takes_lines_again(settings: Settings, two: Hosts) -> None:
+    (state(settings, "h1") / "size").write_text("7")
+    before = running(two, settings)
+    with pytest.raises(AgentError, match="still holds blocks of lines"):
+        moving.move(settings, "collector1", "h2")
+    assert running(two, settings) == before
+    assert not (state(settings, "h1") / "hold").exists()
+    (state(settings, "h1") / "size").unlink()
+    moving.move(settings, "collector1", "h2")
+    assert running(two, settings).keys() == {"h2"}
+
+
+#: Where the mover may crash, in the order of its steps: the function, and whether just after it.
+STEPS = [
+    (placed, "write", False),
+    (placed, "write", True),
+    (lifecycle, "stop", False),
+    (lifecycle, "stop", True),
+    (records, "write", False),
+    (records, "write", True),
+    (lifecycle, "start", True),
+    (lifecycle, "await_ready", True),
+]
+
+
+def crashing(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: bool) -> None:
+    real = getattr(module, name)
+
+    def crash(*arguments: Any, **options: Any) -> Any:
+        if after:
+            real(*arguments, **options)
+        raise Crash(name)
+
+    monkeypatch.setattr(module, name, crash)
+
+
+def test_after_a_crash_at_any_step_it_ends_well(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First with the supervision between crash and repetition, then without."""
+    at, to = "h1", "h2"
+    for supervised in (True, False):
+        for module, name, after in STEPS:
+            with monkeypatch.context() as crashed:
+                crashing(crashed, module, name, after)
+                with pytest.raises(Crash):
+                    moving.move(settings, "collector1", to)
+            if supervised:
+                deploy.ensure(settings)
+                assert len(running(two, settings)) == 1, (name, after)
+            moving.move(settings, "collector1", to)
+            assert running(two, settings).keys() == {to}, (name, after)
+            assert deploy.agent(settings, "collector1").runs_on == to
+            assert not remnants.remnants(settings)
+            at, to = to, at
+
+
+def test_the_deployment_ends_a_move_that_crashed(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as crashed:
+        crashing(crashed, relocation, "relocate", False)
+        with pytest.raises(Crash):
+            moving.move(settings, "collector1", "h2")
+    changed = deploy.apply(settings, deploy_plan.plan(settings))
+    assert [change.agent for change in changed] == ["collector1"]
+    assert running(two, settings).keys() == {"h2"}
+    write(settings, "h1")  # the user's own choice
+    deploy.apply(settings, deploy_plan.plan(settings))
+    assert running(two, settings).keys() == {"h1"}
+    assert told(settings) == "collector1=127.0.1.1\n"
+    with pytest.raises(MoveError, match=r"collector1 is not placed: .* has it on h1; say `runs_on: placed`"):
+        moving.move(settings, "collector1", "h2")
+
+
+def test_a_silent_host_is_left_and_drained_when_it_answers(settings: Settings, two: Hosts) -> None:
+    (state(settings, "h1") / "size").write_text("7")
+    two["h1"].switch_off()
+    moving.move(settings, "collector1", "h2")
+    moving.move(settings, "collector1", "h2")
+    assert running(two, settings).keys() == {"h2"}
+    assert told(settings) == "collector1=127.0.1.2\n"
+    assert not deploy.drained(settings)
+    looks = health.check_all(settings, deploy.agents(settings), {}, {})
+    assert looks["collector1"].alerts.keys() == {"collector1: left on h1"}
+    lines = {line.name: line.state for line in shown.agents(settings)}
+    assert lines["flume-collector1@h1"] == shown.UNKNOWN
+
+    two["h1"].switch_on()
+    deploy.ensure(settings)  # it is started there, to be drained
+    until(lambda: running(two, settings).keys() == {"h1", "h2"})
+    deploy.ensure(settings)
+    assert remnants.remnants(settings), "what is in its channel was given up"
+    (state(settings, "h1") / "size").unlink()
+    until(lambda: deploy.ensure(settings) or not remnants.remnants(settings))
+    assert running(two, settings).keys() == {"h2"}
+    assert not health.check_all(settings, deploy.agents(settings), {}, {})["collector1"].alerts
+
+
+def test_one_that_comes_back_goes_on_with_its_channel(settings: Settings, two: Hosts) -> None:
+    two["h1"].switch_off()
+    moving.move(settings, "collector1", "h2")
+    two["h1"].switch_on()
+    (state(settings, "h1") / "size").write_text("7")
+    moving.move(settings, "collector1", "h1")
+    assert running(two, settings).keys() == {"h1"}
+    assert not remnants.remnants(settings)
+    deploy.ensure(settings)
+    assert running(two, settings).keys() == {"h1"}
+
+
+def test_a_host_that_is_gone_is_forgotten_with_what_was_left_there(settings: Settings, two: Hosts) -> None:
+    with pytest.raises(StillNeeded, match="collector1 is placed on h1: move it to another host first"):
+        forgetting.forgettable(settings, "h1")
+    two["h1"].switch_off()
+    moving.move(settings, "collector1", "h2")
+    assert [agent.name for agent in forgetting.forgettable(settings, "h1")] == ["collector1"]
+    deploy.forget(settings, "h1")
+    assert not remnants.remnants(settings)
+    assert deploy.agent(settings, "collector1").runs_on == "h2"
+
+
+def test_a_host_that_kafka_does_not_know_gets_no_collector(settings: Settings, two: Hosts) -> None:
+    broker.record(settings, "h2", [])
+    before = running(two, settings)
+    with pytest.raises(AgentError, match="Kafka does not know host-h2 yet, or not for topic 'logs'"):
+        moving.move(settings, "collector1", "h2")
+    assert running(two, settings) == before
+    assert placed.read(settings) == {"collector:collector1": "h1"}
+
+
+def test_a_silent_new_host_changes_nothing(settings: Settings, two: Hosts) -> None:
+    moving.move(settings, "collector1", "h2")
+    before = running(two, settings)
+    two["h1"].switch_off()
+    with pytest.raises(ssh.HostUnreachable):
+        moving.move(settings, "collector1", "h1")
+    assert running(two, settings) == before
+    assert placed.read(settings) == {"collector:collector1": "h2"}
+    with pytest.raises(InventoryError, match=r"placement\.yaml: collector:collector1 = 'h9': no such host"):
+        moving.move(settings, "collector1", "h9")
+    with pytest.raises(MoveError, match=r"'other': .* has no such collector; known are collector1"):
+        moving.move(settings, "other", "h1")
+
+
+def test_an_edge_whose_host_was_away_is_told_when_it_answers(settings: Settings, two: Hosts) -> None:
+    far1 = deploy.agent(settings, "far1")
+    (state(settings, "h2", "far1") / "collectors").write_text("collector1=127.0.9.9\n")
+    edge = running(two, settings, "far1")
+    assert lifecycle.settled(settings, far1)
+    assert told(settings) == addresses.wanted(settings, far1) == "collector1=127.0.1.1\n"
+    assert running(two, settings, "far1") == edge
+
+
+def test_a_collector_has_its_user_and_no_key_of_identities(settings: Settings, two: Hosts) -> None:
+    current = state(settings, "h1").parent / "current"
+    secret = (settings.home / "hosts" / "h1" / "kafka").read_text()
+    assert f'username="host-h1" password="{secret}"' in (current / "kafka.jaas").read_text()
+    assert not (current / "identity.key").exists()
+    assert not any(path.stat().st_mode & 0o077 for path in current.iterdir())
+    shown_to_people = [path for path in current.iterdir() if path.name != "kafka.jaas"]
+    assert not any(secret.encode() in path.read_bytes() for path in shown_to_people)
+    for host in two.values():
+        assert not any(secret in part for each in host.processes() for part in each.cmdline())
+    assert "identity.key" in {p.name for p in (state(settings, "h2", "far1").parent / "current").iterdir()}
+    assert remote.status(settings, deploy.agent(settings, "collector1")).state == "alive"

@@ -1,0 +1,209 @@
+"""A broker with the listener for other hosts: what a host's user may do, and who else is let in.
+
+The broker is the tests' own, without a stack around it.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError
+
+from sluice.collection import broker, certificates, in_kafka, rights
+from sluice.collection.broker import BrokerError
+from sluice.runtime.settings import Settings
+from sluice.stack import health
+from sluice.stack.daemons import kafka
+from sluice.transmission import listener
+from sluice.transmission.topics import Topics
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 240.0
+ADDRESS = "127.0.0.1"
+
+
+def free_base(settings: Settings) -> int:
+    """A base from which the broker's ports are free."""
+    while True:
+        with socket.create_server((ADDRESS, 0)) as first:
+            base = int(first.getsockname()[1]) - settings.port_offsets["kafka"]
+        try:
+            for name in ("kafka_controller", listener.PORT):
+                socket.create_server((ADDRESS, base + settings.port_offsets[name])).close()
+        except OSError:
+            continue
+        return base
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A broker that was told of host h1, with the topics `logs` and `other`."""
+    home = tmp_path_factory.mktemp("broker")
+    settings = Settings(instance="test", home=home, port_base=free_base(Settings(port_base=1)))
+    for name, address in (("local", ADDRESS), ("h1", "127.0.1.1")):
+        certificates.issue(home / "hosts", name, address)
+    broker.admit(settings, "h1")
+    broker.listen(settings, ADDRESS)
+    kafka.configure(settings)
+    kafka.format_log(settings)
+    (home / "tmp").mkdir()
+    with (home / "out").open("wb") as out:
+        running = subprocess.Popen(kafka.command(settings).argv, stdout=out, stderr=out, cwd=home / "tmp")
+    try:
+        await_healthy(settings, running)
+        with Topics(settings) as topics:
+            topics.create("logs")
+            topics.create("other")
+        yield settings
+    finally:
+        running.kill()
+        running.wait(SECONDS)
+
+
+def await_healthy(settings: Settings, running: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            health.kafka(settings)
+            return
+        except Exception:
+            said = (settings.home / "out").read_text()[-2000:]
+            assert running.poll() is None, said
+            assert time.monotonic() < deadline, said
+            time.sleep(0.2)
+
+
+def options(settings: Settings, *, password: str = "", shows: bool = True) -> dict[str, Any]:
+    """A client's, which logs in as the user of h1; ``shows``: its certificate."""
+    own = settings.home / "hosts"
+    pair = pkcs12.load_pkcs12((own / "h1" / certificates.IDENTITY).read_bytes(), certificates.PASSWORD)
+    assert pair.key is not None
+    assert pair.cert is not None
+    authority, certificate = settings.home / "authority.pem", settings.home / "shown.pem"
+    authority.write_bytes(pair.additional_certs[0].certificate.public_bytes(Encoding.PEM))
+    certificate.write_bytes(
+        pair.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + pair.cert.certificate.public_bytes(Encoding.PEM)
+    )
+    return {
+        "bootstrap_servers": broker.bootstrap(settings, ADDRESS),
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": broker.user("h1"),
+        "sasl_plain_password": password or broker.password_file(settings, "h1").read_text(),
+        "ssl_cafile": str(authority),
+        **({"ssl_certfile": str(certificate)} if shows else {}),
+    }
+
+
+def send(client: dict[str, Any], topic: str, patience_ms: int = 60_000) -> None:
+    producer = KafkaProducer(**client, max_block_ms=patience_ms, bootstrap_timeout_ms=patience_ms)
+    try:
+        producer.send(topic, b"a block").get(SECONDS)
+    finally:
+        producer.close(1)
+
+
+def read(client: dict[str, Any], topic: str) -> None:
+    with closing(KafkaConsumer(topic, **client, auto_offset_reset="earliest")) as consumer:
+        for _ in range(60):
+            assert not consumer.poll(1_000)
+
+
+def test_a_user_writes_to_its_topics_and_does_nothing_else(served: Settings) -> None:
+    assert rights.grant(served, {"logs"}) == ["h1"]
+    assert rights.grant(served, {"logs"}) == []
+    client = options(served)
+    send(client, "logs")
+    with pytest.raises(TopicAuthorizationFailedError):
+        send(client, "other")
+    with pytest.raises(TopicAuthorizationFailedError):
+        read(client, "logs")
+    with closing(KafkaAdminClient(**client)) as admin:
+        assert admin.list_topics() == ["logs"]
+        with pytest.raises(KafkaError):
+            admin.create_topics({"mine": {"num_partitions": 1, "replication_factor": 1}})
+        assert not admin.describe_acls(rights._filter("h1", None))[0]
+    send({"bootstrap_servers": served.kafka.bootstrap}, "other")  # the platform itself may do everything
+
+    assert rights.grant(served, {"other"}) == ["h1"]
+    send(client, "other")
+    with pytest.raises(TopicAuthorizationFailedError):
+        send(client, "logs")
+
+
+@pytest.mark.parametrize("wrong", [{"password": "guessed"}, {"shows": False}])
+def test_strangers_are_not_let_in(served: Settings, wrong: dict[str, Any]) -> None:
+    rights.grant(served, {"logs"})
+    with pytest.raises(KafkaTimeoutError):
+        send(options(served, **wrong), "logs", patience_ms=4_000)
+
+
+def test_a_user_that_is_dismissed_is_not_let_in(served: Settings) -> None:
+    rights.grant(served, {"logs"})
+    client = options(served)
+    assert not kafka.outdated(served)
+    rights.dismiss(served, "h1")
+    rights.dismiss(served, "h1")
+    assert broker.admitted(served) == []
+    broker.listen(served, ADDRESS)
+    assert listener.read(served.home) is None
+    assert kafka.outdated(served)
+    with pytest.raises(KafkaTimeoutError):
+        send(client, "logs", patience_ms=4_000)
+    broker.admit(served, "h1")  # as the other tests found it
+    broker.listen(served, ADDRESS)
+
+
+def test_a_broker_that_is_away_is_named_and_left_alone_for_a_while(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rights, "_REQUEST_MS", 300)
+    broker.admit(settings, "h1")
+    with pytest.raises(BrokerError, match=r"Kafka at 127\.0\.0\.1:29020 cannot be told of the hosts' users"):
+        rights.grant(settings, {"logs"})
+    said: list[str] = []
+    in_kafka.grant_rights(settings, said.append)
+    in_kafka.grant_rights(settings, said.append)
+    assert len(said) == 1
+
+
+def test_without_such_a_host_nothing_listens_more_than_before(settings: Settings) -> None:
+    broker.listen(settings, ADDRESS)
+    kafka.configure(settings)
+    text = (settings.home / "conf" / "kafka" / "server.properties").read_text()
+    assert "HOSTS" not in text
+    assert "authorizer" not in text
+    assert "sasl" not in text
+
+
+def test_the_listener_follows_this_machine_s_certificate(settings: Settings) -> None:
+    certificates.issue(settings.home / "hosts", "local", ADDRESS)
+    broker.admit(settings, "h1")
+    broker.listen(settings, ADDRESS)
+    kafka.configure(settings)
+    assert not kafka.outdated(settings)
+    certificates.issue(settings.home / "hosts", "local", ADDRESS)
+    broker.listen(settings, ADDRESS)
+    assert kafka.outdated(settings)
+
+
+def test_passwords_are_made_once_and_are_the_owner_s_alone(settings: Settings) -> None:
+    with pytest.raises(BrokerError, match="host h1 has no user in Kafka: run `sluice hosts enrol h1`"):
+        broker.login(settings, "h1")
+    broker.admit(settings, "h1")
+    path: Path = broker.password_file(settings, "h1")
+    first = path.read_text()
+    broker.admit(settings, "h1")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == (first, 0o600)
+    assert f'username="host-h1" password="{first}"'.encode() in broker.login(settings, "h1")
