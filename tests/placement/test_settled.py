@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sluice.placement.base import Cluster
 from sluice.placement.plan import Policy, plan
-from sluice.placement.settled import settled
+from sluice.placement.settled import settled, within
 from tests.examples import examples
 from tests.placement.clusters import clusters, slots
 
@@ -19,6 +19,19 @@ def test_a_unit_does_not_move_on_after_the_next_plan() -> None:
     assert len(found.moves) == 2
     assert sorted(after.placed.values()) == ["h1", "h1", "h2", "h3"]
     assert plan(after).moves == []
+
+
+@given(cluster=clusters(fixed=True), budget=st.integers(0, 2))
+@examples(100)
+def test_what_must_start_waits_for_no_move_beyond_the_budget(cluster: Cluster, budget: int) -> None:
+    found = within(cluster, budget)
+    assert len(found.moves) <= budget
+    moved = [move.unit for step in found.steps for move in step]
+    assert len(moved) == len(set(moved))
+    started = {move.unit for move in found.starts}
+    nowhere = {unit.name for unit in cluster.units} - set(cluster.running())
+    assert started | {each.unit for each in found.unplaced} >= nowhere
+    assert not [each for each in found.unplaced if each.unit in nowhere and "is not free yet" in each.why]
 
 
 @given(cluster=clusters(fixed=True), budget=st.none() | st.integers(0, 3))

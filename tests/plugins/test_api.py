@@ -109,6 +109,7 @@ READS = [
     ("GET", "/topics"),
     ("GET", "/topics/logs"),
     ("GET", "/lag"),
+    ("GET", "/placement/plan"),
     ("GET", "/openapi.json"),
 ]
 WRITES = [

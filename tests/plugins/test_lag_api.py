@@ -30,11 +30,11 @@ class Watched:
 
 @pytest.fixture
 def watched(app: FastAPI, client: TestClient, login: Login) -> Iterator[Watched]:  # noqa: F811
-    from sluice_airflow.api import lag
+    from sluice_airflow.api import lag, looks
 
     login.as_("viewer")
     double = Watched()
-    shared = lag.Looks(double)
+    shared = looks.Looks(double, "the lag")
     app.dependency_overrides[lag.looks] = lambda: shared
     yield double
     double.go_on.set()
@@ -67,11 +67,11 @@ def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
     client: TestClient,  # noqa: F811
     watched: Watched,
 ) -> None:
-    from sluice_airflow.api import lag
+    from sluice_airflow.api import looks
 
     watched.go_on.clear()
-    with ThreadPoolExecutor(lag.WAITING) as pool:
-        waiting = [pool.submit(client.get, f"{API}/lag") for _ in range(lag.WAITING)]
+    with ThreadPoolExecutor(looks.WAITING) as pool:
+        waiting = [pool.submit(client.get, f"{API}/lag") for _ in range(looks.WAITING)]
         assert eventually(lambda: watched.taken == 1)
 
         def sent_away() -> bool:
@@ -80,7 +80,7 @@ def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
         full = eventually(sent_away)
         watched.go_on.set()
         assert full
-        assert [each.result().status_code for each in waiting] == [200] * lag.WAITING
+        assert [each.result().status_code for each in waiting] == [200] * looks.WAITING
     assert watched.taken == 1
 
 

@@ -52,6 +52,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/topics/{name}"): VIEWER,
     ("PUT", "/api/v1/topics/{name}"): USER,
     ("GET", "/api/v1/lag"): VIEWER,
+    ("GET", "/api/v1/placement/plan"): VIEWER,
     ("GET", "/console/static/{digest}/{name}"): VIEWER,
     ("GET", "/console/"): VIEWER,
     ("GET", "/console/parts/newest"): VIEWER,

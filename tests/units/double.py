@@ -49,8 +49,8 @@ class DictionaryUnits:
     moved: list[tuple[str, str]] = field(default_factory=list)
     name: str = "collector"
 
-    def units(self, settings: Settings, hosts: int) -> list[Running]:
-        together = failover_groups(self.lists, hosts)
+    def units(self, settings: Settings, places: int) -> list[Running]:
+        together = failover_groups(self.lists, places)
         return [
             Running(
                 f"{self.name}:{unit}",

@@ -18,6 +18,22 @@ from sluice.placement.steps import ordered
 _PLANS = 5
 
 
+def within(cluster: Cluster, budget: int) -> Plan:
+    """What should start and move, with so many moves at most. Raises ClusterRefused.
+
+    A unit that has to start does not wait for the place of another that the budget keeps from moving.
+    """
+    found = settled(cluster, Policy(budget=budget))
+    if not found.waiting:
+        return found
+    running = cluster.running()
+    stays = tuple(replace(unit, fixed=unit.fixed or unit.name in running) for unit in cluster.units)
+    starts = settled(replace(cluster, units=stays))
+    if budget and len(found.unplaced) <= len(starts.unplaced):
+        return found
+    return replace(starts, waiting=found.waiting + len(found.moves))
+
+
 def settled(cluster: Cluster, policy: Policy = DEFAULT) -> Plan:
     """What should start and move, all in all. Raises ClusterRefused."""
     free = replace(policy, budget=None)

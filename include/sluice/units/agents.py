@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from sluice.collection import deploy, inventory, lifecycle, metrics, moving, placed, remote
+from pathlib import Path
+
+from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, remote
 from sluice.collection.hosts import LOCAL, PLACED
+from sluice.collection.inventory import Inventory
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime import detached
@@ -17,8 +20,8 @@ class Edges:
 
     name = "edge"
 
-    def units(self, settings: Settings, hosts: int) -> list[Running]:
-        found = inventory.load(settings, placement={})
+    def units(self, settings: Settings, places: int) -> list[Running]:
+        found = _inventory(settings)
         return [Running(f"{self.name}:{each.host}", each.runs_on) for each in found.front_ends]
 
     def observer(self, settings: Settings) -> Observer:
@@ -33,13 +36,12 @@ class Collectors:
 
     name = "collector"
 
-    def units(self, settings: Settings, hosts: int) -> list[Running]:
+    def units(self, settings: Settings, places: int) -> list[Running]:
         """All collectors: where they are deployed, or else where they belong."""
-        # Without placements, because one that may no longer be is a reason to move, and not to give up.
-        found = inventory.load(settings, placement={})
+        found = _inventory(settings)
         belongs = placed.read(settings)
         there = {agent.name: agent.runs_on for agent in deploy.agents(settings)}
-        together = failover_groups([each.collectors for each in found.front_ends], hosts)
+        together = failover_groups([each.collectors for each in found.front_ends], places)
         units = []
         for each in found.collectors:
             movable, name = each.runs_on == PLACED, placed.unit(each.name)
@@ -61,6 +63,22 @@ class Collectors:
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         moving.move(settings, unit.partition(":")[2], host, log)
+
+
+_read: dict[Path, tuple[tuple[int, ...], Inventory]] = {}
+
+
+def _inventory(settings: Settings) -> Inventory:
+    """The inventory, read again when it or the list of hosts was written: thousands of edges take a second.
+
+    Without placements, because one that may no longer be is a reason to move, and not to give up.
+    """
+    paths = (inventory.path_of(settings), hosts.path_of(settings))
+    stamp = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+    before = _read.get(paths[0])
+    if before is None or before[0] != stamp:
+        before = _read[paths[0]] = (stamp, inventory.load(settings, placement={}))
+    return before[1]
 
 
 def _observer(settings: Settings) -> Observer:

@@ -94,7 +94,7 @@ class _Explainer:
             return "Its load has not been measured for long enough: it weighs as much as its slots."
         parts = [f"It uses {unit.cpu:.3g} reference cores"]
         parts += [] if unit.events is None else [f"takes in {unit.events:,.1f} blocks of lines a second"]
-        parts += [] if unit.fill is None else [f"and its channel is {unit.fill:.0f} % full"]
+        parts += [] if unit.fill is None else [f"and its channel is {unit.fill:.0f}% full"]
         return ", ".join(parts) + "."
 
     def _verdict(self, unit: UnitView, move: Move | None) -> Iterator[str]:

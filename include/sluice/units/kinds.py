@@ -51,8 +51,8 @@ class Kind(Protocol):
 
     name: str
 
-    def units(self, settings: Settings, hosts: int) -> list[Running]:
-        """All units of the kind. hosts: how many may have units, on which groups depend."""
+    def units(self, settings: Settings, places: int) -> list[Running]:
+        """All units of the kind. places: how many hosts may have units, on which groups depend."""
 
     def observer(self, settings: Settings) -> Observer:
         """What looks at the units that there are now."""

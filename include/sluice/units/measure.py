@@ -29,6 +29,8 @@ WARM_SECONDS = 60.0
 #: How often the speed of a host is measured again.
 SPEED_EVERY = timedelta(days=1)
 AT_ONCE = 16
+#: Loads above these are none.
+_MOST_CORES, _MOST_EVENTS = 1e4, 1e9
 #: A host is silent since it was first seen so, if looks follow each other; else since the last look.
 _GAPS = 4
 
@@ -96,9 +98,10 @@ def unit_row(before: UnitRow, now: Reading | None, core: float, half_life: float
     old, means = _before(before.reading, now), smoothing.read(before.smoothed)
     if old is not None and old.age >= WARM_SECONDS:
         seconds = now.at - old.at
-        samples = {"cpu": (now.cpu - old.cpu) / seconds * core, "fill": now.fill}
+        # A host may say anything of its processes.
+        samples = {"cpu": min((now.cpu - old.cpu) / seconds * core, _MOST_CORES), "fill": now.fill}
         if now.events is not None and old.events is not None:
-            samples["events"] = max(0.0, now.events - old.events) / seconds
+            samples["events"] = min(max(0.0, now.events - old.events) / seconds, _MOST_EVENTS)
         for name, value in samples.items():
             if value is not None:
                 means[name] = means.get(name, Mean()).then(value, seconds, half_life)
@@ -159,9 +162,9 @@ def _look(
         core = speed.measure(run) if speed_due(before, datetime.now(UTC)) else None
     except HostUnreachable as error:
         silent = not answering.answers(host)
-        return HostLook(datetime.now(UTC), silent=silent, why=str(error))
+        return HostLook(datetime.now(UTC), silent=silent, why=_printable(error))
     except (AgentError, MetricsUnreachable, ReadingError, OSError) as error:  # a host may answer anything
-        return HostLook(datetime.now(UTC), why=str(error))
+        return HostLook(datetime.now(UTC), why=_printable(error))
     at = datetime.now(UTC)
     found = {
         unit: _reading(at, each, machine.processes[each.pid])
@@ -176,10 +179,14 @@ def _run(settings: Settings, host: Host) -> Run:
     return processes.here if host.name == LOCAL else partial(enrolment.link(settings, host).run)
 
 
+def _printable(error: Exception) -> str:
+    """What a host says goes into PostgreSQL, which takes no NUL."""
+    return "".join(each if each.isprintable() else " " for each in str(error) or type(error).__name__)[:500]
+
+
 def _reading(at: datetime, observed: Observed, process: Process) -> Reading:
-    return Reading(
-        at.timestamp(), process.identity, process.cpu, process.age, observed.events, observed.fill
-    )
+    fill = None if observed.fill is None else min(max(observed.fill, 0.0), 100.0)
+    return Reading(at.timestamp(), process.identity, process.cpu, process.age, observed.events, fill)
 
 
 def _before(stored: Mapping[str, Any] | None, now: Reading) -> Reading | None:

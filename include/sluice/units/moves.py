@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from filelock import FileLock, Timeout
 
 from sluice.placement.base import Move, Plan
-from sluice.placement.plan import Policy
-from sluice.placement.settled import settled
+from sluice.placement.settled import within
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
@@ -83,8 +82,7 @@ def propose(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], even
     seen = view(settings, database, kinds)
     with database.connect() as connection:
         left = max(0, settings.placement.moves_an_hour - book.counted(connection, seen.at))
-    policy = Policy(budget=left if even and seen.settled else 0)
-    return Proposal(seen, settled(seen.cluster, policy), left)
+    return Proposal(seen, within(seen.cluster, left if even and seen.settled else 0), left)
 
 
 def apply(

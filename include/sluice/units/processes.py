@@ -17,6 +17,8 @@ _SCRIPT = (
 #: Fields of /proc/<pid>/stat behind the command's name, and of the first line of /proc/stat (proc(5)).
 _STATE, _UTIME, _STIME, _START = 0, 11, 12, 19
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ = 1, 2, 3, 6, 7
+#: A host may answer anything; what is beyond these is no reading.
+_MOST, _DIGITS, _MOST_CORES = 10**15, 16, 1 << 16
 
 
 class ReadingError(ValueError):
@@ -56,17 +58,26 @@ def parse(text: str, pids: Sequence[int]) -> Machine:
     """What the command printed. Raises ReadingError."""
     try:
         ticks, cores, uptime, machine, *lines = text.split("\n")
-        second, up, columns = int(ticks), float(uptime.split()[0]), machine.split()
-        busy = sum(int(columns[n]) for n in (_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ))
+        second, up, columns = max(_whole(ticks), 1), _whole(uptime.partition(".")[0]), machine.split()
+        busy = sum(_whole(columns[n]) for n in (_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ))
         found = {pid: _process(pid, line, second, up) for pid, line in zip(pids, lines, strict=False) if line}
-        return Machine(int(cores), busy / second, {pid: each for pid, each in found.items() if each})
-    except (ValueError, IndexError, ZeroDivisionError, OverflowError) as error:
+        there = {pid: each for pid, each in found.items() if each}
+        return Machine(max(_whole(cores, _MOST_CORES), 1), busy / second, there)
+    except (ValueError, IndexError) as error:
         raise ReadingError(f"no reading of processes: {text[:200]!r}") from error
 
 
-def _process(pid: int, line: str, second: int, up: float) -> Process | None:
+def _whole(text: str, most: int = _MOST) -> int:
+    """A number. Raises ValueError for one that no kernel says."""
+    if len(text) > _DIGITS or not 0 <= int(text) <= most:
+        raise ValueError(f"no such number: {text[:20]!r}")
+    return int(text)
+
+
+def _process(pid: int, line: str, second: int, up: int) -> Process | None:
     fields = line.rpartition(")")[2].split()
     if fields[_STATE] in ("Z", "X"):
         return None
-    cpu = (int(fields[_UTIME]) + int(fields[_STIME])) / second
-    return Process(f"{pid}.{fields[_START]}", cpu, max(0.0, up - int(fields[_START]) / second))
+    start = _whole(fields[_START])
+    cpu = (_whole(fields[_UTIME]) + _whole(fields[_STIME])) / second
+    return Process(f"{pid}.{start}", cpu, max(0.0, up - start / second))

@@ -17,7 +17,7 @@ MIB = 256
 REFERENCE = 500.0
 SECONDS = 60.0
 _SCRIPT = f"export LC_ALL=C; head -c {MIB << 20} /dev/zero | md5sum >/dev/null || exit 1; times"
-_TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)
+_TIMES = re.compile(r"^(\d{1,4})m([\d.]{1,12})s (\d{1,4})m([\d.]{1,12})s$", re.MULTILINE)
 _LEAST = 0.01  # seconds; what is faster was not measured
 
 

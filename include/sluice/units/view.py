@@ -131,12 +131,12 @@ def host_view(settings: Settings, host: Host, row: HostRow | None, at: datetime)
 
 def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> tuple[State, str]:
     """The host's state, and why it is not open."""
+    if "collector" not in host.roles:
+        return "shut", "has no role collector in hosts.yaml"
     if row is not None and row.silent_since is not None:
         seconds, limit = (at - row.silent_since).total_seconds(), settings.placement.silent_seconds
         why = f"has not answered since {row.silent_since:%H:%M:%S} UTC ({row.why})"
         return ("away" if timedelta(seconds=seconds) >= timedelta(seconds=limit) else "waiting"), why
-    if "collector" not in host.roles:
-        return "shut", "has no role collector in hosts.yaml"
     if host.name == LOCAL:
         return "open", ""
     if (said := enrolment.state(settings, host)) != "yes":

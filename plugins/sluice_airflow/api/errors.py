@@ -11,6 +11,9 @@ from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
+from sluice.collection.hosts import HostsError
+from sluice.collection.inventory import InventoryError
+from sluice.collection.placed import PlacedError
 from sluice.results.chart import TooManyValues
 from sluice.results.layers import UnknownVersion
 from sluice.results.query import BadQuery
@@ -39,6 +42,9 @@ _STATUS: dict[type[Exception], int] = {
     TopicMissing: NOT_FOUND,
     NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
+    HostsError: CONFLICT,
+    InventoryError: CONFLICT,
+    PlacedError: CONFLICT,
     TopicInUse: CONFLICT,
     TaskChanged: CHANGED,
     UnknownVersion: NOT_FOUND,

@@ -7,9 +7,6 @@ same answer.
 from __future__ import annotations
 
 import functools
-import threading
-import time
-from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -20,15 +17,10 @@ from sluice.monitoring.lag.look import look
 from sluice.monitoring.lag.model import Report
 from sluice.runtime.settings import get_settings
 from sluice.transmission.topics import TopicMissing
-from sluice_airflow.api.reads import Busy
+from sluice_airflow.api.looks import Looks
 from sluice_airflow.api.security import Reader
 
 router = APIRouter(tags=["lag"])
-
-#: A look serves everybody who asks within this time.
-FRESH_SECONDS = 1.0
-#: So many requests may look or wait for a look; each holds a thread of the server.
-WAITING = 4
 
 
 class BehindOut(BaseModel):
@@ -144,38 +136,16 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Looks:
-    """One look at a time, shared by all who ask within FRESH_SECONDS."""
-
-    def __init__(self, take: Callable[[], Report]) -> None:
-        self._take = take
-        self._places, self._lock = threading.BoundedSemaphore(WAITING), threading.Lock()
-        self._last: Report | None = None
-        self._taken = 0.0
-
-    def report(self) -> Report:
-        """The newest look. Raises Busy if too many wait for one."""
-        if not self._places.acquire(blocking=False):
-            raise Busy("too many ask for the lag", 2)
-        try:
-            with self._lock:
-                if self._last is None or time.monotonic() - self._taken > FRESH_SECONDS:
-                    self._last, self._taken = self._take(), time.monotonic()
-                return self._last
-        finally:
-            self._places.release()
-
-
 @functools.cache
-def looks() -> Looks:
+def looks() -> Looks[Report]:
     """Those of this server."""
-    return Looks(lambda: look(get_settings()))
+    return Looks(lambda: look(get_settings()), "the lag")
 
 
 @router.get("/lag", responses=_RESPONSES)
 def get_lag(
     user: Reader,
-    shared: Annotated[Looks, Depends(looks)],
+    shared: Annotated[Looks[Report], Depends(looks)],
     topic: Annotated[str | None, Query(description="Only this topic.", examples=["logs"])] = None,
 ) -> LagOut:
     """How far the archiver and the speed layer are behind, by topic, member and partition."""

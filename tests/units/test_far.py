@@ -1,0 +1,90 @@
+"""Another host is looked at over SSH; one that is off or cut off is silent, and one that is back is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sluice.collection import enrolment, hosts, ssh
+from sluice.storage import units as book
+from sluice.storage.units import HostRow
+from sluice.units import answering, measure
+from sluice.units.view import view
+from tests.collection.conftest import JAVA
+from tests.collection.ssh_host import EmulatedHost, emulated
+from tests.units.double import DictionaryUnits, Instance
+
+pytestmark = pytest.mark.slow
+
+ROLES = "roles: [edge, collector], ssh:"
+
+
+@pytest.fixture
+def host(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
+    """h1, enrolled, which may have collectors."""
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    with emulated(instance.settings, instance.settings.home / "h1") as made:
+        made.program("java", JAVA)
+        path = instance.settings.home / hosts.FILE
+        path.write_text(path.read_text().replace("ssh:", ROLES))
+        found = hosts.load(instance.settings)["h1"]
+        enrolment.enrol(instance.settings, found, ssh.host_key(found.address, made.port)[1])
+        yield made
+
+
+def looked(instance: Instance) -> HostRow:
+    """What a look finds of h1, on which a unit runs: this very process."""
+    measure.look(instance.settings, instance.database, [DictionaryUnits({"c1": "h1"})])
+    with instance.database.connect() as connection:
+        return book.read_hosts(connection)["h1"]
+
+
+def state(instance: Instance) -> str:
+    return view(instance.settings, instance.database, [DictionaryUnits({"c1": "h1"})]).states["h1"].state
+
+
+def test_a_host_says_what_it_has_and_what_its_units_use(instance: Instance, host: EmulatedHost) -> None:
+    row = looked(instance)
+    assert (row.why, row.silent_since) == ("", None)
+    assert row.cores
+    assert row.core
+    assert state(instance) == "open"
+    with instance.database.connect() as connection:
+        reading = book.read_units(connection)["collector:c1"].reading
+    assert reading
+    assert reading["cpu"] > 0
+
+
+def test_a_host_that_is_off_is_silent_until_it_is_back(instance: Instance, host: EmulatedHost) -> None:
+    looked(instance)
+    host.switch_off()
+    row = looked(instance)
+    assert row.silent_since
+    assert "h1" in row.why
+    assert state(instance) == "waiting"
+    again = looked(instance)
+    assert again.silent_since == row.silent_since
+    host.switch_on()
+    assert looked(instance).silent_since is None
+    assert state(instance) == "open"
+
+
+def test_a_host_that_hangs_does_not_greet(instance: Instance, host: EmulatedHost) -> None:
+    found = hosts.load(instance.settings)["h1"]
+    assert answering.answers(found)
+    host.cut_off()
+    assert not answering.answers(found), "the kernel takes the connection, and nobody greets"
+    host.reconnect()
+    assert answering.answers(found)
+
+
+def test_a_host_that_refuses_the_key_is_not_silent(instance: Instance, host: EmulatedHost) -> None:
+    looked(instance)
+    host.switch_off()
+    host.authorize("")
+    host.switch_on()
+    row = looked(instance)
+    assert row.silent_since is None
+    assert "does not let this key in" in row.why
+    assert state(instance) == "barred"
