@@ -73,8 +73,6 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
     monkeypatch.setattr(in_kafka, "grant_rights", granted)
     monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
-    drain = metrics.drain
-    monkeypatch.setattr(metrics, "drain", lambda counters, seconds: drain(counters, min(seconds, 3.0)))
     made = {f"h{n}": EmulatedHost(tmp_path / f"h{n}", f"127.0.1.{n}", apart=True) for n in (1, 2)}
     try:
         for name, host in made.items():
@@ -160,11 +158,16 @@ def test_it_moves_and_no_edge_is_restarted(settings: Settings, two: Hosts) -> No
     assert running(two, settings) == before
 
 
-def test_what_does_not_drain_stays_and_takes_lines_again(settings: Settings, two: Hosts) -> None:
+def test_what_does_not_drain_stays_and_takes_lines_again(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (state(settings, "h1") / "size").write_text("7")
     before = running(two, settings)
-    with pytest.raises(AgentError, match="still holds blocks of lines"):
-        moving.move(settings, "collector1", "h2")
+    with monkeypatch.context() as impatient:
+        drain = metrics.drain
+        impatient.setattr(metrics, "drain", lambda counters, _: drain(counters, 1.0))
+        with pytest.raises(AgentError, match="still holds blocks of lines"):
+            moving.move(settings, "collector1", "h2")
     assert running(two, settings) == before
     assert not (state(settings, "h1") / "hold").exists()
     (state(settings, "h1") / "size").unlink()
@@ -235,7 +238,9 @@ def test_the_deployment_ends_a_move_that_crashed(
         moving.move(settings, "collector1", "h2")
 
 
-def test_a_silent_host_is_left_and_drained_when_it_answers(settings: Settings, two: Hosts) -> None:
+def test_a_silent_host_is_left_and_drained_when_it_answers(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (state(settings, "h1") / "size").write_text("7")
     two["h1"].switch_off()
     moving.move(settings, "collector1", "h2")
@@ -251,7 +256,9 @@ def test_a_silent_host_is_left_and_drained_when_it_answers(settings: Settings, t
     two["h1"].switch_on()
     deploy.ensure(settings)  # it is started there, to be drained
     until(lambda: running(two, settings).keys() == {"h1", "h2"})
-    deploy.ensure(settings)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(remnants, "DRAIN_SECONDS", 1.0)
+        deploy.ensure(settings)
     assert remnants.remnants(settings), "what is in its channel was given up"
     (state(settings, "h1") / "size").unlink()
     until(lambda: deploy.ensure(settings) or not remnants.remnants(settings))

@@ -56,6 +56,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
     _check_directories(settings, todo)
     in_kafka.make_topics(settings, todo, log)
     with locked(settings, wait=True):
+        in_kafka.grant_rights(settings, log)
         waiting = _prepare(settings, todo, log)
         todo = _without(todo, waiting)
         left = _stop_removed(settings, todo, "edge", log)

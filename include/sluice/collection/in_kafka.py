@@ -49,9 +49,11 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
     if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
         return
-    collectors = [a for a in (*deployed(settings), *remnants(settings)) if a.tier == "collector"]
+    topics = {a.topic for a in (*deployed(settings), *remnants(settings)) if a.tier == "collector"}
+    if not topics:
+        return
     try:
-        for host in rights.grant(settings, {agent.topic for agent in collectors}):
+        for host in rights.grant(settings, topics):
             log(f"{broker.user(host)}: Kafka knows it, with rights to write for the collectors on {host}")
     except broker.BrokerError as error:
         _failed_at[settings.home] = time.monotonic()
