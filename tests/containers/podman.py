@@ -13,7 +13,6 @@ PROJECT = "sluice-test"
 IMAGE = "localhost/sluice-test"
 BASE = "localhost/sluice-base"
 CONFIGURATION = Path(__file__).with_name("containers.conf")
-FILES = ("docker-compose.yaml", "docker/podman.yaml")
 SECONDS = 900.0
 LETTERS = 4000  # of what a program said, in a message
 
@@ -58,13 +57,11 @@ def podman(*words: str, check: bool = True, seconds: float = SECONDS, given: byt
 
 
 def compose(*words: str) -> None:
-    """Run podman-compose on the project's files.
+    """Run podman-compose on docker-compose.yaml.
 
     It ends with 0 after some failures of podman's, so these are looked for.
     """
-    files = [word for file in FILES for word in ("-f", file)]
-    argv = [str(Path(sys.executable).with_name("podman-compose")), "--in-pod", "false", *files, *words]
-    _, out, errors = run(argv)
+    _, out, errors = run([str(Path(sys.executable).with_name("podman-compose")), *words])
     assert "Error:" not in errors, f"podman-compose {' '.join(words)}\n{out[-LETTERS:]}\n{errors[-LETTERS:]}"
 
 
