@@ -24,7 +24,8 @@ def test_a_second_run_replaces_the_first(tmp_path: Path) -> None:
     text = made.read_text()
     assert "| up, until healthy | 7 s |" in text
     assert "1,23" not in text
-    assert text.startswith("# Before") and text.endswith("after\n")
+    assert text.startswith("# Before")
+    assert text.endswith("after\n")
 
 
 def test_a_page_without_a_place_is_named() -> None:
