@@ -216,7 +216,7 @@ def test_after_a_crash_at_any_step_it_ends_well(
             moving.move(settings, "collector1", to)
             assert running(two, settings).keys() == {to}, (name, after)
             assert deploy.agent(settings, "collector1").runs_on == to
-            assert not remnants.remnants(settings)
+            assert not remnants.known(settings)
             at, to = to, at
 
 
@@ -259,9 +259,9 @@ def test_a_silent_host_is_left_and_drained_when_it_answers(
     with monkeypatch.context() as impatient:
         impatient.setattr(remnants, "DRAIN_SECONDS", 1.0)
         deploy.ensure(settings)
-    assert remnants.remnants(settings), "what is in its channel was given up"
+    assert remnants.known(settings), "what is in its channel was given up"
     (state(settings, "h1") / "size").unlink()
-    until(lambda: deploy.ensure(settings) or not remnants.remnants(settings))
+    until(lambda: deploy.ensure(settings) or not remnants.known(settings))
     assert running(two, settings).keys() == {"h2"}
     assert not health.check_all(settings, deploy.agents(settings), {}, {})["collector1"].alerts
 
@@ -273,7 +273,7 @@ def test_one_that_comes_back_goes_on_with_its_channel(settings: Settings, two: H
     (state(settings, "h1") / "size").write_text("7")
     moving.move(settings, "collector1", "h1")
     assert running(two, settings).keys() == {"h1"}
-    assert not remnants.remnants(settings)
+    assert not remnants.known(settings)
     deploy.ensure(settings)
     assert running(two, settings).keys() == {"h1"}
 
@@ -285,7 +285,7 @@ def test_a_host_that_is_gone_is_forgotten_with_what_was_left_there(settings: Set
     moving.move(settings, "collector1", "h2")
     assert [agent.name for agent in forgetting.forgettable(settings, "h1")] == ["collector1"]
     deploy.forget(settings, "h1")
-    assert not remnants.remnants(settings)
+    assert not remnants.known(settings)
     assert deploy.agent(settings, "collector1").runs_on == "h2"
 
 

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sluice.collection import broker
+from sluice.collection import broker, remnants
 from sluice.collection.deploy_plan import Change, deployed
-from sluice.collection.remnants import remnants
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -49,7 +48,7 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
     if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
         return
-    topics = {a.topic for a in (*deployed(settings), *remnants(settings)) if a.tier == "collector"}
+    topics = {a.topic for a in (*deployed(settings), *remnants.known(settings)) if a.tier == "collector"}
     if not topics:
         return
     try:
