@@ -41,6 +41,7 @@ from sluice.collection.inventory import InventoryError
 from sluice.collection.moving import MoveError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
+from tests.collection import conftest
 from tests.collection.ssh_host import EmulatedHost
 
 pytestmark = pytest.mark.slow
@@ -236,6 +237,18 @@ def test_the_deployment_ends_a_move_that_crashed(
     assert told(settings) == "collector1=127.0.1.1\n"
     with pytest.raises(MoveError, match=r"collector1 is not placed: .* has it on h1; say `runs_on: placed`"):
         moving.move(settings, "collector1", "h2")
+
+
+def test_edges_go_before_the_collectors_that_take_their_lines(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "start_all", lambda *_, **__: ([], {}))
+    (settings.home / "collection.yaml").write_text(conftest.INVENTORY)
+    said: list[str] = []
+    deploy.apply(settings, deploy_plan.plan(settings), said.append)
+    assert [line.partition(":")[0] for line in said if "stopped" in line] == ["far1", "collector1"]
+    assert {agent.runs_on for agent in deploy.agents(settings)} == {hosts.LOCAL}
+    assert not running(two, settings)
 
 
 def test_a_silent_host_is_left_and_drained_when_it_answers(
