@@ -42,7 +42,7 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
     A failure is only logged: the supervision tries again, and lines wait in the collectors' channels.
     """
-    if not broker.admitted(settings):
+    if not broker.admitted(settings) or "kafka" in settings.external:  # others' users are not ours to make
         return
     from sluice.collection import rights
 
