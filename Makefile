@@ -52,7 +52,7 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-test-containers: $(INSTALLED) ## build the image twice and make the test bed of machines, with podman as root (not in make test)
+test-containers: $(INSTALLED) ## the platform in containers, with podman as root (an hour; not in make test)
 	@$(BIN)/python -m tests.containers.preflight
 	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
@@ -83,9 +83,10 @@ format: $(INSTALLED) ## put every file into ruff's format
 	@$(BIN)/ruff format .
 
 lock: $(INSTALLED) ## resolve requirements.in into requirements.txt, and with requirements-dev.in into requirements-dev.txt
-	@lock="$(BIN)/uv pip compile -q --python-version 3.11 --override overrides.txt --no-header --no-annotate"; \
-	$$lock requirements.in -o requirements.txt; \
-	$$lock requirements-dev.in -c requirements.txt -o requirements-dev.txt
+	@lock="$(BIN)/uv pip compile -q --universal --override overrides.txt --no-header --no-annotate"; \
+	$$lock --python-version 3.11 requirements.in -o requirements.txt; \
+	$$lock --python-version 3.11 requirements-dev.in -c requirements.txt -o requirements-dev.txt; \
+	sed -Ei "/sys_platform == '(win32|never)'/d" requirements.txt requirements-dev.txt
 
 clean: ## delete the environment, the jars and every instance's data (stop them first)
 	@for pid in var/*/run/supervisord.pid; do \

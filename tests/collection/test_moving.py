@@ -41,6 +41,7 @@ from sluice.collection.inventory import InventoryError
 from sluice.collection.moving import MoveError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
+from tests.collection import conftest
 from tests.collection.ssh_host import EmulatedHost
 
 pytestmark = pytest.mark.slow
@@ -73,8 +74,6 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
     monkeypatch.setattr(in_kafka, "grant_rights", granted)
     monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
-    drain = metrics.drain
-    monkeypatch.setattr(metrics, "drain", lambda counters, seconds: drain(counters, min(seconds, 3.0)))
     made = {f"h{n}": EmulatedHost(tmp_path / f"h{n}", f"127.0.1.{n}", apart=True) for n in (1, 2)}
     try:
         for name, host in made.items():
@@ -160,11 +159,16 @@ def test_it_moves_and_no_edge_is_restarted(settings: Settings, two: Hosts) -> No
     assert running(two, settings) == before
 
 
-def test_what_does_not_drain_stays_and_takes_lines_again(settings: Settings, two: Hosts) -> None:
+def test_what_does_not_drain_stays_and_takes_lines_again(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (state(settings, "h1") / "size").write_text("7")
     before = running(two, settings)
-    with pytest.raises(AgentError, match="still holds blocks of lines"):
-        moving.move(settings, "collector1", "h2")
+    with monkeypatch.context() as impatient:
+        drain = metrics.drain
+        impatient.setattr(metrics, "drain", lambda counters, _: drain(counters, 1.0))
+        with pytest.raises(AgentError, match="still holds blocks of lines"):
+            moving.move(settings, "collector1", "h2")
     assert running(two, settings) == before
     assert not (state(settings, "h1") / "hold").exists()
     (state(settings, "h1") / "size").unlink()
@@ -213,7 +217,7 @@ def test_after_a_crash_at_any_step_it_ends_well(
             moving.move(settings, "collector1", to)
             assert running(two, settings).keys() == {to}, (name, after)
             assert deploy.agent(settings, "collector1").runs_on == to
-            assert not remnants.remnants(settings)
+            assert not remnants.known(settings)
             at, to = to, at
 
 
@@ -235,7 +239,21 @@ def test_the_deployment_ends_a_move_that_crashed(
         moving.move(settings, "collector1", "h2")
 
 
-def test_a_silent_host_is_left_and_drained_when_it_answers(settings: Settings, two: Hosts) -> None:
+def test_edges_go_before_the_collectors_that_take_their_lines(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deploy, "start_all", lambda *_, **__: ([], {}))
+    (settings.home / "collection.yaml").write_text(conftest.INVENTORY)
+    said: list[str] = []
+    deploy.apply(settings, deploy_plan.plan(settings), said.append)
+    assert [line.partition(":")[0] for line in said if "stopped" in line] == ["far1", "collector1"]
+    assert {agent.runs_on for agent in deploy.agents(settings)} == {hosts.LOCAL}
+    assert not running(two, settings)
+
+
+def test_a_silent_host_is_left_and_drained_when_it_answers(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (state(settings, "h1") / "size").write_text("7")
     two["h1"].switch_off()
     moving.move(settings, "collector1", "h2")
@@ -251,10 +269,12 @@ def test_a_silent_host_is_left_and_drained_when_it_answers(settings: Settings, t
     two["h1"].switch_on()
     deploy.ensure(settings)  # it is started there, to be drained
     until(lambda: running(two, settings).keys() == {"h1", "h2"})
-    deploy.ensure(settings)
-    assert remnants.remnants(settings), "what is in its channel was given up"
+    with monkeypatch.context() as impatient:
+        impatient.setattr(remnants, "DRAIN_SECONDS", 1.0)
+        deploy.ensure(settings)
+    assert remnants.known(settings), "what is in its channel was given up"
     (state(settings, "h1") / "size").unlink()
-    until(lambda: deploy.ensure(settings) or not remnants.remnants(settings))
+    until(lambda: deploy.ensure(settings) or not remnants.known(settings))
     assert running(two, settings).keys() == {"h2"}
     assert not health.check_all(settings, deploy.agents(settings), {}, {})["collector1"].alerts
 
@@ -266,7 +286,7 @@ def test_one_that_comes_back_goes_on_with_its_channel(settings: Settings, two: H
     (state(settings, "h1") / "size").write_text("7")
     moving.move(settings, "collector1", "h1")
     assert running(two, settings).keys() == {"h1"}
-    assert not remnants.remnants(settings)
+    assert not remnants.known(settings)
     deploy.ensure(settings)
     assert running(two, settings).keys() == {"h1"}
 
@@ -278,7 +298,7 @@ def test_a_host_that_is_gone_is_forgotten_with_what_was_left_there(settings: Set
     moving.move(settings, "collector1", "h2")
     assert [agent.name for agent in forgetting.forgettable(settings, "h1")] == ["collector1"]
     deploy.forget(settings, "h1")
-    assert not remnants.remnants(settings)
+    assert not remnants.known(settings)
     assert deploy.agent(settings, "collector1").runs_on == "h2"
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
+from contextlib import closing
 from pathlib import Path
 
 GIB = 1 << 30
 DISK_BYTES = 20 * GIB
-MEMORY_BYTES = 4 * GIB
+MEMORY_BYTES = 10 * GIB
 #: Each program, and Debian's package with it.
 PROGRAMS = {
     "podman": "podman",
@@ -27,6 +29,8 @@ PLUGIN_PACKAGES = {
     "bridge": "containernetworking-plugins",
     "dnsname": "golang-github-containernetworking-plugin-dnsname",
 }
+#: The ports that docker-compose.yaml publishes.
+PORTS = (21070, 21080)
 
 
 def missing() -> list[str]:
@@ -44,12 +48,22 @@ def missing() -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if memory < MEMORY_BYTES:
         problems.append(f"memory: the machine has {memory / GIB:.1f} GiB, {MEMORY_BYTES // GIB} are needed")
+    problems += [
+        f"port {port}: something listens there: stop it (`sluice down`, `podman-compose down`)"
+        for port in PORTS
+        if _listens(port)
+    ]
     return problems
 
 
 def _found(program: str) -> bool:
     """Whether the program is there; podman looks for catatonit at a place of its own."""
     return bool(shutil.which(program)) or Path("/usr/libexec/podman", program).exists()
+
+
+def _listens(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def main() -> int:

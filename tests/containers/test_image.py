@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice.runtime.settings import ROOT
-from tests.containers import base
-from tests.containers.podman import BASE, IMAGE, environment, podman
+from tests.containers.building import build, inspect
+from tests.containers.podman import IMAGE, environment, podman
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(7200)]
 
 IMAGE_BYTES = 2_000_000_000
-BUILD_SECONDS = 3000.0
 #: Modules that load libraries which were stripped, or whose neighbours were deleted.
 STRIPPED = (
     *("asyncpg", "cryptography.fernet", "great_expectations", "grpc", "lz4.frame", "numba", "pandas"),
     *("polars", "psycopg2", "pyarrow.dataset", "scipy.sparse.linalg", "uvloop", "zstandard"),
 )
-
-
-def build(tag: str) -> float:
-    """Build the image from nothing, and return the seconds."""
-    began = time.monotonic()
-    options = ("--network=host", f"--timestamp={base.LONG_AGO}", "--no-cache", f"--build-arg=BASE={BASE}")
-    podman("build", "-q", *options, "-f", "docker/Dockerfile", "-t", tag, ".", seconds=BUILD_SECONDS)
-    return time.monotonic() - began
-
-
-def inspect(tag: str) -> dict[str, Any]:
-    return dict(json.loads(podman("image", "inspect", tag))[0])
-
-
-@pytest.fixture(scope="module")
-def image() -> dict[str, Any]:
-    base.ensure()
-    seconds = build(IMAGE)
-    made = inspect(IMAGE)
-    print(f"image: {made['Size'] / 1e6:,.0f} MB, built in {seconds:.0f} s")
-    return made
 
 
 def has(command: str) -> bool:

@@ -26,12 +26,12 @@ from sluice.collection import (
     lifecycle,
     moving,
     placed,
+    remnants,
     remote,
     ssh,
 )
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
-from sluice.collection.remnants import remnants
 from sluice.runtime.jvm import java
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
@@ -219,7 +219,7 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     for name in ("far2", "far4"):
         five[name].switch_on()
     wait_until(lambda: "far2" in running(platform), DEPLOYED_SECONDS, "far2 was not started again")
-    wait_until(lambda: not remnants(settings), DEPLOYED_SECONDS, "what was left on far4 was not drained")
+    wait_until(lambda: not remnants.known(settings), DEPLOYED_SECONDS, "far4 was not drained")
     wait_until(
         lambda: not open_alerts(settings) & {*silent, left}, ALERT_SECONDS, "the alerts of silent hosts stay"
     )

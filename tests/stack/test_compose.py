@@ -25,6 +25,19 @@ IMAGE = "${SLUICE_IMAGE:-sluice}"
 PUBLISHED = {"sql", "airflow"}
 
 
+#: Daemons that share the container of another one.
+SHARED = {"airflow-triggerer": "airflow-scheduler"}
+
+
+def service_of(daemon: Daemon) -> str:
+    return SHARED.get(daemon.name, daemon.name)
+
+
+def sharing(daemon: Daemon) -> list[Daemon]:
+    """The daemons of this one's container, itself among them."""
+    return [each for each in DAEMONS.values() if service_of(each) == service_of(daemon)]
+
+
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
     return dict(yaml.safe_load(FILE.read_text()))
@@ -49,7 +62,7 @@ def test_it_is_a_compose_file() -> None:
 
 
 def test_every_daemon_has_its_service_and_no_other_is_there(compose: dict[str, Any]) -> None:
-    assert set(compose["services"]) == {*DAEMONS, ONCE, WATCH}
+    assert set(compose["services"]) == {*map(service_of, DAEMONS.values()), ONCE, WATCH}
 
 
 def test_the_watch_runs_beside_them_and_restarts_none(compose: dict[str, Any]) -> None:
@@ -68,22 +81,24 @@ def test_the_watch_runs_beside_them_and_restarts_none(compose: dict[str, Any]) -
 @pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
 class TestService:
     def test_it_runs_the_same_entry_point(self, compose: dict[str, Any], daemon: Daemon) -> None:
-        service = compose["services"][daemon.name]
-        assert service["command"] == ["python", "-m", "sluice.stack", "run", daemon.name]
+        service = compose["services"][service_of(daemon)]
+        names = [each.name for each in sharing(daemon)]
+        assert service["command"] == ["python", "-m", "sluice.stack", "run", *names]
         assert service["image"] == IMAGE
         assert service["restart"] == "unless-stopped"
 
     def test_its_health_is_the_daemon_s(self, compose: dict[str, Any], daemon: Daemon) -> None:
-        test = compose["services"][daemon.name]["healthcheck"]["test"]
-        assert test == ["CMD", "python", "-m", "sluice.stack", "health", daemon.name]
+        test = compose["services"][service_of(daemon)]["healthcheck"]["test"]
+        names = [each.name for each in sharing(daemon)]
+        assert test == ["CMD", "python", "-m", "sluice.stack", "health", *names]
 
     def test_it_waits_for_the_same_daemons(self, compose: dict[str, Any], daemon: Daemon) -> None:
-        conditions = compose["services"][daemon.name].get("depends_on", {})
-        healthy = [name for name, how in conditions.items() if how["condition"] == "service_healthy"]
-        assert sorted(healthy) == sorted(daemon.depends_on)
+        conditions = compose["services"][service_of(daemon)].get("depends_on", {})
+        assert {how["condition"] for how in conditions.values()} <= {"service_healthy"}
+        assert set(conditions) == {name for each in sharing(daemon) for name in each.depends_on}
 
     def test_its_data_outlives_it(self, compose: dict[str, Any], daemon: Daemon) -> None:
-        mounts = dict(volume.split(":") for volume in compose["services"][daemon.name]["volumes"])
+        mounts = dict(volume.split(":") for volume in compose["services"][service_of(daemon)]["volumes"])
         assert mounts.pop("instance") == HOME
         assert set(mounts.values()) == {f"{HOME}/{directory}" for directory in daemon.data}
         assert set(mounts) <= set(compose["volumes"])
@@ -91,12 +106,12 @@ class TestService:
     def test_only_doors_are_published_on_loopback_alone(
         self, compose: dict[str, Any], daemon: Daemon, settings: Settings
     ) -> None:
-        published = compose["services"][daemon.name].get("ports", [])
+        published = compose["services"][service_of(daemon)].get("ports", [])
         ports = [settings.port(name) for name in daemon.ports if name in PUBLISHED]
         assert published == [f"127.0.0.1:{port}:{port}" for port in ports]
 
     def test_it_is_stopped_by_the_same_signal(self, compose: dict[str, Any], daemon: Daemon) -> None:
-        signal = compose["services"][daemon.name].get("stop_signal", "SIGTERM")
+        signal = compose["services"][service_of(daemon)].get("stop_signal", "SIGTERM")
         assert signal == f"SIG{daemon.stop_signal}"
 
 
@@ -106,13 +121,6 @@ def test_a_service_has_few_rights(compose: dict[str, Any]) -> None:
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
         assert not {"privileged", "cap_add", "user"} & set(service), name
-
-
-def test_podman_s_file_changes_only_what_podman_does_not_know(compose: dict[str, Any]) -> None:
-    changed = yaml.safe_load((ROOT / "docker" / "podman.yaml").read_text())["services"]
-    other = "airflow-scheduler"
-    assert compose["services"]["airflow-triggerer"]["pid"] == f"service:{other}"
-    assert changed == {"airflow-triggerer": {"pid": f"container:${{COMPOSE_PROJECT_NAME:-sluice}}_{other}_1"}}
 
 
 def test_a_backup_takes_every_volume(compose: dict[str, Any]) -> None:
@@ -137,10 +145,11 @@ def test_the_others_reach_a_daemon_under_its_service_s_name(settings: Settings) 
     )
 
 
-def test_what_shares_a_network_is_reached_under_its_owner_s_name(
-    compose: dict[str, Any], settings: Settings
-) -> None:
-    for name, service in compose["services"].items():
-        shared = service.get("network_mode", f"service:{name}").removeprefix("service:")
-        if name not in (ONCE, WATCH):
-            assert settings.host(name) == shared
+@pytest.mark.parametrize("daemon", DAEMONS.values(), ids=DAEMONS)
+def test_a_daemon_is_reached_under_the_name_of_its_service(daemon: Daemon, settings: Settings) -> None:
+    assert settings.host(daemon.name) == service_of(daemon)
+
+
+@pytest.mark.parametrize("part", ["flume", "spark-driver"])
+def test_what_airflow_starts_is_reached_where_it_starts(part: str, settings: Settings) -> None:
+    assert settings.host(part) == "airflow-scheduler"

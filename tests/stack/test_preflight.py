@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from sluice.runtime.settings import ROOT
 from sluice.stack import preflight
 
 
@@ -65,9 +67,15 @@ def test_a_python_that_cannot_work_is_named(version: tuple[int, ...], says: str)
     assert "make PYTHON=" in problem
 
 
-@pytest.mark.parametrize("patch", [0, 2, 15])
-def test_every_python_3_11_will_do(patch: int) -> None:
-    assert preflight._python((3, 11, patch)) == []
+@pytest.mark.parametrize("version", [(3, 11, 0), (3, 11, 2), (3, 12, 1), (3, 13, 9)])
+def test_every_python_from_3_11_to_3_13_will_do(version: tuple[int, ...]) -> None:
+    assert preflight._python(version) == []
+
+
+def test_it_asks_for_the_pythons_that_the_package_allows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (major, oldest), (_, newest) = preflight.OLDEST, preflight.NEWEST
+    assert project["requires-python"] == f">={major}.{oldest},<{major}.{newest + 1}"
 
 
 def test_the_check_is_written_for_old_pythons() -> None:

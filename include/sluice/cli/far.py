@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from sluice.cli.format import printable
-from sluice.collection import deploy, remote
+from sluice.collection import deploy, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
-from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 from sluice.stack.status import Line
@@ -22,7 +21,7 @@ def agents(settings: Settings) -> list[Line]:
         return [_line(settings, agent) for agent in those]
 
     found = by_host((a for a in deploy.agents(settings) if a.runs_on != LOCAL), ask)
-    return [*(line for lines in found for line in lines), *map(_left, remnants(settings))]
+    return [*(line for lines in found for line in lines), *map(_left, remnants.known(settings))]
 
 
 def agent(settings: Settings, name: str) -> Agent | None:

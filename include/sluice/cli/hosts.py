@@ -58,7 +58,7 @@ def list_(style: Style = Format.TABLE) -> None:
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
-    agents, left = deploy.agents(settings), remnants.remnants(settings)
+    agents, left = deploy.agents(settings), remnants.known(settings)
     rows = []
     for host in hosts.load(settings).values():
         here = [agent.name for agent in agents if agent.runs_on == host.name]

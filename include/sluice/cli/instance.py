@@ -41,11 +41,10 @@ def fill(settings: Settings, log: Log) -> None:
 
 def stop_agents(settings: Settings, say: Say) -> None:
     """Stop Flume's agents if one is alive: first the edges, drained, then the collectors."""
-    from sluice.collection import deploy, lifecycle
+    from sluice.collection import deploy, lifecycle, remnants
     from sluice.collection.hosts import LOCAL
-    from sluice.collection.remnants import remnants
 
-    agents = [*deploy.agents(settings), *remnants(settings)]
+    agents = [*deploy.agents(settings), *remnants.known(settings)]
     if any(agent.runs_on != LOCAL or lifecycle.alive(settings, agent) for agent in agents):
         deploy.stop_all(settings, log=say)
 

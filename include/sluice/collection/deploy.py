@@ -17,7 +17,6 @@ from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.records import DeployBusy, DeployError, locked, write
 from sluice.collection.relocation import prepare, relocate, speaks_tls
-from sluice.collection.remnants import remnants as left_behind
 from sluice.collection.render import MEMORY_BYTES, Agent, folder
 from sluice.collection.ssh import HostUnreachable
 from sluice.collection.starting import start_all
@@ -56,6 +55,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
     _check_directories(settings, todo)
     in_kafka.make_topics(settings, todo, log)
     with locked(settings, wait=True):
+        in_kafka.grant_rights(settings, log)
         waiting = _prepare(settings, todo, log)
         todo = _without(todo, waiting)
         left = _stop_removed(settings, todo, "edge", log)
@@ -134,13 +134,13 @@ def stop_all(settings: Settings, drain_seconds: float = DRAIN_SECONDS, log: Log 
             for each in agents:
                 if each.runs_on == LOCAL:
                     lifecycle.stop(settings, each, log, drain=drain, drain_seconds=drain_seconds)
-        _stop_far(settings, left_behind(settings), 0, log)
+        _stop_far(settings, remnants.known(settings), 0, log)
 
 
 def stop_far(settings: Settings, log: Log = print) -> None:
     """Stop the agents of other hosts at once; ``log`` gets those that may still run."""
     with locked(settings, wait=True):
-        _stop_far(settings, [*deployed(settings), *left_behind(settings)], 0, log)
+        _stop_far(settings, [*deployed(settings), *remnants.known(settings)], 0, log)
 
 
 def forget(settings: Settings, host: str) -> None:
@@ -149,7 +149,7 @@ def forget(settings: Settings, host: str) -> None:
         for each in deployed(settings):
             if each.runs_on == host:
                 write(settings, Change(each.name, each.tier, "remove"))
-        for each in left_behind(settings):
+        for each in remnants.known(settings):
             if each.runs_on == host:
                 remnants.remove(settings, each)
 
@@ -171,7 +171,7 @@ def drained(settings: Settings) -> bool:
     TAILDIR writes its position once a second, so this lags by that much. A last line without newline is
     not waited for.
     """
-    if left_behind(settings):
+    if remnants.known(settings):
         return False
     # Edges first: what leaves them between two readings is then seen in a collector.
     for each in reversed(deployed(settings)):

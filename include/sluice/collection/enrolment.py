@@ -138,7 +138,7 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
         certificates.issue(folder(settings), LOCAL, local.address)
         write_whole(folder(settings, LOCAL) / "address", local.address)
     certificates.issue(folder(settings), host.name, host.address)
-    if "collector" in host.roles:
+    if "collector" in host.roles and "kafka" not in settings.external:
         broker.admit(settings, host.name)
     broker.listen(settings, local.address)
     write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sluice.collection import broker, deploy, enrolment, inventory, records
+from sluice.collection import broker, deploy, enrolment, inventory, records, remnants
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, load
-from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
@@ -30,7 +29,7 @@ def forgettable(settings: Settings, name: str) -> list[Agent]:
         raise StillNeeded(f"{', '.join(on_it)} of {path} runs on {name}: take it out first")
     if placed := [c.name for c in wanted.collectors if wanted.host_of(c) == name]:
         raise StillNeeded(f"{', '.join(placed)} is placed on {name}: move it to another host first")
-    found = [a for a in (*deploy.agents(settings), *remnants(settings)) if a.runs_on == name]
+    found = [a for a in (*deploy.agents(settings), *remnants.known(settings)) if a.runs_on == name]
     try:
         if found:
             enrolment.link(settings, enrolment.known(settings, name)).run("true")

@@ -25,11 +25,10 @@ from typing import Literal
 
 import sqlalchemy
 
-from sluice.collection import lifecycle, metrics, remote
+from sluice.collection import lifecycle, metrics, remnants, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import Metrics
-from sluice.collection.remnants import remnants
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
 from sluice.runtime.settings import Settings
@@ -79,7 +78,7 @@ def check_all(
         return [check(settings, a, previous.get(a.name), failed.get(a.name, "")) for a in those]
 
     found = {each.agent: each for healths in by_host(agents, look) for each in healths}
-    for left in remnants(settings):
+    for left in remnants.known(settings):
         if health := found.get(left.name):
             found[left.name] = replace(health, alerts={**health.alerts, **_left(left)})
     return found

@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sluice.collection import broker
+from sluice.collection import broker, remnants
 from sluice.collection.deploy_plan import Change, deployed
-from sluice.collection.remnants import remnants
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -43,15 +42,17 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
     A failure is only logged: the supervision tries again, and lines wait in the collectors' channels.
     """
-    if not broker.admitted(settings):
+    if not broker.admitted(settings) or "kafka" in settings.external:  # others' users are not ours to make
         return
     from sluice.collection import rights
 
     if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
         return
-    collectors = [a for a in (*deployed(settings), *remnants(settings)) if a.tier == "collector"]
+    topics = {a.topic for a in (*deployed(settings), *remnants.known(settings)) if a.tier == "collector"}
+    if not topics:
+        return
     try:
-        for host in rights.grant(settings, {agent.topic for agent in collectors}):
+        for host in rights.grant(settings, topics):
             log(f"{broker.user(host)}: Kafka knows it, with rights to write for the collectors on {host}")
     except broker.BrokerError as error:
         _failed_at[settings.home] = time.monotonic()

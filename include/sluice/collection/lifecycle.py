@@ -63,7 +63,7 @@ def counters(settings: Settings, agent: Agent) -> metrics.Metrics:
     """The agent's counters. Raises MetricsUnreachable; HostUnreachable is one."""
     if agent.runs_on != LOCAL:
         return remote.counters(settings, agent)
-    return metrics.read(agent.metrics_port, settings.bind_host)
+    return metrics.read(agent.metrics_port, settings.host("flume"))
 
 
 def command(settings: Settings, agent: Agent) -> list[str]:

@@ -25,7 +25,7 @@ Log = Callable[[str], None]
 DRAIN_SECONDS = 10.0
 
 
-def remnants(settings: Settings) -> list[Agent]:
+def known(settings: Settings) -> list[Agent]:
     """The collectors that were left on a host, as they were deployed there.
 
     One that has come back to the host is no remnant: it goes on with its channel.
@@ -54,7 +54,7 @@ def drain(settings: Settings, log: Log) -> None:
             with contextlib.suppress(Exception):  # whatever a host answers, the others are drained
                 _drain(settings, each, log)
 
-    by_host(remnants(settings), drain_each)
+    by_host(known(settings), drain_each)
 
 
 def _drain(settings: Settings, agent: Agent, log: Log) -> None:

@@ -1,6 +1,6 @@
 """The Spark session of both layers: on one machine by default, on any master by a setting.
 
-With a master other than ``local`` the executors get this package as a zip. They need Python 3.11 with the
+With a master other than ``local`` the executors get this package as a zip. They need the same Python with the
 packages of requirements.txt, at the same path as the driver's or where ``PYSPARK_PYTHON`` points.
 """
 

@@ -1,7 +1,8 @@
 """The entry point of every daemon, natively and in containers: wait, prepare, become it.
 
 Since each daemon waits for those it depends on, all can be started, or killed and restarted, at the same
-time.
+time. Daemons that share a container are kept by a supervisor of their own: the end of one does not end the
+others, nor the jobs and agents that they started.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
-from sluice.stack import network, process_groups, secrets
+from sluice.stack import network, process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
 from sluice.stack.jars import JarsMissing
@@ -53,6 +55,17 @@ def run(settings: Settings, name: str) -> None:
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606
 
 
+def keep(settings: Settings, names: Sequence[str]) -> None:
+    """Become a supervisor of these daemons, which restarts each that ends; does not return."""
+    chosen = [daemon(name) for name in names]
+    target = settings.home / "conf" / f"{'+'.join(names)}.supervisord.conf"
+    path = templating.write(
+        settings, "supervisord_container.conf", target, daemons=chosen, python=sys.executable
+    )
+    argv = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(path)]
+    os.execv(argv[0], argv)  # noqa: S606
+
+
 def wait(settings: Settings, name: str, log: Log) -> None:
     """Return once the daemon is healthy, however long it takes; log every 15 s what it lacks."""
     reported = time.monotonic()
@@ -75,7 +88,7 @@ def check(settings: Settings, name: str) -> str | None:
 
 
 def main(argv: list[str]) -> int:
-    """Run ``run NAME``, ``health NAME`` or ``jars``; returns the exit code."""
+    """Run ``run NAME...``, ``health NAME...`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
     except (UnknownDaemon, JarsMissing) as error:
@@ -89,12 +102,16 @@ def _main(argv: list[str]) -> int:
             with contextlib.suppress(KeyboardInterrupt):
                 run(Settings(), name)
             return 0
-        case ["health", name]:
-            daemon(name)
+        case ["run", _, _, *_]:
+            keep(Settings(), argv[1:])
+            return 0
+        case ["health", _, *_]:
+            names = [daemon(name).name for name in argv[1:]]
             network.enter(Settings())
-            problem = check(Settings(), name)
-            sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
-            return 1 if problem else 0
+            problems = {name: check(Settings(), name) for name in names}
+            for name, problem in problems.items():
+                sys.stdout.write(f"{name}: {problem or 'healthy'}\n")
+            return 1 if any(problems.values()) else 0
         case ["jars"]:
             from sluice.stack.jars import resolve
 
@@ -102,6 +119,6 @@ def _main(argv: list[str]) -> int:
             sys.stdout.write(f"jars: {', '.join(resolved) or 'nothing to do'}\n")
             return 0
         case _:
-            usage = "usage: python -m sluice.stack run|health NAME | jars"
+            usage = "usage: python -m sluice.stack run|health NAME... | jars"
             sys.stderr.write(f"{usage}\nnames: {', '.join(DAEMONS)}\n")
             return 2

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 GIB = 1 << 30
-# requirements.txt is resolved for this Python alone.
-PYTHON = (3, 11)
+# The Pythons that requirements.txt is resolved for; pyproject.toml has them, too.
+OLDEST, NEWEST = (3, 11), (3, 13)
 JAVA = 17
 PROCESSORS = 2
 # 1.6 GiB of Python packages, 0.5 of jars, 0.5 in ~/.m2, and room for logs and data.
@@ -37,17 +37,18 @@ def missing(root: Path) -> list[str]:
 
 def _python(version: tuple[int, ...]) -> list[str]:
     problems = []
-    if version[:2] != PYTHON:
-        wanted, found = ".".join(map(str, PYTHON)), ".".join(map(str, version))
-        age = "old" if version[:2] < PYTHON else "new"
+    if not OLDEST <= version[:2] <= NEWEST:
+        oldest, newest, found = (".".join(map(str, each)) for each in (OLDEST, NEWEST, version))
+        age = "old" if version[:2] < OLDEST else "new"
         problems.append(
-            f"Python {wanted}: {sys.executable} is {found}, which is too {age}: the pinned packages are for "
-            f"Python {wanted}. Install it, or name it: make PYTHON=/path/to/python{wanted}"
+            f"Python {oldest} to {newest}: {sys.executable} is {found}, which is too {age} for the pinned "
+            f"packages. Install one, or name it: make PYTHON=/path/to/python{newest}"
         )
     try:
         import ensurepip  # noqa: F401
     except ImportError:
-        problems.append("Python's venv module: install it (Debian: apt install python3.11-venv)")
+        name = f"python{version[0]}.{version[1]}-venv"
+        problems.append(f"Python's venv module: install it (Debian: apt install {name})")
     return problems
 
 
