@@ -64,5 +64,8 @@ def test_a_silent_host_is_noted(units: DictionaryUnits) -> None:
 def test_explain_prints_sentences_and_rows(units: DictionaryUnits) -> None:
     assert "collector:c1\n  It is on h1: 2 of its 8 slots are taken.\n" in run("explain", "collector:c1")
     rows = json.loads(run("explain", "--format", "json"))
-    assert {(row["unit"], row["other"]) for row in rows} >= {("collector:c1", "h2"), ("collector:c1", "local")}
+    assert {(row["unit"], row["other"]) for row in rows} >= {
+        ("collector:c1", "h2"),
+        ("collector:c1", "local"),
+    }
     assert {row["unit"] for row in rows} == {"collector:c1", "collector:c2", "collector:here"}

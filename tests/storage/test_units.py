@@ -47,7 +47,9 @@ def test_a_move_ends_and_only_the_last_ones_are_kept(monkeypatch: pytest.MonkeyP
         numbers = [book.begin(connection, move(f"collector:c{n}"), AT, budget=99) for n in range(5)]
         for number in numbers[:4]:
             assert number
-            book.end(connection, number, AT + timedelta(seconds=5), "no answer" if number == numbers[3] else "")
+            book.end(
+                connection, number, AT + timedelta(seconds=5), "no answer" if number == numbers[3] else ""
+            )
         assert [row.unit for row in book.last_moves(connection, 99)] == [f"collector:c{n}" for n in (2, 3, 4)]
         assert [row.unit for row in book.open_moves(connection)] == ["collector:c4"]
         (failed,) = (row for row in book.last_moves(connection, 99) if row.error)

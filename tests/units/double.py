@@ -37,8 +37,8 @@ class Killed(BaseException):
 class DictionaryUnits:
     """A double of a kind: where a unit runs is an entry in `where`, and a move is an assignment.
 
-    lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. moved: all
-    that arrived.
+    lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. moved:
+    all that arrived.
     """
 
     where: dict[str, str]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from sluice.runtime.settings import Placement
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice.units import measure, smoothing, speed
@@ -56,11 +57,11 @@ def test_what_is_no_unit_counts_for_its_host() -> None:
         return HostLook(AT + timedelta(seconds=seconds), Machine(4, busy, {}), readings)
 
     unit = {"collector:c1": after(FIRST)}
-    first = host_row("h1", None, at(0, 500.0, **{"collector:c1": FIRST}), {}, 300.0, GAP)
-    row = host_row("h1", first, at(100, 725.0, **{"collector:c1": LATER}), unit, 300.0, GAP)
+    first = host_row("h1", None, at(0, 500.0, **{"collector:c1": FIRST}), {}, Placement())
+    row = host_row("h1", first, at(100, 725.0, **{"collector:c1": LATER}), unit, Placement())
     others = smoothing.read(row.smoothed)["others"].value
     assert others == pytest.approx(2.0)  # 225 s were used, 25 of them by the unit, in 100 s
-    booted = host_row("h1", row, at(200, 3.0), unit, 300.0, GAP)
+    booted = host_row("h1", row, at(200, 3.0), unit, Placement())
     assert smoothing.read(booted.smoothed)["others"].value == pytest.approx(2.0)
 
 

@@ -55,7 +55,9 @@ def test_what_is_uneven_is_evened_out_and_then_nothing_moves(instance: Instance)
     said = apply(instance, units)
     assert sorted(Counter(units.where.values()).values()) == [2, 2]
     assert any("moves from h1 to h2: h1 is " in line for line in said)
-    assert [(row.error, row.ended_at is not None, row.counts) for row in rows(instance)] == [("", True, True)] * 2
+    assert [(row.error, row.ended_at is not None, row.counts) for row in rows(instance)] == [
+        ("", True, True)
+    ] * 2
     assert apply(instance, units) == []
     assert open_alerts(instance) == []
 

@@ -53,6 +53,8 @@ def test_a_core_is_measured_by_its_cpu_time() -> None:
     assert speed.measure(run) == pytest.approx(256 / 1.024 / 500)
 
 
-@pytest.mark.parametrize("said", ["", "0m0.0s 0m0.0s\n0m0.0s 0m0.0s\n", "0m1s 0m1s\n", "0m0s 0m0s\n0m1.1.1s 0m1s"])
+@pytest.mark.parametrize(
+    "said", ["", "0m0.0s 0m0.0s\n0m0.0s 0m0.0s\n", "0m1s 0m1s\n", "0m0s 0m0s\n0m1.1.1s 0m1s"]
+)
 def test_what_was_not_measured_is_not_known(said: str) -> None:
     assert speed.measure(lambda *_, seconds: said) is None

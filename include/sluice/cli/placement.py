@@ -85,7 +85,9 @@ def explain(
     rows: list[tuple[Any, ...]] = []
     for each in found:
         said = " ".join(each.says)
-        rows += [(each.unit, each.host, each.moves_to, said, a.host, a.busiest, a.says) for a in each.alternatives]
+        rows += [
+            (each.unit, each.host, each.moves_to, said, a.host, a.busiest, a.says) for a in each.alternatives
+        ]
         rows += [] if each.alternatives else [(each.unit, each.host, None, said, None, None, None)]
     write(("unit", "host", "moves_to", "says", "other", "busiest", "other_says"), rows, style)
 

@@ -1,9 +1,9 @@
 """A plan after which another plan moves nothing.
 
-One plan goes by its busiest hosts, and moves each unit once. What it leaves may be uneven for a reason that it
-did not see: of two ways with the same number of moves it may have filled one new host and left the other
-empty. The next plan would move the same unit on. So plans are made until nothing moves, each from where the
-one before ends, and every unit then goes where it belongs at once.
+One plan goes by its busiest hosts, and moves each unit once. Of two ways with the same number of moves it may
+have filled one new host and left the other empty. The next plan would move the same unit on. So plans are
+made until nothing moves, each from where the one before ends, and every unit then goes where it belongs at
+once.
 """
 
 from __future__ import annotations

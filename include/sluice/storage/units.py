@@ -34,8 +34,8 @@ class UnitRow:
 class HostRow:
     """What is known of a host.
 
-    cores, core: how many it has, and how fast one is; None if that was not measured. looked_at: the last look.
-    silent_since: None if the host answered that look. why: nothing can be started or moved there, and why.
+    cores, core: how many it has, and how fast one is; None if that was not measured. looked_at: when the last
+    look was done. silent_since: None if the host answered it. why: it could not be used then, and why.
     """
 
     host: str
@@ -72,7 +72,9 @@ def read_units(connection: sa.Connection) -> dict[str, UnitRow]:
 
 def read_hosts(connection: sa.Connection) -> dict[str, HostRow]:
     """All hosts that were looked at, by name."""
-    found = (HostRow(**{**row, **_aware(row)}) for row in connection.execute(sa.select(unit_hosts)).mappings())
+    found = (
+        HostRow(**{**row, **_aware(row)}) for row in connection.execute(sa.select(unit_hosts)).mappings()
+    )
     return {row.host: row for row in found}
 
 

@@ -1,4 +1,4 @@
-"""Why a unit is where it is, why it stays or goes, and what each other host would cost: in plain sentences."""
+"""Why a unit is where it is, why it stays or goes, and what each other host would cost, in sentences."""
 
 from __future__ import annotations
 
@@ -113,8 +113,10 @@ class _Explainer:
         start = planner.DEFAULT.start
         if not self._view.settled:
             return "a host does not answer, and until it is known whether it is gone nothing else moves"
-        if plan.waiting and not self._proposal.left:
-            return f"the moves of this hour are used up, and {plan.waiting} moves wait"
+        if plan.waiting:
+            left = self._proposal.left
+            allowed = f"this hour allows {left} more" if left else "the moves of this hour are used up"
+            return f"{allowed}, and {plan.waiting} wait; it may be one of them"
         busy = f"{host} is {_percent(share)}"
         if max((each - 1 for each in self._shares.values()), default=0.0) <= start:
             return f"{busy}, and nothing moves until a host is more than {start:.0%} busier"

@@ -1,10 +1,10 @@
 """Failover groups: which collectors must not share a host.
 
-An edge sends to the next collector of its list when one fails, so two collectors on one list stand in for each
-other. All collectors that lists connect are one *family*. If there are hosts enough, a family is one group: no
-two of it share a host. If there are not, keeping all apart is impossible. The family is then cut into as few
-groups as the hosts allow, of even sizes, and collectors that follow each other on a list stay together where
-they can: short lists first, because those have the least choice. A group of one is none.
+An edge sends to the next collector of its list when one fails, so two collectors on one list stand in for
+each other. All collectors that lists connect are one *family*. If there are hosts enough, a family is one
+group: no two of it share a host. If there are not, keeping all apart is impossible. The family is then cut
+into as few groups as the hosts allow, of even sizes, and collectors that follow each other on a list stay
+together where they can: short lists first, because those have the least choice. A group of one is none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def _pairs(counts: Counter[tuple[str, ...]]) -> list[tuple[str, str]]:
     """Neighbours on lists, the most important first."""
     weights: dict[tuple[str, str], tuple[int, int, int]] = {}
     for names, count in sorted(counts.items()):
-        for place, (one, other) in enumerate(zip(names, names[1:], strict=False)):
+        for place, (one, other) in enumerate(pairwise(names)):
             pair = (one, other) if one < other else (other, one)
             length, earliest, many = weights.get(pair, (len(names), place, 0))
             weights[pair] = min(length, len(names)), min(earliest, place), many - count

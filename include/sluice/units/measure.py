@@ -16,7 +16,7 @@ from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, Host
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.ssh import HostUnreachable
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice.units import answering, processes, smoothing, speed
@@ -76,16 +76,15 @@ def look(settings: Settings, database: sa.Engine, kinds: Sequence[Kind]) -> None
 
     with ThreadPoolExecutor(min(AT_ONCE, len(there))) as pool:
         looks = dict(zip(there, pool.map(ask, there.values()), strict=True))
-    half_life, gap = settings.placement.half_life_seconds, _GAPS * settings.placement.silent_seconds
     host_rows = [
-        host_row(name, rows.get(name), each, units, half_life, timedelta(seconds=gap))
-        for name, each in looks.items()
+        host_row(name, rows.get(name), each, units, settings.placement) for name, each in looks.items()
     ]
     cores = {row.host: row.core for row in host_rows}
     unit_rows = []
     for _, unit in running:
         found = looks[unit.host].readings.get(unit.name) if unit.host in looks else None
         before = units.get(unit.name) or UnitRow(unit.name)
+        half_life = settings.placement.half_life_seconds
         unit_rows.append(unit_row(before, found, cores.get(unit.host) or 1.0, half_life))
     with database.begin() as connection:
         book.write(connection, unit_rows, host_rows)
@@ -113,8 +112,7 @@ def host_row(
     before: HostRow | None,
     now: HostLook,
     units: Mapping[str, UnitRow],
-    half_life: float,
-    gap: timedelta,
+    placement: Placement,
 ) -> HostRow:
     """The host after a look. units: as they were at the look before, to know what runs there beside them."""
     row = before or HostRow(name, now.at)
@@ -124,13 +122,14 @@ def host_row(
         if row.reading is not None and (seconds := reading["at"] - row.reading["at"]) > 0:
             others = (now.machine.busy - row.reading["busy"] - _used(now.readings, units)) / seconds
             if now.machine.busy >= row.reading["busy"]:  # it was not booted meanwhile
-                means["others"] = means.get("others", Mean()).then(max(0.0, others), seconds, half_life)
+                before_it, half_life = means.get("others", Mean()), placement.half_life_seconds
+                means["others"] = before_it.then(max(0.0, others), seconds, half_life)
         row = replace(row, smoothed=smoothing.kept(means), reading=reading, cores=now.machine.cores)
     if now.core is not None:
         row = replace(row, core=now.core)
     if now.machine is not None and speed_due(before, now.at):
         row = replace(row, measured_at=now.at)
-    silent = silent_since(before, now, gap)
+    silent = silent_since(before, now, timedelta(seconds=_GAPS * placement.silent_seconds))
     return replace(row, looked_at=now.at, silent_since=silent, why=now.why)
 
 

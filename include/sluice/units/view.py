@@ -22,8 +22,8 @@ from sluice.units.kinds import Kind, Running
 #: Of its cores, a host has at least this part for units, whatever else runs there.
 _LEFT = 0.1
 
-#: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent, but
-#: not for so long. shut: it may have no units; those that are there go. barred: nothing can be done there now.
+#: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent,
+#: but not for so long. shut: it may have no units; those that are there go. barred: nothing can be done there.
 State = Literal["open", "away", "waiting", "shut", "barred"]
 
 
@@ -47,7 +47,7 @@ class HostView:
 
 @dataclass(frozen=True)
 class UnitView:
-    """A unit and its load: reference cores, events (blocks of lines) a second, fill of its channel in per cent.
+    """A unit and its load: reference cores, blocks of lines a second, fill of its channel in per cent.
 
     None where too little was read.
     """
@@ -80,7 +80,9 @@ class View:
         """What is planned. Units of hosts that cannot be asked are left alone, and left out."""
         planned = [each for each in self.units if self._planned(each.running)]
         return base.Cluster(
-            tuple(base.Host(each.name, each.slots, each.speed) for each in self.hosts if each.state == "open"),
+            tuple(
+                base.Host(each.name, each.slots, each.speed) for each in self.hosts if each.state == "open"
+            ),
             tuple(self._unit(each) for each in planned),
             {each.running.name: each.running.host for each in planned},
         )
@@ -134,18 +136,22 @@ def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) 
     if "collector" not in host.roles:
         return "shut", "has no role collector in hosts.yaml"
     if row is not None and row.silent_since is not None:
-        seconds, limit = (at - row.silent_since).total_seconds(), settings.placement.silent_seconds
+        gone = at - row.silent_since >= timedelta(seconds=settings.placement.silent_seconds)
         why = f"has not answered since {row.silent_since:%H:%M:%S} UTC ({row.why})"
-        return ("away" if timedelta(seconds=seconds) >= timedelta(seconds=limit) else "waiting"), why
-    if host.name == LOCAL:
-        return "open", ""
+        return ("away" if gone else "waiting"), why
+    why = "" if host.name == LOCAL else _barred(settings, host, row)
+    return ("barred" if why else "open"), why
+
+
+def _barred(settings: Settings, host: Host, row: HostRow | None) -> str:
+    """Why nothing can be done on another host that is not silent; empty if something can."""
     if (said := enrolment.state(settings, host)) != "yes":
-        return "barred", f"is not enrolled: {said}"
+        return f"is not enrolled: {said}"
     if host.name not in broker.admitted(settings):
-        return "barred", f"has no user in Kafka yet: run `sluice hosts enrol {host.name}`"
+        return f"has no user in Kafka yet: run `sluice hosts enrol {host.name}`"
     if row is None:
-        return "barred", "has not been looked at yet"
-    return ("barred", f"cannot be used: {row.why}") if row.why else ("open", "")
+        return "has not been looked at yet"
+    return f"cannot be used: {row.why}" if row.why else ""
 
 
 def unit_view(unit: Running, row: UnitRow | None) -> UnitView:
