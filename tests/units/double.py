@@ -47,6 +47,7 @@ class DictionaryUnits:
     fails: set[str] = field(default_factory=set)
     kills: set[str] = field(default_factory=set)
     moved: list[tuple[str, str]] = field(default_factory=list)
+    recorded: list[dict[str, str]] = field(default_factory=list)
     name: str = "collector"
 
     def units(self, settings: Settings, places: int) -> list[Running]:
@@ -64,6 +65,9 @@ class DictionaryUnits:
 
     def observer(self, settings: Settings) -> Observer:
         return lambda unit: Observed(os.getpid(), 10.0, 5.0)
+
+    def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
+        self.recorded.append(dict(hosts))
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         name = unit.partition(":")[2]

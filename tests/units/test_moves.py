@@ -101,6 +101,25 @@ def test_a_fixed_unit_of_a_silent_host_stays_and_takes_up_room_elsewhere(instanc
     assert units.where == {"c1": "h1", "c2": "h2", "c3": "h2"}
 
 
+def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    budget(instance, 0)
+    path = instance.settings.home / "hosts.yaml"
+    path.write_text(
+        path.read_text().replace("slots: 8, roles: [edge, collector]", "slots: 8, roles: [edge]", 1)
+    )
+    units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "gone", "c4": "h2"})
+    units.fails = {"c1"}
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert units.recorded == [{f"collector:{name}": "h2" for name in ("c1", "c2", "c3")}]
+    units.fails.clear()
+    said = apply(instance, units)
+    assert set(units.where.values()) == {"h2"}
+    assert any("h1 has no role collector in hosts.yaml" in line for line in said)
+    assert any("hosts.yaml has no host gone any more" in line for line in said)
+
+
 def test_while_a_host_is_perhaps_gone_running_units_stay(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8)
     units = crowded()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, remote
+from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, records, remote
 from sluice.collection.hosts import LOCAL, PLACED
 from sluice.collection.inventory import Inventory
 from sluice.collection.render import Agent
@@ -26,6 +27,9 @@ class Edges:
 
     def observer(self, settings: Settings) -> Observer:
         return _observer(settings)
+
+    def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
+        raise AssertionError(f"{', '.join(hosts)} are fixed")
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         raise AssertionError(f"{unit} is fixed")
@@ -60,6 +64,11 @@ class Collectors:
 
     def observer(self, settings: Settings) -> Observer:
         return _observer(settings)
+
+    def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
+        """A placement on a host without the role makes the inventory faulty, and holds up all moves."""
+        with records.locked(settings, wait=True):
+            placed.write(settings, {**placed.read(settings), **hosts})
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         moving.move(settings, unit.partition(":")[2], host, log)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -56,6 +56,9 @@ class Kind(Protocol):
 
     def observer(self, settings: Settings) -> Observer:
         """What looks at the units that there are now."""
+
+    def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
+        """Record where units are to be whose hosts may have them no more, before the first of them moves."""
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         """Bring the unit to the host. It may be repeated, also with another host, after any failure."""

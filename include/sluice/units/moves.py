@@ -118,6 +118,7 @@ class _Carrier:
     def carry_out(self, even: bool) -> list[Move]:
         self._finish()
         proposal = propose(self._settings, self._database, self._list, even)
+        self._record(proposal)
         done: list[Move] = []
         for move in (move for step in proposal.plan.steps for move in step):
             if not self._begin(move, proposal):
@@ -129,6 +130,16 @@ class _Carrier:
         }
         alerts.sync(self._database, SOURCE, stuck, prefix=ALERTS)
         return done
+
+    def _record(self, proposal: Proposal) -> None:
+        """Record where units go that may not stay where they are, although nothing is wrong with the host."""
+        lost: dict[str, dict[str, str]] = {}
+        for move in proposal.plan.starts:
+            host = proposal.view.states.get(proposal.source(move))
+            if host is None or host.state == "shut":
+                lost.setdefault(move.unit.partition(":")[0], {})[move.unit] = move.target
+        for kind, hosts in lost.items():
+            self._kinds[kind].belong(self._settings, hosts)
 
     def _finish(self) -> None:
         """Repeat moves that were broken off, if their targets still take units."""

@@ -23,7 +23,7 @@ from sluice.units.kinds import Kind, Running
 _LEFT = 0.1
 
 #: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent,
-#: but not for so long. shut: it may have no units; those that are there go. barred: nothing can be done there.
+#: but not for so long. shut: it may have no units; those that are there go. barred: nothing can be done.
 State = Literal["open", "away", "waiting", "shut", "barred"]
 
 
