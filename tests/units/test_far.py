@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import asyncssh
 import pytest
 
 from sluice.collection import enrolment, hosts, ssh
@@ -82,7 +83,7 @@ def test_a_host_that_hangs_does_not_greet(instance: Instance, host: EmulatedHost
 def test_a_host_that_refuses_the_key_is_not_silent(instance: Instance, host: EmulatedHost) -> None:
     looked(instance)
     host.switch_off()
-    host.authorize("")
+    host.authorize(asyncssh.generate_private_key("ssh-ed25519").export_public_key("openssh").decode().strip())
     host.switch_on()
     row = looked(instance)
     assert row.silent_since is None

@@ -73,7 +73,7 @@ def read_units(connection: sa.Connection) -> dict[str, UnitRow]:
 def read_hosts(connection: sa.Connection) -> dict[str, HostRow]:
     """All hosts that were looked at, by name."""
     found = (
-        HostRow(**{**row, **_aware(row)}) for row in connection.execute(sa.select(unit_hosts)).mappings()
+        HostRow(**_aware(row)) for row in connection.execute(sa.select(unit_hosts)).mappings()
     )
     return {row.host: row for row in found}
 
@@ -129,10 +129,13 @@ def last_moves(connection: sa.Connection, count: int) -> list[MoveRow]:
 
 def _moves(connection: sa.Connection, query: sa.Select[Any]) -> list[MoveRow]:
     rows = connection.execute(query.order_by(unit_moves.c.id)).mappings()
-    return [MoveRow(**{**row, **_aware(row)}) for row in rows]
+    return [MoveRow(**_aware(row)) for row in rows]
 
 
-def _aware(row: Mapping[str, Any]) -> dict[str, datetime]:
-    """The row's times with their zone, which SQLite does not keep."""
-    times = {name: value for name, value in row.items() if isinstance(value, datetime)}
-    return {name: value if value.tzinfo else value.replace(tzinfo=UTC) for name, value in times.items()}
+def _aware(row: sa.RowMapping) -> dict[str, Any]:
+    """The row, its times with their zone, which SQLite does not keep."""
+    plain = {str(name): value for name, value in row.items()}
+    times = {name: value for name, value in plain.items() if isinstance(value, datetime)}
+    return plain | {
+        name: value if value.tzinfo else value.replace(tzinfo=UTC) for name, value in times.items()
+    }

@@ -79,7 +79,9 @@ class _Explainer:
 
     def _where(self, unit: UnitView, last: MoveRow | None) -> Iterator[str]:
         running, host = unit.running, self._view.states.get(unit.running.host)
-        room = f": {self._used[host.name]} of its {host.slots} slots are taken" if self._open(host) else ""
+        room = ""
+        if host is not None and host.state == "open":
+            room = f": {self._used[host.name]} of its {host.slots} slots are taken"
         yield f"It is on {running.host}{room}."
         if not running.movable:
             yield "It is fixed there, and the placement never moves it."
@@ -137,7 +139,7 @@ class _Explainer:
 
     def _impossible(self, unit: UnitView, host: HostView) -> str:
         running = unit.running
-        if not self._open(host):
+        if host.state != "open":
             return f"it {host.why}"
         if host.slots - self._used[host.name] < running.slots:
             return f"all of its {host.slots} slots are taken"
@@ -150,10 +152,6 @@ class _Explainer:
             and self._placed.get(each.running.name) == host.name
         ]
         return f"{twins[0]} is there, and one takes over when the other fails" if twins else ""
-
-    @staticmethod
-    def _open(host: HostView | None) -> bool:
-        return host is not None and host.state == "open"
 
 
 def _percent(share: float) -> str:

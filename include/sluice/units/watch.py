@@ -51,7 +51,7 @@ class Watch:
         measure.look(self._settings, self._database, self._kinds)
         seen = view(self._settings, self._database, self._kinds)
         self._tell(seen, log)
-        states = {host.name: host.state for host in seen.hosts}
+        states = {host.name: str(host.state) for host in seen.hosts}
         now = time.monotonic()
         if states == self._states and now - self._planned_at < PLAN_SECONDS:
             return
