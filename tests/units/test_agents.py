@@ -27,7 +27,8 @@ UNIT = "collector:collector1"
 def settings(tmp_path: Path) -> Settings:
     """A silent host is soon away, and local, where the program would be Flume, is too slow for anything."""
     placement = Placement(silent_seconds=1.0, speeds={"local": 0.01, "h1": 4.0, "h2": 4.0})
-    return Settings(instance="test", home=tmp_path, port_base=29_000, network="host", placement=placement)
+    ports = 31_000 + os.getpid() % 25 * 1_000  # those of other tests' stand-ins are below
+    return Settings(instance="test", home=tmp_path, port_base=ports, network="host", placement=placement)
 
 
 @pytest.fixture
