@@ -23,6 +23,9 @@ class PlacementTrigger(BaseTrigger):
     the next trigger, or by `sluice placement apply`.
     """
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def serialize(self) -> tuple[str, dict[str, Any]]:
         return f"{type(self).__module__}.{type(self).__name__}", {}
 

@@ -72,9 +72,7 @@ def read_units(connection: sa.Connection) -> dict[str, UnitRow]:
 
 def read_hosts(connection: sa.Connection) -> dict[str, HostRow]:
     """All hosts that were looked at, by name."""
-    found = (
-        HostRow(**_aware(row)) for row in connection.execute(sa.select(unit_hosts)).mappings()
-    )
+    found = (HostRow(**_aware(row)) for row in connection.execute(sa.select(unit_hosts)).mappings())
     return {row.host: row for row in found}
 
 
