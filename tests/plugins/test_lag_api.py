@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -20,11 +21,12 @@ class Watched:
 
     def __init__(self) -> None:
         self.taken, self.go_on = 0, threading.Event()
+        self.shared: Any = None
         self.go_on.set()
 
     def __call__(self):
         self.taken += 1
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(120)
         return report()
 
 
@@ -35,6 +37,7 @@ def watched(app: FastAPI, client: TestClient, login: Login) -> Iterator[Watched]
     login.as_("viewer")
     double = Watched()
     shared = looks.Looks(double, "the lag")
+    double.shared = shared
     app.dependency_overrides[lag.looks] = lambda: shared
     yield double
     double.go_on.set()
@@ -74,12 +77,10 @@ def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
         waiting = [pool.submit(client.get, f"{API}/lag") for _ in range(looks.WAITING)]
         assert eventually(lambda: watched.taken == 1)
 
-        def sent_away() -> bool:
-            return all(each.running() for each in waiting) and client.get(f"{API}/lag").status_code == 503
-
-        full = eventually(sent_away)
+        full = eventually(lambda: watched.shared._places._value == 0, 60)
+        status = client.get(f"{API}/lag").status_code if full else 0
         watched.go_on.set()
-        assert full
+        assert status == 503
         assert [each.result().status_code for each in waiting] == [200] * looks.WAITING
     assert watched.taken == 1
 

@@ -77,7 +77,7 @@ _EXAMPLE: dict[str, Any] = {
             "unit": "collector:collector1",
             "host": "local",
             "movable": True,
-            "group": None,
+            "group": "collector1, collector2",
             "cpu": 0.31,
             "events": 412.0,
             "fill": 2.0,
