@@ -5,6 +5,7 @@ Its program is a stand-in (`tests.collection.stand_in`). `tests/e2e/test_hosts.p
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -51,9 +52,9 @@ HOSTS = "\n- {{name: {0}, address: {1}, roles: [edge, collector], ssh: {{user: m
 INVENTORY = """
 topic: logs
 front_ends:
-  - {{host: far1, runs_on: h2, channel: file, files: ["{log}/access.%Y-%m-%d.log"]}}
+  - {{host: far1, runs_on: h2, metrics_port: {0}, channel: file, files: ["{log}/access.%Y-%m-%d.log"]}}
 collectors:
-  - {{name: collector1, runs_on: {runs_on}}}
+  - {{name: collector1, runs_on: {runs_on}, metrics_port: {1}}}
 """
 JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec {} {} "$@" ;; esac"""
 
@@ -110,8 +111,23 @@ def list_hosts(settings: Settings, made: Hosts) -> None:
 
 
 def write(settings: Settings, runs_on: str) -> None:
-    text = INVENTORY.format(log=settings.home / "h2" / "log", runs_on=runs_on)
+    ports = settings.home / "ports"  # tests run beside each other
+    if not ports.exists():
+        ports.write_text(" ".join(map(str, free_ports())))
+    text = INVENTORY.format(*ports.read_text().split(), log=settings.home / "h2" / "log", runs_on=runs_on)
     (settings.home / "collection.yaml").write_text(text)
+
+
+def free_ports() -> list[int]:
+    """Two that are free on both hosts."""
+    with socket.create_server(("127.0.1.1", 0)) as one, socket.create_server(("127.0.1.1", 0)) as other:
+        ports = [int(each.getsockname()[1]) for each in (one, other)]
+    try:
+        for port in ports:
+            socket.create_server(("127.0.1.2", port)).close()
+    except OSError:
+        return free_ports()
+    return ports
 
 
 def running(made: Hosts, settings: Settings, agent: str = "collector1") -> dict[str, int]:
@@ -177,8 +193,9 @@ def test_what_does_not_drain_stays_and_takes_lines_again(
 
 
 #: Where the mover may crash, in the order of its steps: the function, and whether just after it.
-BEFORE_THE_STOP = [(placed, "write", False), (lifecycle, "stop", False)]
-SINCE = [
+STEPS = [
+    (placed, "write", False),
+    (lifecycle, "stop", False),
     (lifecycle, "stop", True),
     (records, "write", False),  # the record is torn
     (records, "write", True),
@@ -200,9 +217,9 @@ def crashing(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: boo
 def test_after_a_crash_at_any_step_it_ends_well(
     settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the supervision between crash and repetition, and with it where it finds something to do."""
+    """The supervision may look at it between crash and repetition, or not."""
     at, to = "h1", "h2"
-    for supervised, steps in ((False, [*BEFORE_THE_STOP, *SINCE]), (True, SINCE)):
+    for supervised, steps in ((False, STEPS), (True, STEPS[2:5])):
         for module, name, after in steps:
             with monkeypatch.context() as crashed:
                 crashing(crashed, module, name, after)

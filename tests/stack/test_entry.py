@@ -1,4 +1,4 @@
-"""Daemons that share a container are kept by one supervisor, which ends with the container."""
+"""The entry point keeps daemons that share a container, and ends with the container."""
 
 from __future__ import annotations
 
