@@ -34,6 +34,10 @@ def variables(settings: Settings) -> dict[str, str]:
         "JAVA_TOOL_OPTIONS": QUICK,
         # No test should have to wait for an archive file to grow old.
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
+        # Only units that must move do, soon, and not to this machine if another one takes them.
+        "SLUICE_PLACEMENT__MOVES_AN_HOUR": "0",
+        "SLUICE_PLACEMENT__SILENT_SECONDS": "10",
+        "SLUICE_PLACEMENT__SPEEDS": '{"local": 0.01}',
     }
 
 

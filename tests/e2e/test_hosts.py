@@ -1,6 +1,7 @@
 """Agents on five other hosts: deployed by Airflow, two lose their power, and every line is proved.
 
-Edges run on two of the hosts, and collectors move among the others while lines come. The hosts are SSH
+Edges run on two of the hosts, and collectors move among the others while lines come: one by the DAG
+`placement`, because its host is silent, and one by hand. The hosts are SSH
 servers on addresses of their own (`tests.collection.ssh_host`).
 """
 
@@ -34,6 +35,7 @@ from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.jvm import java
 from sluice.runtime.settings import Settings
+from sluice.stack.airflow_api import Airflow
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection.ssh_host import EmulatedHost
@@ -44,6 +46,7 @@ pytestmark = pytest.mark.e2e
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0
 ALERT_SECONDS = 120.0
+PLACED_SECONDS = 240.0
 LINES = 500
 EDGES, GATHERERS = ("far1", "far2"), ("far3", "far4", "far5")
 COLLECTORS = ("gather1", "gather2")
@@ -88,6 +91,18 @@ def five(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]
             for host in made.values():
                 host.switch_off()
         platform.drain()
+
+
+@pytest.fixture
+def placing(platform: Platform) -> Iterator[None]:
+    """The DAG `placement` runs; it has no moves to spend, so only what must move does."""
+    with Airflow(platform.settings) as airflow:
+        airflow.unpause("placement")
+        yield
+        airflow.pause("placement")
+        for run in airflow.runs("placement"):
+            if run.state == "running":
+                airflow.fail("placement", run.id, "place")
 
 
 def place(*hosts: str) -> dict[str, str]:
@@ -187,7 +202,7 @@ def pid(settings: Settings, name: str) -> int:
 
 
 def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubled(
-    platform: Platform, five: dict[str, EmulatedHost]
+    platform: Platform, five: dict[str, EmulatedHost], placing: None
 ) -> None:
     settings = platform.settings
     for seed, name in enumerate(EDGES):
@@ -203,16 +218,18 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     silent = {"far2: unknown", "gather2: unknown"}
     wait_until(lambda: silent <= open_alerts(settings), ALERT_SECONDS, "no alert: far2, gather2 are unknown")
 
-    # Collectors move while lines come: one that runs, and one whose host is silent.
+    # Collectors move while lines come: one whose host is silent by itself, and one that runs by hand.
     edge = pid(settings, "far1")
     with traffic(platform, five["far1"], seed=10_000) as written:
-        moving.move(settings, "gather1", "far5")
-        moving.move(settings, "gather2", "far3")
+        moved = lambda: deploy.agent(settings, "gather2").runs_on == "far5" and "gather2" in running(platform)  # noqa: E731
+        wait_until(moved, PLACED_SECONDS, "the placement did not start gather2 on far5")
+        moving.move(settings, "gather1", LOCAL)
         before = written[0]
         wait_until(lambda: written[0] > before + LINES, ALERT_SECONDS, "the traffic stands still")
     assert written[0] >= LINES
     assert pid(settings, "far1") == edge, "an edge was restarted by a move"
-    assert len(five["far3"].processes("java")) == len(five["far5"].processes("java")) == 1
+    assert [len(five[name].processes("java")) for name in GATHERERS] == [0, 0, 1]
+    assert placed.read(settings) == place(LOCAL, "far5")
     left = "gather2: left on far4"
     wait_until(lambda: left in open_alerts(settings), ALERT_SECONDS, "no alert: something is left on far4")
 
