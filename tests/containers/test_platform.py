@@ -74,7 +74,7 @@ def test_the_sql_endpoint_answers_on_the_host() -> None:
     password = inside(HERE, "cat", "var/main/secrets/sql").strip()
     with connect(Hive(host="127.0.0.1", port=21070, password=password), 60) as connection:
         cursor = connection.cursor()
-        cursor.execute("SELECT count(*) FROM logs")
+        cursor.execute("SELECT count(*) FROM sluice.logs")
         assert cursor.fetchall()[0][0] > 0
 
 
