@@ -36,7 +36,6 @@ def variables(settings: Settings) -> dict[str, str]:
         "SLUICE_ARCHIVE__MAX_AGE_SECONDS": "2",
         # Only units that must move do, soon, and not to this machine if another one takes them.
         "SLUICE_PLACEMENT__MOVES_AN_HOUR": "0",
-        "SLUICE_PLACEMENT__SILENT_SECONDS": "10",
         "SLUICE_PLACEMENT__SPEEDS": '{"local": 0.01}',
     }
 

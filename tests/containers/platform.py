@@ -102,8 +102,8 @@ def hops() -> dict[str, Any]:
     return {"counts": {}, "in_flight": [said[-500:]]}
 
 
-def wait_counted(lines: int) -> dict[str, Any]:
-    """Wait until exactly so many lines were read, all are counted once and archived; returns the audit."""
+def wait_counted(lines: int) -> None:
+    """Wait until exactly so many lines were read, all are counted once and archived."""
     found: dict[str, Any] = {}
 
     def counted() -> bool:
@@ -117,7 +117,6 @@ def wait_counted(lines: int) -> dict[str, Any]:
     assert counts["lines_read"] == lines, found
     assert counts["online"] + counts["dead_lettered"] == lines, found
     assert counts["archived"] == lines + counts["doubled"], found
-    return found
 
 
 def kill(service: str) -> None:

@@ -83,7 +83,7 @@ def test_units_of_a_silent_host_go_elsewhere_beyond_the_budget_and_others_stay(i
     instance.hosts(h1=8, h2=8, h3=8)
     budget(instance, 0)
     units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h2"})
-    instance.silence("h1", 10)
+    instance.silence("h1", 9)
     assert apply(instance, units) == []
     instance.silence("h1", 31)
     said = apply(instance, units)

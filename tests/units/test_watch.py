@@ -56,7 +56,7 @@ def test_a_silent_host_is_an_alert_and_its_units_go_at_once_after_the_setting(
     units = DictionaryUnits({"c1": "h1", "c2": "h2"})
     watching, said = made(instance, units), list[str]()
     watching.beat(said.append)
-    instance.silence("h1", 10)
+    instance.silence("h1", 5)
     watching.beat(said.append)
     assert units.moved == []
     assert "host h1 has not answered since" in open_alerts(instance)[0]
