@@ -60,7 +60,7 @@ def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
     here = archive_here()
     message = until("it refuses", lambda: refused(here))
     assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
-    assert open_alerts(trial) == [message]
+    until("the refusal is an alert", lambda: open_alerts(trial) == [message])
     until("the other partition goes on", lambda: len(trial.archived()[1]) == 10)
     assert "offsets 10 to 14 are missing" in (verified(trial)[trial.topic_id, 0].problem or "")
     with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
@@ -118,7 +118,8 @@ def test_what_kafka_no_longer_has_is_written_down_as_lost(
     assert lost_ranges(trial) == [(0, 0, 30), (0, 100, 150)]
     assert ends(trial)[trial.topic_id, 0] == 200
     assert [trial.claims().footer(file).loss is None for file in trial.claims().files()].count(False) == 2
-    assert any("offsets 100 to 149 were deleted before they were archived" in m for m in open_alerts(trial))
+    told = "offsets 100 to 149 were deleted before they were archived"
+    until("the loss is an alert", lambda: any(told in message for message in open_alerts(trial)))
 
 
 def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(

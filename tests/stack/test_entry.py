@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 NAMES = ("airflow-scheduler", "airflow-triggerer")
-SECONDS = 120.0
+SECONDS = 300.0
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

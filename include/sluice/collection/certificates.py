@@ -34,6 +34,19 @@ PASSWORD = STORE_PASSWORD.encode()
 IDENTITY, TRUST = "identity.p12", "trust.p12"
 _YEARS = timedelta(days=3650)
 _AUTHORITY = "authority.pem"
+#: What the authority's key is for. With it, and with identifiers of keys, certificates are as RFC 5280 (4.2.1)
+#: has them. Python insists on that from 3.13 on.
+_ONLY_SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def issue(folder: Path, name: str, address: str) -> None:
@@ -52,6 +65,7 @@ def issue(folder: Path, name: str, address: str) -> None:
         .add_extension(x509.SubjectAlternativeName([at]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        .add_extension(_issuer(authority_key.public_key()), critical=False)
         .sign(authority_key, hashes.SHA256())
     )
     own = folder / name
@@ -93,6 +107,7 @@ def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certifica
     certificate = (
         _builder("sluice", subject, key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_ONLY_SIGNS, critical=True)
         .sign(key, hashes.SHA256())
     )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -111,7 +126,12 @@ def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x5
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))  # a host's clock may be behind
         .not_valid_after(now + _YEARS)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
+
+
+def _issuer(key: ec.EllipticCurvePublicKey) -> x509.AuthorityKeyIdentifier:
+    return x509.AuthorityKeyIdentifier.from_issuer_public_key(key)
 
 
 def _name(text: str) -> x509.Name:
