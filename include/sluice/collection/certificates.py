@@ -34,8 +34,8 @@ PASSWORD = STORE_PASSWORD.encode()
 IDENTITY, TRUST = "identity.p12", "trust.p12"
 _YEARS = timedelta(days=3650)
 _AUTHORITY = "authority.pem"
-#: What the authority's key is for. With it, and with identifiers of keys, certificates are as RFC 5280 (4.2.1)
-#: has them. Python insists on that from 3.13 on.
+#: What the authority's key is for. With it, and with identifiers of keys, certificates are as RFC 5280 (4.2)
+#: wants them. Python insists on that from 3.13 on.
 _ONLY_SIGNS = x509.KeyUsage(
     key_cert_sign=True,
     digital_signature=False,
