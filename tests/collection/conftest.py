@@ -69,14 +69,19 @@ def follower(tmp_path: Path, classes: str) -> Iterator[Follower]:
     made.close()
 
 
-@pytest.fixture
-def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
-    """An enrolled host with a front-end, far1, in the inventory; few and small jars."""
+def quick_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few and small jars to copy, and a host that was away is asked again at once."""
     (tmp_path / "lib" / "flume").mkdir(parents=True)
     for name in (bundle.STAMP, "one.jar"):
         (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
     monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
     monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+
+
+@pytest.fixture
+def machine(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
+    """An enrolled host with a front-end, far1, in the inventory; few and small jars."""
+    quick_hosts(tmp_path, monkeypatch)
     with emulated(settings, tmp_path / "h1") as made:
         made.program("java", JAVA)
         (made.home / "log").mkdir()

@@ -18,7 +18,6 @@ from sluice.cli import far as shown
 from sluice.collection import (
     addresses,
     broker,
-    bundle,
     deploy,
     deploy_plan,
     enrolment,
@@ -68,11 +67,7 @@ class Crash(BaseException):
 @pytest.fixture
 def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
     """Two hosts that may have collectors: collector1 runs on h1, and an edge on h2."""
-    (tmp_path / "lib" / "flume").mkdir(parents=True)
-    for name in (bundle.STAMP, "one.jar"):
-        (tmp_path / "lib" / "flume" / name).write_text(str(tmp_path))
-    monkeypatch.setattr(bundle, "LIB", tmp_path / "lib")
-    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    conftest.quick_hosts(tmp_path, monkeypatch)
     monkeypatch.setattr(in_kafka, "grant_rights", granted)
     monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
     made = {f"h{n}": EmulatedHost(tmp_path / f"h{n}", f"127.0.1.{n}", apart=True) for n in (1, 2)}

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -17,7 +15,7 @@ import yaml
 
 from sluice.runtime.settings import ROOT
 from sluice.stack.memory import proportional_bytes
-from tests.containers.podman import compose, container, environment, inside, podman, run
+from tests.containers.podman import compose, container, inside, podman, run
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
 CHECKED = tuple(name for name, service in SERVICES.items() if "healthcheck" in service)
@@ -130,11 +128,3 @@ def memory_bytes(service: str) -> int:
     """The memory (PSS) of the container's processes, agents and jobs among them."""
     first = psutil.Process(int(state(service)["Pid"]))
     return sum(proportional_bytes(process.pid) for process in (first, *first.children(recursive=True)))
-
-
-def volumes(what: str, folder: Path) -> None:
-    """Run docker/volumes.sh on the platform's volumes."""
-    argv = [str(ROOT / "docker" / "volumes.sh"), what, str(folder)]
-    variables = {**environment(), "ENGINE": "podman"}
-    done = subprocess.run(argv, env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

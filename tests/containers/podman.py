@@ -76,3 +76,12 @@ def inside(
     """Run a command in the service's container and return what it printed."""
     flags = ["-i"] if given is not None else []
     return podman("exec", *flags, container(service), *words, check=check, seconds=seconds, given=given)
+
+
+def volumes(what: str, folder: Path, project: str = PROJECT, *, fails: bool = False) -> str:
+    """Run docker/volumes.sh on the project's volumes; returns its errors."""
+    given = {"ENGINE": "podman", "COMPOSE_PROJECT_NAME": project}
+    argv = [str(ROOT / "docker" / "volumes.sh"), what, str(folder)]
+    done = subprocess.run(argv, env={**environment(), **given}, capture_output=True, text=True, check=False)
+    assert bool(done.returncode) == fails, done.stderr
+    return done.stderr

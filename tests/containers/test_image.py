@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sluice.runtime.settings import ROOT
 from tests.containers.building import build, inspect
-from tests.containers.podman import IMAGE, environment, podman
+from tests.containers.podman import IMAGE, podman, volumes
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(7200)]
 
@@ -77,12 +75,3 @@ def test_volumes_are_saved_and_loaded_as_they_were(image: dict[str, Any], tmp_pa
     finally:
         names = podman("volume", "ls", "-q").split()
         podman("volume", "rm", *[name for name in names if name.startswith((old, new))])
-
-
-def volumes(what: str, folder: Path, project: str, *, fails: bool = False) -> str:
-    """Run docker/volumes.sh; returns its errors."""
-    given = {"ENGINE": "podman", "SLUICE_IMAGE": IMAGE, "COMPOSE_PROJECT_NAME": project}
-    argv = [str(ROOT / "docker" / "volumes.sh"), what, str(folder)]
-    done = subprocess.run(argv, env={**environment(), **given}, capture_output=True, text=True, check=False)
-    assert bool(done.returncode) == fails, done.stderr
-    return done.stderr

@@ -20,7 +20,7 @@ from sluice.runtime.settings import Hive
 from sluice.storage.hive import connect
 from tests.containers import platform
 from tests.containers.platform import CHECKED, FOR_EVER, HERE, SERVICES, sluice
-from tests.containers.podman import container, environment, inside, podman
+from tests.containers.podman import container, environment, inside, podman, volumes
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(3600)]
 
@@ -126,12 +126,12 @@ def test_a_backup_of_the_volumes_brings_the_data_back(figures: Figures, tmp_path
     before = counts()
     platform.down(*STOP)
     began = time.monotonic()
-    platform.volumes("save", tmp_path)
+    volumes("save", tmp_path)
     figures["backup, s"] = time.monotonic() - began
     figures["backup, MB"] = sum(file.stat().st_size for file in tmp_path.iterdir()) / 1e6
     platform.remove()
     began = time.monotonic()
-    platform.volumes("load", tmp_path)
+    volumes("load", tmp_path)
     figures["restore, s"] = time.monotonic() - began
     platform.up()
     platform.wait_counted(before["lines_read"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sluice.collection import in_kafka, lifecycle, metrics, position, remnants, remote
 from sluice.collection.at_once import by_host
@@ -17,7 +17,7 @@ from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
 from sluice.collection.records import DeployBusy, DeployError, locked, write
 from sluice.collection.relocation import prepare, relocate, speaks_tls
-from sluice.collection.render import MEMORY_BYTES, Agent, folder
+from sluice.collection.render import MEMORY_BYTES, Agent, Rendered, folder
 from sluice.collection.ssh import HostUnreachable
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
@@ -251,8 +251,21 @@ def _stop_changed(settings: Settings, changes: Sequence[Change], tier: str, log:
         lifecycle.stop(settings, old, log, drain=tier == "edge", must_drain=drop)
 
 
-def _moves(change: Change, old: Agent | None) -> bool:
-    return old is not None and change.rendered is not None and change.rendered.agent.runs_on != old.runs_on
+def _moves(change: Change, old: Agent) -> bool:
+    return change.rendered is not None and change.rendered.agent.runs_on != old.runs_on
+
+
+def _moving(settings: Settings, changes: Sequence[Change]) -> Iterator[tuple[Change, Rendered, Agent]]:
+    """The changes that take a collector to another host: with what it is to be there, and as it is now."""
+    there = {a.name: a for a in deployed(settings)}
+    for change in changes:
+        old = there.get(change.agent)
+        if old is not None and change.rendered is not None and _moves(change, old):
+            yield change, change.rendered, old
+
+
+def _stays(old: Agent, error: Exception) -> str:
+    return f"{old.name} stays on {old.runs_on}; this is tried again: {error}"
 
 
 def _prepare(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
@@ -260,33 +273,25 @@ def _prepare(settings: Settings, changes: Sequence[Change], log: Log) -> dict[st
 
     Raises DeployError if one must stay that would not understand the edges any more.
     """
-    there = {a.name: a for a in deployed(settings)}
     left: dict[str, str] = {}
-    for change in changes:
-        old = there.get(change.agent)
-        if old is None or change.rendered is None or not _moves(change, old):
-            continue
+    for _, rendered, old in _moving(settings, changes):
         try:
-            prepare(settings, change.rendered, log)
+            prepare(settings, rendered, log)
         except (AgentError, HostUnreachable) as error:
-            left[change.agent] = f"{change.agent} stays on {old.runs_on}; this is tried again: {error}"
-            if change.rendered.tls and not speaks_tls(settings, old):
-                raise DeployError(left[change.agent]) from error
+            left[old.name] = _stays(old, error)
+            if rendered.tls and not speaks_tls(settings, old):
+                raise DeployError(left[old.name]) from error
     return left
 
 
 def _relocate(settings: Settings, changes: Sequence[Change], log: Log) -> dict[str, str]:
     """Take collectors to the hosts where they are to run; returns why others cannot go, by name."""
-    there = {a.name: a for a in deployed(settings)}
     left: dict[str, str] = {}
-    for change in changes:
-        old = there.get(change.agent)
-        if old is None or not _moves(change, old):
-            continue
+    for change, _, old in _moving(settings, changes):
         try:
             relocate(settings, old, change, log)
         except (AgentError, HostUnreachable) as error:
-            left[change.agent] = f"{change.agent} stays on {old.runs_on}; this is tried again: {error}"
+            left[old.name] = _stays(old, error)
     return left
 
 
