@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from sluice.stack.environment import spark_home
-from tests.speed.speed_driver import until
+from tests.waiting import until
 
 START_SECONDS = 60.0
 

@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,21 +26,11 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
+from tests.waiting import until
 
 PLACE = ["offset", "line_in_record", "src_offset", "line"]
 #: {partition: [(offset, line in the record, src_offset, line), ...]} in the order of the offsets.
 Contents = dict[int, list[tuple[int, int, int, bytes]]]
-
-
-def until(what: str, true: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait for something to become true, and return it."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
 
 
 @dataclass
@@ -70,7 +58,7 @@ class Trial:
                 found = topics.create(self.topic, partitions=self.partitions_made).id
                 return found if found != self.topic_id else None
 
-            self.topic_id = until("the topic is new", made)
+            self.topic_id = until(made, what="the topic is new")
 
     def place(self, partition: int = 0) -> Place:
         return Place(self.topic, self.topic_id, partition)
@@ -173,7 +161,7 @@ class Trial:
     def assert_exact(self) -> None:
         """The archive has what Kafka has: no line more, none less, none twice."""
         try:
-            until("the archive has every line", self.archives_everything, 40)
+            until(self.archives_everything, 40, "the archive has every line")
         except AssertionError:
             archive, kafka = self.archived(), self.in_kafka()
             for partition, lines in kafka.items():

@@ -17,7 +17,8 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files
 from sluice.transmission.records import LINE_IN_RECORD
-from tests.archive.archive_trial import Here, Trial, ends, until, verified
+from tests.archive.archive_trial import Here, Trial, ends, verified
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -47,11 +48,11 @@ def test_an_archiver_that_is_killed_inside_a_batch(trial: Trial, fault: str) -> 
 def test_a_rebalance_between_two_archivers(trial: Trial) -> None:
     trial.produce_blocks(2_000, most=60)
     first = trial.process(max_lines=250)
-    until("it has begun", lambda: trial.partitions(first))
+    until(lambda: trial.partitions(first), what="it has begun")
     second = trial.process(max_lines=250)
     trial.produce_blocks(2_000, most=33)
     trial.produce_blocks(2_000, most=50, again=True)
-    until("both work", lambda: len(trial.partitions(first)) == len(trial.partitions(second)) == 1)
+    until(lambda: len(trial.partitions(first)) == len(trial.partitions(second)) == 1, what="both work")
     trial.assert_exact()
     assert trial.stop(first) == 0
     trial.produce_blocks(500, most=90)
@@ -64,12 +65,12 @@ def test_files_of_before_there_were_blocks_stand_beside_new_ones(
 ) -> None:
     trial.produce(200, partition=0)
     here = archive_here()
-    until("they are archived", lambda: len(trial.archived()[0]) == 200)
+    until(lambda: len(trial.archived()[0]) == 200, what="they are archived")
     here.stop()
     _make_old(trial)
     trial.produce_blocks(300, most=20)
     here = archive_here()
-    until("all is archived", lambda: sum(map(len, trial.archived().values())) == 500)
+    until(lambda: sum(map(len, trial.archived().values())) == 500, what="all is archived")
     here.stop()
     found = verified(trial)
     assert not [each.problem for each in found.values() if each.problem]
@@ -107,4 +108,4 @@ def test_a_resumed_partition_goes_on_while_the_other_one_has_nothing_more(
     def archived() -> int:
         return sum(index.positions(trial.settings, trial.topic).values())
 
-    until("all is archived", lambda: archived() == 60_000, 60)
+    until(lambda: archived() == 60_000, 60, "all is archived")

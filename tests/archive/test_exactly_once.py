@@ -15,7 +15,8 @@ from kafka.coordinator.base import BaseCoordinator
 from sluice.archive import index, membership, session
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
-from tests.archive.archive_trial import Here, Trial, ends, until
+from tests.archive.archive_trial import Here, Trial, ends
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -31,12 +32,12 @@ def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Ca
     trial.produce(3000)
     here = archive_here()
     trial.assert_exact()
-    until("all is indexed", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3000)
-    until("it says so", lambda: here.partition(0).get("lag") == 0 and here.partition(1).get("lag") == 0)
+    until(lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3000, what="all is indexed")
+    until(lambda: here.partition(0).get("lag") == 0 and here.partition(1).get("lag") == 0, what="it says so")
     # A group hears nothing while it rebalances, so some lines come after that.
-    until("the group's rebalance is over", lambda: group_state(trial) == "Stable")
+    until(lambda: group_state(trial) == "Stable", what="the group's rebalance is over")
     trial.produce(300)
-    until("all is indexed", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3300)
+    until(lambda: sum(index.positions(trial.settings, trial.topic).values()) == 3300, what="all is indexed")
     here.stop()
     lags = group_lag(trial.settings, archive_group(trial.topic), trial.topic)
     assert {number: lag.records for number, lag in lags.items()} == {0: 0, 1: 0}
@@ -46,7 +47,7 @@ def test_lines_are_archived_and_the_group_is_told(trial: Trial, archive_here: Ca
 def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(300)
     here = archive_here(max_lines=10_000, max_age_seconds=600)
-    until("all is buffered", lambda: sum(here.partition(p).get("buffered", 0) for p in (0, 1)) == 300)
+    until(lambda: sum(here.partition(p).get("buffered", 0) for p in (0, 1)) == 300, what="all is buffered")
     here.stop()
     trial.assert_exact()
 
@@ -54,15 +55,17 @@ def test_a_stop_flushes_what_is_buffered(trial: Trial, archive_here: Callable[..
 def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(trial: Trial) -> None:
     trial.produce(400)
     sleeper = trial.process(max_lines=10_000, max_age_seconds=3.0)
-    until("it holds lines", lambda: sum(p["buffered"] for p in trial.partitions(sleeper).values()) == 400)
+    until(
+        lambda: sum(p["buffered"] for p in trial.partitions(sleeper).values()) == 400, what="it holds lines"
+    )
     sleeper.send_signal(signal.SIGSTOP)
     other = trial.process()
-    until("the other archived them", trial.archives_everything, 60)
+    until(trial.archives_everything, 60, "the other archived them")
     trial.produce(100)
     time.sleep(3)  # the sleeper's lines are old enough for a file by now
     sleeper.send_signal(signal.SIGCONT)
     trial.assert_exact()
-    until("it noticed", lambda: "lost the claim" in trial.log(sleeper), 30)
+    until(lambda: "lost the claim" in trial.log(sleeper), 30, "it noticed")
     trial.produce(500)
     trial.assert_exact()
     assert trial.stop(other) == 0
@@ -91,8 +94,8 @@ def test_a_member_whose_heartbeats_stall_joins_again(
     group = archive_group(trial.topic)
     with Topics(trial.settings) as topics:
         (first,) = topics.members(group)
-        until("the group lost it", lambda: first not in topics.members(group), 20)
-        until("it is back", lambda: topics.members(group), 20)
+        until(lambda: first not in topics.members(group), 20, "the group lost it")
+        until(lambda: topics.members(group), 20, "it is back")
     trial.produce(400)
     trial.assert_exact()
 

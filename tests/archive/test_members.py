@@ -16,7 +16,8 @@ from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Topics
-from tests.archive.archive_trial import Trial, ends, until
+from tests.archive.archive_trial import Trial, ends
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -52,7 +53,7 @@ def share(trial: Trial, *members: str) -> None:
         enough = min(found.values(), default=0) >= PARTITIONS // len(members) // 2
         return enough and found.keys() == set(members) and sum(found.values()) == PARTITIONS
 
-    until(f"{members} have all partitions", so, 60)
+    until(so, 60, f"{members} have all partitions")
 
 
 def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(trial: Trial) -> None:

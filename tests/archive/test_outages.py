@@ -10,7 +10,8 @@ import pytest
 
 from sluice.archive import index
 from sluice.stack import supervisord
-from tests.archive.archive_trial import Trial, until
+from tests.archive.archive_trial import Trial
+from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
@@ -24,14 +25,14 @@ def kill_and_wait(trial: Trial, name: str) -> None:
         now = supervisord.programs(trial.settings)[name]
         return now.state == "RUNNING" and now.pid not in {0, before}
 
-    until(f"{name} runs again", again)
+    until(again, what=f"{name} runs again")
 
 
 def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
     """tests/e2e/test_faults.py kills a DataNode and PostgreSQL."""
     process = trial.process(max_lines=100, max_age_seconds=0.3)
     trial.produce(2000)
-    until("it archives", lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2)
+    until(lambda: sum(p["files"] for p in trial.partitions(process).values()) > 2, what="it archives")
     trial.produce(2000)
     kill_and_wait(trial, "namenode")
     for _ in range(4):
@@ -43,12 +44,11 @@ def test_the_namenode_is_killed_while_files_are_written(trial: Trial) -> None:
         ends = [p["position"] or 0 for p in trial.partitions(process).values()]
         return sum(ends) == trial.sent
 
-    until("it caught up", everything, 120)
+    until(everything, 120, "it caught up")
     trial.assert_exact()
     assert process.poll() is None, "the archiver outlived it"
-    positions = until(
-        "the index caught up",
+    until(
         lambda: sum(index.positions(trial.settings, trial.topic).values()) == trial.sent,
+        what="the index caught up",
     )
-    assert positions
     assert trial.stop(process) == 0

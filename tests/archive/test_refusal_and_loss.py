@@ -16,7 +16,8 @@ from sluice.storage import alerts
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.schema import archive_files, archive_losses
-from tests.archive.archive_trial import Here, Trial, ends, sluice_archive, until, verified
+from tests.archive.archive_trial import Here, Trial, ends, sluice_archive, verified
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -58,19 +59,19 @@ def test_a_gap_between_files_stops_the_partition_until_it_is_declared_lost(
     stands(trial, 0, 10)
     stands(trial, 15, 20)
     here = archive_here()
-    message = until("it refuses", lambda: refused(here))
+    message = until(lambda: refused(here), what="it refuses")
     assert f"archive of topic '{trial.topic}', partition 0: offsets 10 to 14 are missing" in message
-    until("the refusal is an alert", lambda: open_alerts(trial) == [message])
-    until("the other partition goes on", lambda: len(trial.archived()[1]) == 10)
+    until(lambda: open_alerts(trial) == [message], what="the refusal is an alert")
+    until(lambda: len(trial.archived()[1]) == 10, what="the other partition goes on")
     assert "offsets 10 to 14 are missing" in (verified(trial)[trial.topic_id, 0].problem or "")
     with pytest.raises(service.NoSuchGap, match="its gaps: 10-14"):
         service.record_gap(trial.settings, trial.topic, 0, 12)
 
     service.record_gap(trial.settings, trial.topic, 0, 10)
-    until("it goes on", lambda: len(trial.archived()[0]) == 20)
+    until(lambda: len(trial.archived()[0]) == 20, what="it goes on")
     assert (0, 10, 15) in lost_ranges(trial)
     assert ends(trial) == {(trial.topic_id, 0): 40, (trial.topic_id, 1): 10}
-    until("the refusal is over", lambda: message not in open_alerts(trial))
+    until(lambda: message not in open_alerts(trial), what="the refusal is over")
 
 
 def test_an_overlap_of_files_stops_the_partition(trial: Trial, archive_here: Callable[..., Here]) -> None:
@@ -78,7 +79,7 @@ def test_an_overlap_of_files_stops_the_partition(trial: Trial, archive_here: Cal
     stands(trial, 0, 20)
     stands(trial, 10, 30)
     here = archive_here()
-    message = until("it refuses", lambda: refused(here))
+    message = until(lambda: refused(here), what="it refuses")
     assert "offsets 10 to 19 are both in" in message
     assert trial.claims().path(10) in message
 
@@ -89,7 +90,7 @@ def test_an_archive_ahead_of_kafka_stops_the_partition(
     trial.produce(10, partition=0)
     stands(trial, 0, 20)
     here = archive_here()
-    message = until("it refuses", lambda: refused(here))
+    message = until(lambda: refused(here), what="it refuses")
     assert "Kafka's log ends at offset 10, the archive at 20" in message
 
 
@@ -98,7 +99,7 @@ def test_a_file_of_another_kind_stops_the_partition(trial: Trial, archive_here: 
     store = HdfsStore.of(trial.settings)
     store.write(trial.claims().path(0), b"not a Parquet file")
     here = archive_here()
-    message = until("it refuses", lambda: refused(here))
+    message = until(lambda: refused(here), what="it refuses")
     assert f"{trial.claims().path(0)}: it does not end as a Parquet file does" in message
 
 
@@ -108,18 +109,18 @@ def test_what_kafka_no_longer_has_is_written_down_as_lost(
     trial.produce(100, partition=0)
     trial.delete_records(0, before=30)
     here = archive_here()
-    until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
+    until(lambda: len(trial.archived()[0]) == 70, what="the rest is archived")
     here.stop()
     trial.produce(100, partition=0)
     trial.delete_records(0, before=150)
     archive_here()
-    until("the rest is archived", lambda: len(trial.archived()[0]) == 120)
+    until(lambda: len(trial.archived()[0]) == 120, what="the rest is archived")
 
     assert lost_ranges(trial) == [(0, 0, 30), (0, 100, 150)]
     assert ends(trial)[trial.topic_id, 0] == 200
     assert [trial.claims().footer(file).loss is None for file in trial.claims().files()].count(False) == 2
     told = "offsets 100 to 149 were deleted before they were archived"
-    until("the loss is an alert", lambda: any(told in message for message in open_alerts(trial)))
+    until(lambda: any(told in message for message in open_alerts(trial)), what="the loss is an alert")
 
 
 def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
@@ -128,12 +129,12 @@ def test_records_deleted_under_a_running_archiver_are_written_down_as_lost(
     monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 0)  # always full: paused after one poll
     trial.produce(50, partition=0)
     archive_here()
-    until("it has begun", lambda: len(trial.archived()[0]) == 50)
+    until(lambda: len(trial.archived()[0]) == 50, what="it has begun")
     time.sleep(1.0)  # until the fetch that was under way at the pause has come back empty
     trial.produce(50, partition=0)
     trial.delete_records(0, before=80)
     monkeypatch.setattr("sluice.archive.inbox.WAITING_BYTES", 16 << 20)
-    until("the rest is archived", lambda: len(trial.archived()[0]) == 70)
+    until(lambda: len(trial.archived()[0]) == 70, what="the rest is archived")
     assert lost_ranges(trial) == [(0, 50, 80)]
     assert ends(trial)[trial.topic_id, 0] == 100
 
@@ -142,7 +143,7 @@ def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Calla
     trial.produce(1500)
     trial.delete_records(0, before=10)
     here = archive_here()
-    until("all is archived", lambda: sum(index.positions(trial.settings, trial.topic).values()) == 1500)
+    until(lambda: sum(index.positions(trial.settings, trial.topic).values()) == 1500, what="all is archived")
     here.stop()
     before, lost = rows(trial), lost_ranges(trial)
     with engine(trial.settings).begin() as connection:
@@ -161,7 +162,7 @@ def test_the_index_is_rebuilt_from_the_footers(trial: Trial, archive_here: Calla
 def test_files_are_found_by_day_below_a_cut(trial: Trial, archive_here: Callable[..., Here]) -> None:
     trial.produce(900, partition=0)
     archive_here(max_lines=300)
-    until("all is archived", lambda: index.positions(trial.settings, trial.topic) == {0: 900})
+    until(lambda: index.positions(trial.settings, trial.topic) == {0: 900}, what="all is archived")
     all_files = index.files_for(trial.settings, trial.topic, None, {0: 900})
     assert all_files[-1].next == 900
     of_day = index.files_for(trial.settings, trial.topic, date(2015, 5, 18), {0: 900})
@@ -177,14 +178,17 @@ def test_a_topic_made_again_gets_an_archive_of_its_own(
 ) -> None:
     trial.produce(600, partition=0)
     archive_here()
-    until("all is archived", lambda: len(trial.archived()[0]) == 600)
+    until(lambda: len(trial.archived()[0]) == 600, what="all is archived")
     old, old_lines = trial.topic_id, trial.archived()[0]
     trial.recreate()
     assert trial.topic_id != old
     told = f"{trial.topic}: replaced"
-    until("it tells", lambda: told in {a.name for a in alerts.open_alerts(engine(trial.settings), "archive")})
+    until(
+        lambda: told in {a.name for a in alerts.open_alerts(engine(trial.settings), "archive")},
+        what="it tells",
+    )
     trial.produce(700, partition=0)
-    until("the new one is archived", lambda: len(trial.archived()[0]) == 700)
+    until(lambda: len(trial.archived()[0]) == 700, what="the new one is archived")
     assert trial.archived() == trial.in_kafka()
     assert ends(trial) == {(old, 0): 600, (trial.topic_id, 0): 700}
     trial.topic_id = old

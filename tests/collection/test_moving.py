@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
 from tests.collection.ssh_host import EmulatedHost
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -139,13 +139,6 @@ def running(made: Hosts, settings: Settings, agent: str = "collector1") -> dict[
 
 def state(settings: Settings, host: str, agent: str = "collector1") -> Path:
     return Path(place(settings, agent, host).folder)
-
-
-def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def told(settings: Settings) -> str:

@@ -6,7 +6,6 @@ Its program is a stand-in that only runs. `tests/e2e/test_hosts.py` has the real
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from sluice.collection.render import Agent, folder
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
 from tests.collection.ssh_host import EmulatedHost
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -51,20 +51,13 @@ def test_it_is_started_once_and_adopted_afterwards(
     assert [each.pid for each in machine.processes(PROGRAM)] == [pid]
     (process,) = machine.processes(PROGRAM)
     process.kill()
-    until(settings, far, "dead")
+    until(lambda: health.check(settings, far).state == "dead")
     assert health.check(settings, far).alerts.keys() == {"far1: dead"}
     start(settings, far)
     assert len(machine.processes(PROGRAM)) == 1
     remote.stop(settings, far, 0.0, print)
     assert remote.status(settings, far).state == "stopped"
     assert machine.processes(PROGRAM) == []
-
-
-def until(settings: Settings, far: Agent, state: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while (now := health.check(settings, far).state) != state:
-        assert time.monotonic() < deadline, now
-        time.sleep(0.1)
 
 
 def test_two_starts_at_once_make_one_process(settings: Settings, machine: EmulatedHost, far: Agent) -> None:
@@ -87,7 +80,7 @@ def test_a_host_without_power_is_unknown_and_then_dead(
     assert look.alerts.keys() == {"far1: unknown"}
     assert "does not answer" in look.alerts["far1: unknown"]
     machine.switch_on()
-    until(settings, far, "dead")
+    until(lambda: health.check(settings, far).state == "dead")
     start(settings, far)
     assert len(machine.processes(PROGRAM)) == 1
 
@@ -107,10 +100,7 @@ def test_a_host_that_is_cut_off_is_unknown_and_nothing_is_started_twice(
             assert health.check(settings, far).state == "unknown"
     finally:
         machine.reconnect()
-    deadline = time.monotonic() + SECONDS
-    while remote_pid(settings, far) not in pids:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: remote_pid(settings, far) in pids)
     assert [each.pid for each in machine.processes(PROGRAM)] == pids
 
 

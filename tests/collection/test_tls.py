@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from sluice.collection import certificates, deploy, enrolment, lifecycle
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from tests.collection.laid_down import lay_down
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -80,13 +80,6 @@ def taken(settings: Settings) -> float:
     except MetricsUnreachable:
         return 0
     return now.channel.get("EventPutSuccessCount", 0)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def context(tmp_path: Path, folder: Path | None, trust: Path) -> ssl.SSLContext:

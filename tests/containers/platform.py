@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +15,7 @@ import yaml
 from sluice.runtime.settings import ROOT
 from sluice.stack.memory import proportional_bytes
 from tests.containers.podman import compose, container, inside, podman, run
+from tests.waiting import until
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
 CHECKED = tuple(name for name, service in SERVICES.items() if "healthcheck" in service)
@@ -33,9 +33,7 @@ def up() -> float:
     began = time.monotonic()
     compose("up", "-d", "--no-build")
     wait_healthy()
-    until(
-        filled, HEALTHY_SECONDS, lambda: podman("logs", "--tail", "20", container("initialise"), check=False)
-    )
+    until(filled, HEALTHY_SECONDS, _filling, POLL_SECONDS)
     return time.monotonic() - began
 
 
@@ -52,15 +50,6 @@ def remove() -> None:
         compose("down", "-v", "-t", "5")
 
 
-def until(done: Callable[[], bool], seconds: float, what: Callable[[], object]) -> float:
-    """Wait for it and return the seconds; ``what`` says what is missing if it never comes."""
-    began = time.monotonic()
-    while not done():
-        assert time.monotonic() - began < seconds, f"not within {seconds:.0f} s: {what()}"
-        time.sleep(POLL_SECONDS)
-    return time.monotonic() - began
-
-
 def unhealthy() -> dict[str, str]:
     """What each service lacks that is not healthy, by the check of the compose file itself."""
     found = {}
@@ -73,13 +62,20 @@ def unhealthy() -> dict[str, str]:
 
 
 def wait_healthy() -> float:
-    return until(lambda: not unhealthy(), HEALTHY_SECONDS, unhealthy)
+    """Wait until every service is healthy; returns the seconds."""
+    began = time.monotonic()
+    until(lambda: not unhealthy(), HEALTHY_SECONDS, unhealthy, POLL_SECONDS)
+    return time.monotonic() - began
 
 
 def filled() -> bool:
     """Whether `initialise` came to its end."""
     found = state("initialise")
     return not found["Running"] and found["ExitCode"] == 0
+
+
+def _filling() -> str:
+    return podman("logs", "--tail", "20", container("initialise"), check=False)
 
 
 def state(service: str) -> dict[str, Any]:
@@ -109,7 +105,7 @@ def wait_counted(lines: int) -> None:
         found.update(hops())
         return not [waits for waits in found["in_flight"] if "nightly_batch" not in waits]
 
-    until(counted, SETTLE_SECONDS, lambda: found)
+    until(counted, SETTLE_SECONDS, lambda: found, POLL_SECONDS)
     counts = found["counts"]
     assert counts["lost"] == 0, found
     assert counts["lines_read"] == lines, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,6 +13,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord
 from sluice.stack.airflow_api import Airflow
+from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
@@ -21,14 +22,6 @@ JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "
 RUN_SECONDS = 120.0
 START_SECONDS = 300.0  # all four at once: 40-70 s on two idle cores
 REPAIRED_SECONDS = 10.0
-
-
-def wait_for(condition: Callable[[], object], seconds: float, what: str) -> float:
-    begun = time.monotonic()
-    while not condition():
-        assert time.monotonic() < begun + seconds, f"{what}: not within {seconds:.0f} s"
-        time.sleep(0.1)
-    return time.monotonic() - begun
 
 
 def pid(settings: Settings, job: str) -> int:
@@ -42,8 +35,8 @@ def airflow(stack: Settings) -> Iterator[Airflow]:
     with Airflow(stack) as airflow:
         for job, (dag, task) in JOBS.items():
             airflow.unpause(dag)
-            wait_for(lambda job=job: pid(stack, job), RUN_SECONDS, f"{job} runs")
-            wait_for(lambda dag=dag, task=task: state(airflow, dag, task) == "deferred", RUN_SECONDS, dag)
+            until(lambda job=job: pid(stack, job), RUN_SECONDS, f"{job} runs")
+            until(lambda dag=dag, task=task: state(airflow, dag, task) == "deferred", RUN_SECONDS, dag)
         yield airflow
         for dag, _ in JOBS.values():
             airflow.unpause(dag)
@@ -59,9 +52,9 @@ def test_killed_job_is_replaced_within_ten_seconds(stack: Settings, airflow: Air
     dag, task = JOBS[job]
     killed = pid(stack, job)
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: pid(stack, job) not in (0, killed), REPAIRED_SECONDS, f"a new {job}")
+    until(lambda: pid(stack, job) not in (0, killed), REPAIRED_SECONDS, f"a new {job}")
     run = airflow.runs(dag)[0].id
-    wait_for(lambda: f"DIED {job}, pid {killed}" in airflow.task_log(dag, run, task), 30, "the task's log")
+    until(lambda: f"DIED {job}, pid {killed}" in airflow.task_log(dag, run, task), 30, "the task's log")
     assert f"STARTED {job}, pid {pid(stack, job)}" in airflow.task_log(dag, run, task)
 
 
@@ -78,11 +71,11 @@ def test_jobs_survive_the_deaths_of_airflow_and_are_watched_again(stack: Setting
         )
 
     for name in components:
-        wait_for(lambda name=name: back(name), START_SECONDS, f"{name} is back")
+        until(lambda name=name: back(name), START_SECONDS, f"{name} is back")
     assert {job: pid(stack, job) for job in JOBS} == before
     os.kill(before["archiver"], signal.SIGKILL)
     # The new triggerer takes the triggers over when the killed one's last heartbeat is 15 s old.
-    wait_for(lambda: pid(stack, "archiver") not in (0, before["archiver"]), 60, "a new archiver")
+    until(lambda: pid(stack, "archiver") not in (0, before["archiver"]), 60, "a new archiver")
     assert pid(stack, "speed_layer") == before["speed_layer"]
 
 
@@ -90,11 +83,11 @@ def test_paused_and_failed_stops_the_job_until_it_is_unpaused(stack: Settings, a
     dag, task = JOBS["archiver"]
     airflow.pause(dag)
     airflow.fail(dag, airflow.runs(dag)[0].id, task)
-    wait_for(lambda: not pid(stack, "archiver"), 60, "the archiver stops")
+    until(lambda: not pid(stack, "archiver"), 60, "the archiver stops")
     time.sleep(5)
     assert not pid(stack, "archiver")
     airflow.unpause(dag)
-    wait_for(lambda: pid(stack, "archiver"), RUN_SECONDS, "the archiver runs again")
+    until(lambda: pid(stack, "archiver"), RUN_SECONDS, "the archiver runs again")
 
 
 def test_airflow_imported_everything(airflow: Airflow) -> None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from sluice.results.counted import Counted, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
+from tests.waiting import until
 
 TOPIC = "logs"
 #: The days on which the faults happen and which the nights afterwards compute.
@@ -157,7 +158,7 @@ class Platform:
             now = detached.read(before.name, self.settings.home / "run")
             return now is not None and now.pid != before.pid and detached.alive(now)
 
-        wait_until(restarted, timeout, f"{before.name} was not restarted")
+        until(restarted, timeout, f"{before.name} is restarted")
         return time.monotonic() - begin
 
     def kill_daemon(self, name: str) -> None:
@@ -172,12 +173,4 @@ class Platform:
         return armed
 
     def wait_fired(self, armed: Path, timeout: float = 90.0) -> None:
-        wait_until(lambda: not armed.exists(), timeout, f"nothing died at {armed.name}")
-
-
-def wait_until(condition: Callable[[], bool], timeout: float, otherwise: str) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{otherwise} within {timeout:.0f} s")
-        time.sleep(0.2)
+        until(lambda: not armed.exists(), timeout, f"something dies at {armed.name}")

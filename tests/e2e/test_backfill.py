@@ -12,7 +12,8 @@ from sluice.storage.days import Days
 from sluice.storage.postgres import engine
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
-from tests.e2e.running import TOPIC, Platform, access_lines, expected, wait_until
+from tests.e2e.running import TOPIC, Platform, access_lines, expected
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -41,7 +42,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
     task = store.get(TASK)
     # The speed layer takes the task up although no line comes.
-    wait_until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "no first commit")
+    until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "a first commit")
     assert platform.counted(TASK, DAY, "online").values == {}
 
     filled = platform.sluice("tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))

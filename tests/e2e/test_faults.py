@@ -20,8 +20,9 @@ from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.transmission.mac import identity_key
 from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
-from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected, wait_until
+from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
 from tests.identities import record_key, to_headers
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -63,7 +64,7 @@ def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
         entry["pos"] = 0
     position.write_text(json.dumps(entries))
     platform.wait_restarted(edge)
-    wait_until(lambda: platform.drain().doubled >= before.doubled + 500, 60, "nothing came twice")
+    until(lambda: platform.drain().doubled >= before.doubled + 500, 60, "lines come twice")
     platform.assert_online_is_exact(today)
 
 
@@ -187,7 +188,7 @@ def test_a_forged_record_hides_no_line_and_is_a_dead_letter_in_both_layers(platf
         offset += len(text) + 1
     producer.send(TOPIC, lines[0].encode(), key=record_key(lines[0].encode()), headers=seen)  # a double
     producer.flush()
-    wait_until(lambda: platform.drain().of_no_file >= before.of_no_file + 90, 60, "nothing was forged")
+    until(lambda: platform.drain().of_no_file >= before.of_no_file + 90, 60, "lines are forged")
     platform.write(today, lines[20:])
     hops = platform.drain()
     assert (hops.dead_lettered, hops.doubled) == (before.dead_lettered + 90, before.doubled + 1)

@@ -39,7 +39,8 @@ from sluice.stack.airflow_api import Airflow
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection.ssh_host import EmulatedHost
-from tests.e2e.running import DAYS, Platform, access_lines, wait_until
+from tests.e2e.running import DAYS, Platform, access_lines
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -74,13 +75,13 @@ def five(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]
         enrol(platform, made)
         placed.write(platform.settings, place("far3", "far4"))
         (home / "collection.yaml").write_text(yaml.safe_dump(inventory(platform.settings, made)))
-        wait_until(lambda: wanted <= running(platform), DEPLOYED_SECONDS, "not all that was deployed runs")
+        until(lambda: wanted <= running(platform), DEPLOYED_SECONDS, "all that was deployed runs")
         yield made
     finally:
         (home / "collection.yaml").unlink(missing_ok=True)
         try:
             gone = lambda: not {a.name for a in deploy.agents(platform.settings)} & wanted  # noqa: E731
-            wait_until(gone, DEPLOYED_SECONDS, "the hosts' agents were not taken out")
+            until(gone, DEPLOYED_SECONDS, "the hosts' agents are taken out")
             for name in GATHERERS[:-1]:
                 forgetting.dismiss(platform.settings, name)
             forgotten = platform.sluice("hosts", "forget", GATHERERS[-1])
@@ -216,29 +217,31 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
         assert not five[name].processes("java")
     write(platform, five["far1"], seed=711)
     silent = {"far2: unknown", "gather2: unknown"}
-    wait_until(lambda: silent <= open_alerts(settings), ALERT_SECONDS, "no alert: far2, gather2 are unknown")
+    until(lambda: silent <= open_alerts(settings), ALERT_SECONDS, "an alert: far2, gather2 are unknown")
 
     # Collectors move while lines come: one whose host is silent by itself, and one that runs by hand.
     edge = pid(settings, "far1")
     with traffic(platform, five["far1"], seed=10_000) as written:
         moved = lambda: deploy.agent(settings, "gather2").runs_on == "far5" and "gather2" in running(platform)  # noqa: E731
-        wait_until(moved, PLACED_SECONDS, "the placement did not start gather2 on far5")
+        until(moved, PLACED_SECONDS, "the placement starts gather2 on far5")
         moving.move(settings, "gather1", LOCAL)
         before = written[0]
-        wait_until(lambda: written[0] > before + LINES, ALERT_SECONDS, "the traffic stands still")
+        until(lambda: written[0] > before + LINES, ALERT_SECONDS, "lines come")
     assert written[0] >= LINES
     assert pid(settings, "far1") == edge, "an edge was restarted by a move"
     assert [len(five[name].processes("java")) for name in GATHERERS] == [0, 0, 1]
     assert placed.read(settings) == place(LOCAL, "far5")
     left = "gather2: left on far4"
-    wait_until(lambda: left in open_alerts(settings), ALERT_SECONDS, "no alert: something is left on far4")
+    until(lambda: left in open_alerts(settings), ALERT_SECONDS, "an alert: something is left on far4")
 
     for name in ("far2", "far4"):
         five[name].switch_on()
-    wait_until(lambda: "far2" in running(platform), DEPLOYED_SECONDS, "far2 was not started again")
-    wait_until(lambda: not remnants.known(settings), DEPLOYED_SECONDS, "far4 was not drained")
-    wait_until(
-        lambda: not open_alerts(settings) & {*silent, left}, ALERT_SECONDS, "the alerts of silent hosts stay"
+    until(lambda: "far2" in running(platform), DEPLOYED_SECONDS, "far2 is started again")
+    until(lambda: not remnants.known(settings), DEPLOYED_SECONDS, "far4 is drained")
+    until(
+        lambda: not open_alerts(settings) & {*silent, left},
+        ALERT_SECONDS,
+        "the alerts of silent hosts are cleared",
     )
     assert not five["far4"].processes("java")
     assert len(five["far2"].processes("java")) == 1

@@ -24,8 +24,9 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.postgres import engine
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines, wait_until
+from tests.e2e.running import DAYS, MINUTE, TOPIC, Platform, access_line, access_lines
 from tests.identities import to_headers
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -192,14 +193,14 @@ def test_tasks_change_under_load(platform: Platform) -> None:
         _taken_up(platform, "hot", versions=2)
         _taken_up(platform, "failing", versions=1)
         change("tasks", "pause", "hot")
-        wait_until(lambda: _closed(platform, "hot"), 60, "hot was not paused")
+        until(lambda: _closed(platform, "hot"), 60, "hot is paused")
         wrong = access_line(_noon(), client="10.13.13.13", path="/13", status="200", size="-13")
         platform.write(DAY, [wrong])
-        wait_until(lambda: _closed(platform, "failing"), 60, "failing was not set aside")
+        until(lambda: _closed(platform, "failing"), 60, "failing is set aside")
         change("tasks", "resume", "hot")
-        wait_until(lambda: not _closed(platform, "hot"), 60, "hot was not resumed")
+        until(lambda: not _closed(platform, "hot"), 60, "hot is resumed")
         change("tasks", "delete", "hot", "--yes")
-        wait_until(lambda: _closed(platform, "hot"), 60, "hot was not deleted")
+        until(lambda: _closed(platform, "hot"), 60, "hot is deleted")
     assert platform.drain().doubled == before  # doubles are in Kafka twice but count once
     platform.assert_online_is_exact(DAY)
 
@@ -246,7 +247,7 @@ def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
         producer.send(SHOP, bad, headers=to_headers("shop1", "orders.json", offset, bad, key))
         producer.flush()
         (task,) = (t for t in _listed(platform) if t["task"] == "orders_by_country")
-        wait_until(lambda: online(platform, task["id"]) == wanted, 90, "the orders were not counted")
+        until(lambda: online(platform, task["id"]) == wanted, 90, "the orders are counted")
     tried = done(platform, "tasks", "test", "orders_by_country", "--sample", "50", "--json")
     newest = json.loads(tried)[0]["lines"]
     assert len({each["line"] for each in newest}) == 50
@@ -263,9 +264,7 @@ def _listed(platform: Platform) -> list[dict[str, str]]:
 
 
 def _taken_up(platform: Platform, name: str, versions: int) -> None:
-    wait_until(
-        lambda: len(ranges(platform, name)) == versions, 60, f"{name} has no commit of version {versions}"
-    )
+    until(lambda: len(ranges(platform, name)) == versions, 60, f"{name} has a commit of version {versions}")
 
 
 def _closed(platform: Platform, name: str) -> bool:

@@ -17,7 +17,7 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
-from tests.speed.speed_driver import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 

@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from sluice.stack import supervisord
-from tests.e2e.running import Platform, wait_until
+from tests.e2e.running import Platform
 from tests.plugins.test_api_live import logged_in
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -60,9 +61,9 @@ def test_a_killed_daemon_turns_its_box_red_and_green_again(platform: Platform, s
     def green() -> bool:
         return shown.states()[DAEMON] == "works"
 
-    wait_until(green, GREEN_SECONDS, f"{DAEMON} is not healthy at first")
-    wait_until(red, RED_SECONDS, f"{DAEMON} does not turn red")
-    wait_until(green, GREEN_SECONDS, f"{DAEMON} does not turn green again")
+    until(green, GREEN_SECONDS, f"{DAEMON} is healthy at first")
+    until(red, RED_SECONDS, f"{DAEMON} turns red")
+    until(green, GREEN_SECONDS, f"{DAEMON} turns green again")
 
 
 def test_the_page_knows_the_parts_that_run_and_their_runs(shown: Shown) -> None:
@@ -74,5 +75,5 @@ def test_the_page_knows_the_parts_that_run_and_their_runs(shown: Shown) -> None:
         text = shown.text()
         return all(f'href="/dags/{dag}/runs/' in text for dag in ("collection", "speed_layer", "archive"))
 
-    wait_until(known, GREEN_SECONDS, "parts of the flow are not known")
-    wait_until(linked, GREEN_SECONDS, "runs are not known")
+    until(known, GREEN_SECONDS, "all of the flow is known")
+    until(linked, GREEN_SECONDS, "runs are known")

@@ -22,7 +22,7 @@ from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
 from tests.e2e.running import Platform
-from tests.speed.speed_driver import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 

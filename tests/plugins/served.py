@@ -36,13 +36,3 @@ def served(app: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join(20)
     assert not thread.is_alive(), "a request never ended"
-
-
-def eventually(holds: Any, seconds: float = 10.0) -> bool:
-    """Whether it holds before the time is over."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True

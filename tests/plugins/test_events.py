@@ -24,9 +24,10 @@ from sluice.storage.news import Look
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import spec
 from tests.loops import run
-from tests.plugins.served import eventually, served
+from tests.plugins.served import served
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_told import look
+from tests.waiting import until
 
 __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
@@ -122,7 +123,7 @@ def test_one_poll_serves_all_and_nobody_polls_for_nobody(address: str, watched: 
         time.sleep(0.2)
         return watched.polls == before
 
-    assert eventually(rests)
+    until(rests)
     with listening(address) as lines:  # who left made room, and the polls begin again
         following(lines, "commit")
 
@@ -205,7 +206,7 @@ def test_a_server_stops_although_somebody_listens(tmp_path: Any) -> None:
         port = free.getsockname()[1]
     server = subprocess.Popen([sys.executable, "-c", SERVER, str(port)], cwd=ROOT)
     try:
-        assert eventually(lambda: _answers(port), 60)
+        until(lambda: _answers(port), 60)
         with httpx.stream("GET", f"http://127.0.0.1:{port}/") as answer:
             lines = answer.iter_lines()
             following(lines, "commit")

@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from tests.monitoring.test_lag import report
-from tests.plugins.served import eventually
 from tests.plugins.test_api import API, Login, app, client, database, login  # noqa: F401 - fixtures
+from tests.waiting import until
 
 
 class Watched:
@@ -75,12 +75,12 @@ def test_one_look_serves_all_who_ask_meanwhile_and_the_others_are_sent_away(
     watched.go_on.clear()
     with ThreadPoolExecutor(looks.WAITING) as pool:
         waiting = [pool.submit(client.get, f"{API}/lag") for _ in range(looks.WAITING)]
-        assert eventually(lambda: watched.taken == 1)
-
-        full = eventually(lambda: watched.shared._places._value == 0, 60)
-        status = client.get(f"{API}/lag").status_code if full else 0
-        watched.go_on.set()
-        assert status == 503
+        try:
+            until(lambda: watched.taken == 1)
+            until(lambda: watched.shared._places._value == 0)
+            assert client.get(f"{API}/lag").status_code == 503
+        finally:
+            watched.go_on.set()
         assert [each.result().status_code for each in waiting] == [200] * looks.WAITING
     assert watched.taken == 1
 

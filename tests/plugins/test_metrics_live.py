@@ -17,7 +17,7 @@ from sluice.stack import catalogue
 from sluice.stack.users import Users
 from sluice.storage import samples
 from sluice.storage.postgres import engine
-from tests.e2e.running import wait_until
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -46,7 +46,7 @@ def healthy(http: httpx.Client) -> dict[str, float]:
 
 def test_a_scrape_is_quick_and_shows_every_daemon(stack: Settings, http: httpx.Client) -> None:
     own = {daemon.name for daemon in catalogue.own(stack)}
-    wait_until(lambda: healthy(http).keys() >= own, LOOK_SECONDS, "the watch did not look")
+    until(lambda: healthy(http).keys() >= own, LOOK_SECONDS, "the watch has looked")
     took = []
     for _ in range(9):
         began = time.perf_counter()
@@ -63,6 +63,4 @@ def test_nobody_scrapes_without_the_right_password(stack: Settings, http: httpx.
 
 def test_the_watch_keeps_samples(stack: Settings) -> None:
     database, recent = engine(stack), datetime.now(UTC) - timedelta(minutes=3)
-    wait_until(
-        lambda: bool(samples.since(database, recent, "sluice_daemon_healthy")), SAMPLE_SECONDS, "no sample"
-    )
+    until(lambda: bool(samples.since(database, recent, "sluice_daemon_healthy")), SAMPLE_SECONDS, "a sample")

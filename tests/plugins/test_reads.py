@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.plugins.served import eventually, served
+from tests.plugins.served import served
+from tests.waiting import until
 
 PIECE = b"x" * 100_000
 
@@ -82,7 +83,7 @@ def test_a_reader_that_leaves_gives_its_place_back() -> None:
             source.closed = False
             with opened(address) as answer:
                 assert next(answer.iter_bytes(len(PIECE))).startswith(b"heldxxx")
-            assert eventually(lambda: source.closed)
+            until(lambda: source.closed)
         assert all(name.startswith("results") for name in source.threads)
 
 
@@ -101,7 +102,7 @@ def test_a_reader_that_takes_nothing_is_left() -> None:
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as idle:
             idle.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert eventually(lambda: source.closed)
+            until(lambda: source.closed)
             assert source.given < 1_000  # what the sockets hold, and no more
         with opened(address) as answer:
             assert answer.status_code == 200
@@ -114,5 +115,5 @@ def test_an_answer_that_fails_half_way_does_not_look_whole() -> None:
             source.given = 0
             with pytest.raises(httpx.RemoteProtocolError):
                 httpx.get(f"{address}/stream", headers={"accept-encoding": encoding})
-        assert eventually(lambda: source.closed)
+        until(lambda: source.closed)
         assert httpx.get(f"{address}/quick").text == "quick"

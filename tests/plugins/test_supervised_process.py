@@ -17,6 +17,7 @@ import pytest
 
 from sluice.runtime import detached
 from tests.loops import run
+from tests.waiting import until
 
 JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(60)"
 
@@ -33,13 +34,6 @@ def module(home: Path, connected: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(supervised_process, "POLL_SECONDS", 0.05)
     monkeypatch.setattr(supervised_process, "_sync", lambda source, wanted: None)  # no database here
     return supervised_process
-
-
-def wait_for(condition, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def context(run_id: str = "r1", try_number: int = 1) -> Any:
@@ -97,7 +91,7 @@ def test_job_is_started_adopted_by_the_next_try_and_restarted_after_a_kill(modul
     assert run(watched(trigger, script)) is None
     assert running() not in (0, first)  # and it outlives the trigger
     log = home / "logs" / "sleeper.log"
-    wait_for(lambda: log.read_text().count("master local[2]") == 2)
+    until(lambda: log.read_text().count("master local[2]") == 2)
 
 
 def test_trigger_of_a_former_try_fires_and_its_on_kill_stops_nothing(module: Any) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime import detached
+from tests.waiting import until
 
 SLEEP = ["sleep", "60"]
 
@@ -26,17 +27,10 @@ def run(tmp_path: Path):
             detached.stop(record, 0, run=tmp_path / "run")
 
 
-def wait_for(condition, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
-
-
 def test_start_is_detached_recorded_and_logged(run: Path, tmp_path: Path) -> None:
     record = detached.start("p", ["sh", "-c", "echo $GREETING; exec sleep 60"], {"GREETING": "hi"}, run=run)
     log = tmp_path / "logs" / "p.log"
-    wait_for(lambda: "\nhi\n" in log.read_text())
+    until(lambda: "\nhi\n" in log.read_text())
     assert os.getsid(record.pid) == record.pid != os.getsid(0)
     assert json.loads((run / "p.json").read_text())["token"] == record.token
     assert detached.adopt("p", run) == record
@@ -70,7 +64,7 @@ def test_racing_starters_make_one_process(run: Path) -> None:
 def test_killed_child_is_reaped_and_dead(run: Path) -> None:
     record = detached.start("p", SLEEP, run=run)
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not detached.alive(record) and not Path(f"/proc/{record.pid}").exists())
+    until(lambda: not detached.alive(record) and not Path(f"/proc/{record.pid}").exists())
     assert detached.adopt("p", run) is None
 
 
@@ -82,7 +76,7 @@ def test_zombie_of_another_parent_is_dead(run: Path) -> None:
         stat = Path(f"/proc/{pid}/stat")
         start_time = int(stat.read_text().rsplit(")", 1)[1].split()[19])
         record = detached.Record("z", pid, start_time, detached._boot(), "t", [], "")
-        wait_for(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z")
+        until(lambda: stat.read_text().rsplit(")", 1)[1].split()[0] == "Z")
         assert not detached.alive(record)
     finally:
         parent.kill()
@@ -98,7 +92,7 @@ def test_reused_pid_is_not_the_process(run: Path, change: dict) -> None:
 def test_stop_takes_the_group_and_kills_what_ignores_sigterm(run: Path) -> None:
     script = "trap '' TERM; sleep 60 & echo ready; wait; sleep 60"
     record = detached.start("p", ["sh", "-c", script], run=run)
-    wait_for(lambda: "ready\n" in (run.parent / "logs" / "p.log").read_text())
+    until(lambda: "ready\n" in (run.parent / "logs" / "p.log").read_text())
     begun = time.monotonic()
     assert detached.stop(record, 0.3, run=run)
     assert time.monotonic() - begun < 30
@@ -110,12 +104,12 @@ def test_stop_takes_the_group_and_kills_what_ignores_sigterm(run: Path) -> None:
 
 def test_start_clears_what_a_killed_leader_left(run: Path) -> None:
     record = detached.start("p", ["sh", "-c", "sleep 60 & sleep 60"], run=run)
-    wait_for(lambda: len(detached._members(record)) == 3)
+    until(lambda: len(detached._members(record)) == 3)
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not detached.alive(record))
+    until(lambda: not detached.alive(record))
     assert len(detached._members(record)) == 2
     again = detached.start("p", SLEEP, run=run)
-    wait_for(lambda: detached._members(record) == [])
+    until(lambda: detached._members(record) == [])
     assert detached.alive(again)
 
 
@@ -139,7 +133,7 @@ def test_order_of_a_former_owner_to_stop_does_nothing(run: Path) -> None:
 def test_stop_spares_the_successor(run: Path) -> None:
     record = detached.start("p", SLEEP, run=run, owner="x")
     os.kill(record.pid, signal.SIGKILL)
-    wait_for(lambda: not detached.alive(record))
+    until(lambda: not detached.alive(record))
     successor = detached.start("p", SLEEP, run=run, owner="x")
     assert not detached.stop(record, 0, run=run, owner="x")
     assert not detached.stop(record, 0, run=run)

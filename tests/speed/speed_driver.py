@@ -13,9 +13,8 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -240,10 +239,3 @@ def _own_database(settings: Settings, name: str) -> Settings:
         first = 1_000_000 + secrets.randbelow(1_000_000_000)
         connection.execute(sa.text(f"ALTER SEQUENCE tasks_id_seq RESTART WITH {first}"))
     return own
-
-
-def until(true: Callable[[], object], seconds: float = WAIT_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {true}"
-        time.sleep(0.2)

@@ -19,7 +19,8 @@ from sluice.stack.environment import environment
 from sluice.storage import schema
 from tests.cluster import cluster, free_ports
 from tests.quality.two_layers import TwoLayers
-from tests.speed.speed_driver import STAMP, SpeedTest, access_lines, until
+from tests.speed.speed_driver import STAMP, SpeedTest, access_lines
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -13,7 +13,8 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.tasks import GroupingSpec, TopicSpec
 from sluice.tasks.topics import TopicStore
-from tests.speed.speed_driver import SpeedTest, access_lines, until
+from tests.speed.speed_driver import SpeedTest, access_lines
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

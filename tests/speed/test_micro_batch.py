@@ -21,7 +21,8 @@ from sluice.storage import schema
 from sluice.storage.commits import Commit, CommitLog
 from sluice.storage.epochs import column_seq, is_delta
 from sluice.storage.hbase import RESULTS, STATE
-from tests.speed.speed_driver import SpeedTest, access_lines, until
+from tests.speed.speed_driver import SpeedTest, access_lines
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

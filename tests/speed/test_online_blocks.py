@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
 from tests.identities import to_headers
-from tests.speed.speed_driver import SpeedTest, access_lines, until
+from tests.speed.speed_driver import SpeedTest, access_lines
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

@@ -8,8 +8,8 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from sluice.storage.hive import Hive
-from tests.speed.speed_driver import until
 from tests.sql.site import NAMES, Site
+from tests.waiting import until
 
 #: The watch looks every 20 s, and creates a table in less than a second.
 WATCH_SECONDS = 120.0

@@ -23,9 +23,9 @@ from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
-from tests.speed.speed_driver import until
 from tests.sql.conftest import WATCH_SECONDS, tables
 from tests.sql.site import DAYS, NAMES, Site
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 

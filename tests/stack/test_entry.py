@@ -6,22 +6,16 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.waiting import until
+
 NAMES = ("airflow-scheduler", "airflow-triggerer")
 SECONDS = 300.0
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -43,7 +37,7 @@ def shared(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
 def test_each_waits_and_is_started_again(shared: tuple[subprocess.Popen[bytes], Path]) -> None:
     running, log = shared
     waiting = [f"[{name}] waiting for postgres" for name in NAMES]
-    until(lambda: all(line in log.read_text() for line in waiting), "both wait")
+    until(lambda: all(line in log.read_text() for line in waiting), what="both wait")
     first, other = psutil.Process(running.pid).children()
     first.kill()
 
@@ -51,14 +45,14 @@ def test_each_waits_and_is_started_again(shared: tuple[subprocess.Popen[bytes], 
         there = set(psutil.Process(running.pid).children())
         return len(there) == len(NAMES) and first not in there
 
-    until(back, "the killed one is back")
+    until(back, what="the killed one is back")
     assert other.is_running()
 
 
 def test_both_end_with_it(shared: tuple[subprocess.Popen[bytes], Path]) -> None:
     running, log = shared
-    until(lambda: len(psutil.Process(running.pid).children()) == len(NAMES), "both are started")
+    until(lambda: len(psutil.Process(running.pid).children()) == len(NAMES), what="both are started")
     children = psutil.Process(running.pid).children()
     running.send_signal(signal.SIGTERM)
-    until(lambda: running.poll() is not None, log.read_text())
+    until(lambda: running.poll() is not None, what=log.read_text())
     assert not [child for child in children if child.is_running()]

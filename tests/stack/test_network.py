@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from sluice.runtime import detached, namespace
 from sluice.runtime.settings import Settings
 from sluice.stack import network, ports
 from sluice.stack.doors import MOST
+from tests.waiting import until
 
 BIG = os.urandom(1 << 20) * 8
 BACK_SECONDS = 20.0
@@ -118,13 +119,6 @@ def kill_gateway(settings: Settings) -> None:
     relaying.wait(BACK_SECONDS)
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + BACK_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def answers(settings: Settings) -> bool:
     try:
         return echo(settings, "sql", b"back") == b"back"
@@ -152,12 +146,12 @@ def test_who_has_said_all_gets_an_answer_that_takes_time(settings: Settings) -> 
 def test_a_door_has_a_limit_and_gives_places_back(settings: Settings) -> None:
     at = ("127.0.0.1", settings.port("sql"))
     idle = [socket.create_connection(at, timeout=20) for _ in range(MOST)]
-    wait_for(lambda: len(doors(settings).net_connections()) >= MOST)
+    until(lambda: len(doors(settings).net_connections()) >= MOST)
     with pytest.raises(ConnectionResetError):
         echo(settings, "sql", b"one too many")
     for each in idle:
         each.close()
-    wait_for(lambda: answers(settings))
+    until(lambda: answers(settings))
 
 
 @pytest.mark.usefixtures("inside")
@@ -178,7 +172,7 @@ def test_a_door_without_a_daemon_hangs_up(settings: Settings, inside: subprocess
 @pytest.mark.usefixtures("inside")
 def test_doors_that_were_killed_open_again_into_the_same_network(settings: Settings) -> None:
     doors(settings).kill()
-    wait_for(lambda: answers(settings))
+    until(lambda: answers(settings))
 
 
 @pytest.mark.slow
@@ -189,7 +183,7 @@ def test_a_gateway_that_was_killed_is_started_again_with_its_old_orders(
     kill_gateway(settings)
     monkeypatch.setenv("SLUICE_DOORS", '["sql", "kafka"]')
     assert entered("pass").returncode == 0
-    wait_for(lambda: answers(settings))
+    until(lambda: answers(settings))
     with pytest.raises(ConnectionRefusedError):
         echo(settings, "kafka", b"x")
 
@@ -272,7 +266,7 @@ def test_only_a_process_of_this_user_shows_the_way() -> None:
         own.kill()
     if os.geteuid() == 0:
         with subprocess.Popen(stranger) as other:
-            wait_for(lambda: psutil.Process(other.pid).uids().effective != 0)
+            until(lambda: psutil.Process(other.pid).uids().effective != 0)
             with namespace.of_process(other.pid) as found:
                 assert found is None
             other.kill()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import stat
-import time
-from collections.abc import Callable
 from contextlib import closing
 
 import psutil
@@ -16,17 +14,11 @@ from sluice.runtime.settings import Settings
 from sluice.stack import entry, status, supervisord
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.memory import Family
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
 BACK_SECONDS = 120.0
-
-
-def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.5)
 
 
 @pytest.mark.parametrize("name", DAEMONS)
@@ -96,10 +88,8 @@ def test_a_killed_daemon_comes_back(stack: Settings) -> None:
     name = "hbase-thrift"
     before = supervisord.programs(stack)[name].pid
     psutil.Process(before).send_signal(signal.SIGKILL)
-    wait_until(
-        lambda: supervisord.programs(stack)[name].pid not in (0, before), 30, f"{name} was not restarted"
-    )
-    wait_until(lambda: entry.check(stack, name) is None, BACK_SECONDS, f"{name} did not become healthy")
+    until(lambda: supervisord.programs(stack)[name].pid not in (0, before), 30, f"{name} is restarted")
+    until(lambda: entry.check(stack, name) is None, BACK_SECONDS, f"{name} is healthy")
 
 
 def test_other_settings_need_the_instance_stopped(stack: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import entry, supervisord, watch
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.watch import Watch
-from tests.e2e.running import wait_until
+from tests.waiting import until
 
 PATIENCE = 3
 
@@ -119,7 +119,7 @@ def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
         assert watching.look() == {}
         return name in watching.seen and watching.seen[name].was_healthy
 
-    wait_until(known, 30, f"{name} was not healthy")
+    until(known, 30, f"{name} is healthy")
     hanging = supervisord.programs(stack)[name].pid
     psutil.Process(hanging).send_signal(signal.SIGSTOP)
     found: dict[str, str] = {}
@@ -129,9 +129,9 @@ def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
         found.update(watching.look())
         return bool(found)
 
-    wait_until(lost, 120, f"{name} was not found to be sick")
+    until(lost, 120, f"{name} is found to be sick")
     assert list(found) == [name]
     watching.restart(*found.popitem())
     assert said[0].startswith("hbase-thrift runs but is unhealthy")
     assert not psutil.pid_exists(hanging)
-    wait_until(lambda: entry.check(stack, name) is None, 120, f"{name} is not healthy again")
+    until(lambda: entry.check(stack, name) is None, 120, f"{name} is healthy again")

@@ -15,8 +15,9 @@ from sluice.units import measure, moves
 from sluice.units.agents import Collectors, Edges
 from sluice.units.catalogue import KINDS
 from sluice.units.view import View, view
-from tests.collection.test_moving import Hosts, running, two, until  # noqa: F401 - two is a fixture
+from tests.collection.test_moving import Hosts, running, two  # noqa: F401 - two is a fixture
 from tests.tasks.database import sqlite
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
