@@ -37,12 +37,11 @@ def settings_of(home: Path) -> Settings:
     return Settings(instance="test", home=home)
 
 
-def running(home: Path, topic: str = "logs", tasks: int = 2) -> Settings:
+def running(home: Path, topic: str = "logs") -> Settings:
     """The settings of an instance whose files say all that is shown."""
     settings = settings_of(home)
     progress = SpeedProgress(progress_path(settings))
     reports = [document("combined", label="3v2"), ROUTED]
-    reports += [document(f"task{n}", label=f"{n}v1") for n in range(5, 3 + tasks)]
     labels = [report["label"] for report in reports]
     for seq in (1, 2):
         progress.batch(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,7 +20,6 @@ from tests.waiting import until
 pytestmark = pytest.mark.stack
 
 PATH = "/sluice/metrics"
-SCRAPE_SECONDS = 0.25
 LOOK_SECONDS, SAMPLE_SECONDS = 90.0, 150.0
 
 
@@ -44,16 +41,9 @@ def healthy(http: httpx.Client) -> dict[str, float]:
     }
 
 
-def test_a_scrape_is_quick_and_shows_every_daemon(stack: Settings, http: httpx.Client) -> None:
+def test_a_scrape_shows_every_daemon(stack: Settings, http: httpx.Client) -> None:
     own = {daemon.name for daemon in catalogue.own(stack)}
     until(lambda: healthy(http).keys() >= own, LOOK_SECONDS, "the watch has looked")
-    took = []
-    for _ in range(9):
-        began = time.perf_counter()
-        assert http.get(PATH).status_code == 200
-        took.append(time.perf_counter() - began)
-    print(f"a scrape takes {1000 * statistics.median(took):.0f} ms")
-    assert statistics.median(took) < SCRAPE_SECONDS
 
 
 def test_nobody_scrapes_without_the_right_password(stack: Settings, http: httpx.Client) -> None:
