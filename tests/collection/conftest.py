@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from sluice.collection import bundle, deploy, enrolment, hosts, ssh
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 from tests.collection.follower import Follower, compile_drivers
 from tests.collection.laid_down import lay_down
-from tests.collection.ssh_host import EmulatedHost, emulated
+from tests.collection.one_host import emulated
 
 INVENTORY = """
 topic: h5_logs

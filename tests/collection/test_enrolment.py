@@ -13,10 +13,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from sluice.collection import certificates, enrolment, hosts, ssh
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
 from sluice.runtime.settings import Settings
-from tests.collection.ssh_host import EmulatedHost, emulated
+from tests.collection.one_host import emulated
 
 pytestmark = pytest.mark.slow
 

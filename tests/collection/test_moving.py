@@ -19,7 +19,6 @@ from sluice.collection import (
     broker,
     deploy,
     deploy_plan,
-    enrolment,
     forgetting,
     health,
     hosts,
@@ -34,6 +33,8 @@ from sluice.collection import (
     remote,
     ssh,
 )
+from sluice.collection.emulated import fleet
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.errors import AgentError
 from sluice.collection.forgetting import StillNeeded
 from sluice.collection.inventory import InventoryError
@@ -41,13 +42,12 @@ from sluice.collection.moving import MoveError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
-from tests.collection.ssh_host import EmulatedHost
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
 SECONDS = 60.0
-HOSTS = "\n- {{name: {0}, address: {1}, roles: [edge, collector], ssh: {{user: me, port: {2}}}}}"
+ROLES: fleet.Roles = {"h1": ("edge", "collector"), "h2": ("edge", "collector")}
 INVENTORY = """
 topic: logs
 front_ends:
@@ -70,10 +70,12 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     conftest.quick_hosts(tmp_path, monkeypatch)
     monkeypatch.setattr(in_kafka, "grant_rights", granted)
     monkeypatch.setattr(in_kafka, "make_topics", lambda *_: None)
-    made = {f"h{n}": EmulatedHost(tmp_path / f"h{n}", f"127.0.1.{n}", apart=True) for n in (1, 2)}
+    made = fleet.build(tmp_path, ROLES)
     try:
-        for name, host in made.items():
-            _switch_on_enrolled(settings, made, name, host)
+        for host in made.values():
+            host.program("java", JAVA.format(sys.executable, ROOT / "tests" / "collection" / "stand_in.py"))
+        fleet.switch_on(settings, made, ROLES)
+        fleet.enrol(settings, made)
         write(settings, "placed")
         placed.write(settings, {placed.unit("collector1"): "h1"})
         deploy.apply(settings, deploy_plan.plan(settings))
@@ -87,22 +89,6 @@ def granted(settings: Settings, _: object) -> None:
     """Kafka, which is not there, knows each host's user."""
     for host in broker.admitted(settings):
         broker.record(settings, host, ["logs"])
-
-
-def _switch_on_enrolled(settings: Settings, made: Hosts, name: str, host: EmulatedHost) -> None:
-    (host.home / "log").mkdir(parents=True)
-    host.program("java", JAVA.format(sys.executable, ROOT / "tests" / "collection" / "stand_in.py"))
-    list_hosts(settings, made)
-    host.authorize(enrolment.public_key(settings, hosts.load(settings)[name]))
-    host.switch_on()
-    list_hosts(settings, made)
-    known = hosts.load(settings)[name]
-    enrolment.enrol(settings, known, ssh.host_key(known.address, host.port)[1])
-
-
-def list_hosts(settings: Settings, made: Hosts) -> None:
-    lines = [HOSTS.format(name, host.address, host.port or 1) for name, host in made.items()]
-    (settings.home / hosts.FILE).write_text("- {name: local, address: 127.0.0.1}" + "".join(lines))
 
 
 def write(settings: Settings, runs_on: str) -> None:

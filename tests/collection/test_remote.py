@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from sluice.collection import deploy_plan, enrolment, health, hosts, remote, ssh
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.render import Agent, folder
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
-from tests.collection.ssh_host import EmulatedHost
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -67,6 +67,7 @@ def test_two_starts_at_once_make_one_process(settings: Settings, machine: Emulat
     environment = {"PATH": "/usr/bin:/bin", "EMULATED_HOST": str(machine.home)}
     starts = [subprocess.Popen(["sh", str(keeper), "start"], env=environment) for _ in range(8)]
     assert [each.wait(SECONDS) for each in starts] == [0] * 8
+    until(lambda: machine.processes(PROGRAM))  # it is recorded before the shell becomes it
     assert len(machine.processes(PROGRAM)) == 1
 
 

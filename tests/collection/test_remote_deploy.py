@@ -21,11 +21,11 @@ from sluice.collection import (
     remote,
 )
 from sluice.collection.deploy import DeployError
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.forgetting import StillNeeded
 from sluice.collection.render import Agent, folder, render
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import INVENTORY
-from tests.collection.ssh_host import EmulatedHost
 
 pytestmark = pytest.mark.slow
 

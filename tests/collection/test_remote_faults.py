@@ -17,12 +17,12 @@ import pytest
 
 from sluice.cli import far as shown
 from sluice.collection import deploy, enrolment, health, hosts, lifecycle, remote, ssh, ssh_files
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.render import Agent
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import JAVA
-from tests.collection.ssh_host import EmulatedHost
 
 pytestmark = pytest.mark.slow
 

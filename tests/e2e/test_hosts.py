@@ -2,13 +2,12 @@
 
 Edges run on two of the hosts, and collectors move among the others while lines come: one by the DAG
 `placement`, because its host is silent, and one by hand. The hosts are SSH
-servers on addresses of their own (`tests.collection.ssh_host`).
+servers on addresses of their own (`sluice.collection.emulated`).
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,16 +28,15 @@ from sluice.collection import (
     placed,
     remnants,
     remote,
-    ssh,
 )
+from sluice.collection.emulated import fleet
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
-from sluice.runtime.jvm import java
 from sluice.runtime.settings import Settings
 from sluice.stack.airflow_api import Airflow
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
-from tests.collection.ssh_host import EmulatedHost
 from tests.e2e.running import DAYS, Platform, access_lines
 from tests.waiting import until
 
@@ -51,25 +49,16 @@ PLACED_SECONDS = 240.0
 LINES = 500
 EDGES, GATHERERS = ("far1", "far2"), ("far3", "far4", "far5")
 COLLECTORS = ("gather1", "gather2")
-#: The host's 127.0.0.1 is its own address.
-JAVA = """case ${{1:-}} in
-@*) sed "s/^\\(-Dflume.monitoring.host=\\)127.0.0.1$/\\1$EMULATED_LOOPBACK/" "${{1#@}}" >java.args
-  exec {0} @java.args ;;
-*) exec {0} "$@" ;;
-esac"""
+ROLES: fleet.Roles = {**dict.fromkeys(EDGES, ("edge",)), **dict.fromkeys(GATHERERS, ("collector",))}
 
 
 @pytest.fixture
 def five(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]]:
     """Five enrolled hosts with the agents that Airflow has deployed; taken out again afterwards."""
     home = platform.settings.home
-    names = (*EDGES, *GATHERERS)
-    made = {
-        name: EmulatedHost(tmp_path / name, f"127.0.1.{n}", apart=True) for n, name in enumerate(names, 1)
-    }
+    made = fleet.build(tmp_path, ROLES)
     for host in made.values():
-        (host.home / "log").mkdir(parents=True)
-        host.program("java", JAVA.format(shutil.which(java())))
+        host.install_java()
     wanted = {*EDGES, *COLLECTORS}
     try:
         enrol(platform, made)
@@ -130,30 +119,16 @@ def inventory(settings: Settings, machines: dict[str, EmulatedHost]) -> dict[str
 def enrol(platform: Platform, made: dict[str, EmulatedHost]) -> None:
     """Two as docs/hosts.md says: an edge's and the first collector's. The others without a command."""
     settings = platform.settings
-    list_hosts(settings, made)
-    for name, host in made.items():
-        host.authorize(enrolment.public_key(settings, hosts.load(settings)[name]))
-        host.switch_on()
-    list_hosts(settings, made)
+    fleet.switch_on(settings, made, ROLES)
     for name in (EDGES[0], GATHERERS[0]):
         asked = platform.sluice("hosts", "enrol", name)
         assert asked.returncode == 0, asked.stderr
         assert enrolment.public_key(settings, hosts.load(settings)[name]) in asked.stdout
         (fingerprint,) = re.findall(r"^SHA256:\S+$", asked.stdout, re.MULTILINE)
+        assert fingerprint == made[name].fingerprint()
         done = platform.sluice("hosts", "enrol", name, "--fingerprint", fingerprint)
         assert done.returncode == 0, done.stderr
-    for name in (EDGES[1], *GATHERERS[1:]):
-        host = hosts.load(settings)[name]
-        enrolment.enrol(settings, host, ssh.host_key(host.address, made[name].port)[1])
-
-
-def list_hosts(settings: Settings, made: dict[str, EmulatedHost]) -> None:
-    entries: list[dict[str, object]] = [{"name": LOCAL, "address": "127.0.0.1"}]
-    for name, host in made.items():
-        access = {"user": "anybody", "port": host.port or 1}
-        roles = ["edge" if name in EDGES else "collector"]
-        entries.append({"name": name, "address": host.address, "ssh": access, "slots": 2, "roles": roles})
-    (settings.home / hosts.FILE).write_text(yaml.safe_dump(entries))
+    fleet.enrol(settings, {name: made[name] for name in (EDGES[1], *GATHERERS[1:])})
 
 
 def running(platform: Platform) -> set[str]:

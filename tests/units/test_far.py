@@ -8,12 +8,13 @@ import asyncssh
 import pytest
 
 from sluice.collection import enrolment, hosts, ssh
+from sluice.collection.emulated.host import EmulatedHost
 from sluice.storage import units as book
 from sluice.storage.units import HostRow
 from sluice.units import answering, measure
 from sluice.units.view import view
 from tests.collection.conftest import JAVA
-from tests.collection.ssh_host import EmulatedHost, emulated
+from tests.collection.one_host import emulated
 from tests.units.double import DictionaryUnits, Instance
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,29 @@
+"""One emulated host of an instance in a temporary directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sluice.collection import enrolment, hosts
+from sluice.collection.emulated.host import EmulatedHost
+from sluice.runtime.settings import Settings
+
+
+@contextmanager
+def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
+    """Host ``h1`` of the instance, switched on, which takes the instance's key; not yet enrolled."""
+    home.mkdir()
+    made = EmulatedHost(home, "127.0.1.1")
+    entry = (
+        "- {name: local, address: 127.0.0.1}\n- {name: h1, address: 127.0.1.1, ssh: {user: me, port: %d}}\n"
+    )
+    (settings.home / hosts.FILE).write_text(entry % 1)
+    made.authorize(enrolment.public_key(settings, hosts.load(settings)["h1"]))
+    try:
+        made.switch_on()
+        (settings.home / hosts.FILE).write_text(entry % made.port)
+        yield made
+    finally:
+        made.switch_off()
