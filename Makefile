@@ -36,8 +36,8 @@ $(INSTALLED): requirements-dev.txt pyproject.toml | .venv/.created
 	@$(BIN)/uv pip install -q --no-deps -e .
 	@touch $@
 
-demo: preflight setup ## the whole platform on one log, with proof: make demo [LOGS=access.log.gz]
-	@$(BIN)/sluice demo $(if $(LOGS),--logs "$(LOGS)")
+demo: preflight setup ## the whole platform on one log, with proof: make demo [LOGS=access.log.gz] [HOSTS=3]
+	@$(BIN)/sluice demo $(if $(LOGS),--logs "$(LOGS)") $(if $(HOSTS),--hosts "$(HOSTS)")
 
 up: setup ## start the platform (instance main) and wait until it is healthy
 	@$(BIN)/sluice --instance main up

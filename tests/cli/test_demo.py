@@ -1,4 +1,7 @@
+import sys
+from contextlib import nullcontext
 from datetime import date
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,10 +11,15 @@ import pytest
 from sluice.cli.demo.counting import grouping_reports
 from sluice.cli.demo.dashboard import CHARTS, make_dashboard
 from sluice.cli.demo.entry import alone, usable
+from sluice.cli.demo.hosts import COLLECTORS, FRONT_ENDS, MOVED, layout, running
 from sluice.cli.demo.nights import stretches
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
-from sluice.runtime.settings import ROOT
+from sluice.cli.main import main
+from sluice.cli.phases import Phases
+from sluice.collection import enrolment, hosts, inventory
+from sluice.collection.emulated import power
+from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.storage import postgres
 from sluice.storage.dashboards import Dashboards
@@ -63,6 +71,37 @@ def test_a_log_that_cannot_be_used_is_refused_before_anything_is_deleted(tmp_pat
         usable(empty)
 
 
+@pytest.mark.parametrize("number", ["0", "9", "abc", "-1", "3.5", ""])
+def test_a_number_of_hosts_that_cannot_be_used_is_named_with_the_remedy(
+    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sluice", "demo", "--hosts", number])
+    monkeypatch.setenv("SLUICE_INSTANCE", "demo")
+    get_settings.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = f"sluice: HOSTS={number}: give a number of hosts from 1 to 5, or leave it out\n"
+    assert capsys.readouterr().err == said
+    get_settings.cache_clear()
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_collectors_begin_on_two_hosts_and_one_goes_to_another(number: int) -> None:
+    made = layout(str(number))
+    assert made is not None
+    places = [*made.hosts, "local"]
+    assert list(made.front_ends) == list(FRONT_ENDS)
+    assert list(made.collectors) == list(COLLECTORS)
+    assert {*made.front_ends.values(), *made.collectors.values(), made.goes_to} <= {*places}
+    assert len({*made.collectors.values()}) == 2
+    assert made.goes_to != made.collectors[MOVED]
+    if number > 2:
+        assert not {*made.front_ends.values()} & {*made.collectors.values()}
+        assert "local" not in str(made)
+    assert layout(None) is None
+
+
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
     settings: Any = SimpleNamespace(home=tmp_path)
     assert grouping_reports(settings) == []
@@ -108,3 +147,27 @@ def test_the_demo_makes_one_dashboard_for_its_user_and_shares_it(monkeypatch: py
     make_dashboard(settings)
     (made,) = Dashboards(database).of("admin")
     assert (made.name, made.shared, made.charts) == ("Demo", True, CHARTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [KeyboardInterrupt, DemoError, None])
+def test_hosts_are_enrolled_and_end_however_the_demo_ends(
+    tmp_path: Path, end: type[BaseException] | None
+) -> None:
+    settings = Settings(instance="demo", home=tmp_path / "demo", port_base=29_000)
+    wanted = layout("3")
+    assert wanted is not None
+    said = StringIO()
+    with nullcontext() if end is None else pytest.raises(end), running(settings, wanted, Phases(said)):
+        known = hosts.load(settings)
+        assert {enrolment.state(settings, known[name]) for name in wanted.hosts} == {"yes"}
+        found = inventory.load(settings)
+        assert {each.host: each.runs_on for each in found.front_ends} == wanted.front_ends
+        assert {each.name: found.host_of(each) for each in found.collectors} == wanted.collectors
+        assert all(Path(each.files[0]).parent.is_dir() for each in found.front_ends)
+        homes = [settings.home / "emulated" / name for name in wanted.hosts]
+        assert all(power.processes(home) for home in homes)
+        if end is not None:
+            raise end
+    assert not any(power.processes(home) for home in homes)
+    assert "host1: web1, web2; host2: collector1; host3: collector2" in said.getvalue()

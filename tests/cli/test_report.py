@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.cli.report import HOT, MetricTotal, Report, TaskReport, short
+from sluice.cli.report import HOT, MetricTotal, MoveReport, Report, TaskReport, short
 from sluice.grouping.auto import Auto
 from sluice.quality.hops import Hops
 from sluice.results.agreement import how
@@ -110,3 +110,23 @@ def test_only_the_beginning_of_a_long_list_is_shown() -> None:
     assert short([["/a", 3]]) == '[["/a", 3]]'
     assert short([["/" + "x" * 500, 3]]).endswith("xxx...")
     assert short(None) == "null"
+
+
+def test_a_demo_over_hosts_says_what_ran_where_and_how_the_move_went() -> None:
+    move = MoveReport(
+        front_ends={"web1": "host1"},
+        collectors={"collector1": "host2", "collector2": "host3"},
+        moved="collector1",
+        to="host1",
+        seconds=9.5,
+        lines=1_600,
+        pauses={"web1": 0.8},
+    )
+    found = replace(report(), move=move)
+    lines = [line.split() for line in found.text().splitlines()]
+    assert ["web1", "host1"] in lines
+    assert ["collector1", "host2", "->", "host1"] in lines
+    assert "moved in 9.5 s, in which 1,600 lines were written" in found.text()
+    assert "0.8 s without a block of web1" in found.text()
+    assert found.document()["move"]["to"] == "host1"
+    assert "move" not in report().document()

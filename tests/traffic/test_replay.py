@@ -8,8 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.cli.main import app, main
+from sluice.collection.pattern import Pattern
 from sluice.runtime.settings import Settings
-from sluice.traffic.replay import Replayed, ReplayError, read_lines, replay
+from sluice.traffic.replay import Replayed, ReplayError, Server, read_lines, replay
 
 pytestmark = pytest.mark.usefixtures("inventory_text")
 
@@ -59,6 +60,13 @@ def test_hosts_take_turns_and_keep_the_order(settings: Settings, tmp_path: Path)
     replay(settings, log(tmp_path, lines))
     assert written(settings, "web1") == {"17.log": lines[0::2]}
     assert written(settings, "web2") == {"17.log": lines[1::2]}
+
+
+def test_a_log_can_be_written_elsewhere(settings: Settings, tmp_path: Path) -> None:
+    pattern = Pattern.parse(f"{tmp_path}/elsewhere/access.%Y-%m-%d.log", settings.home)
+    assert replay(settings, log(tmp_path, [line(17)]), servers=[Server(pattern)]).lines == 1
+    assert (tmp_path / "elsewhere" / "access.2015-05-17.log").read_bytes() == line(17) + b"\n"
+    assert not (settings.home / "frontends").exists()
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -60,6 +60,34 @@ class TaskReport:
         return not self.differing and self.error is None
 
 
+@dataclass(frozen=True)
+class MoveReport:
+    """Which host ran what, and how one collector moved while lines came."""
+
+    front_ends: dict[str, str]  # hosts by name
+    collectors: dict[str, str]  # before the move
+    moved: str
+    to: str
+    seconds: float
+    lines: int  # written meanwhile
+    pauses: dict[str, float]  # the longest time without a block in Kafka, by front-end, in seconds
+
+    def text(self) -> str:
+        units = {
+            **self.front_ends,
+            **self.collectors,
+            self.moved: f"{self.collectors[self.moved]} -> {self.to}",
+        }
+        pauses = ", ".join(
+            f"{seconds:g} s without a block of {name}" for name, seconds in self.pauses.items()
+        )
+        return (
+            table(["agent", "host"], [[name, host] for name, host in units.items()])
+            + f"\n{self.moved} moved in {self.seconds:g} s, in which {self.lines:,} lines were written; the "
+            f"longest pauses in Kafka: {pauses}\n"
+        )
+
+
 @dataclass
 class Report:
     hops: Hops
@@ -70,6 +98,7 @@ class Report:
     urls: Mapping[str, str]
     login: Mapping[str, str]
     grouping: list[GroupingReport] = field(default_factory=list)
+    move: MoveReport | None = None  # of a demo over several hosts
     agrees: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +114,7 @@ class Report:
             "agrees": self.agrees,
             **({"problems": problems} if problems else {}),
             "grouping": [report.model_dump(mode="json") for report in self.grouping],
+            **({"move": asdict(self.move)} if self.move else {}),
             "seconds": {**self.seconds, "total": round(sum(self.seconds.values()), 1)},
             "peak_memory_bytes": self.peak_memory_bytes,  # the sum of all processes' PSS
             "urls": dict(self.urls),
@@ -111,7 +141,8 @@ class Report:
         lines += [f"DIFFERS: {example}\n" for t in self.tasks for example in t.examples]
         lines += [f"{note}\n" for note in notes(self.hops)]
         lines += [f"FAILED: {failure}\n" for failure in [*self.failures, *self.set_aside]]
-        return "\n".join([*lines[:2], *self._grouping()]) + "\n" + "".join(lines[2:])
+        hosts = [self.move.text()] if self.move else []
+        return "\n".join([*hosts, *lines[:2], *self._grouping()]) + "\n" + "".join(lines[2:])
 
     def _grouping(self) -> list[str]:
         """What each task is grouped by and why, and the hottest keys of those that have workers."""

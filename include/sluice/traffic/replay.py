@@ -11,7 +11,7 @@ import gzip
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -53,17 +53,19 @@ def replay(
     rate: float | None = None,
     host: str | None = None,
     progress: ReplayProgress | None = None,
+    *,
+    servers: Sequence[Server] = (),
 ) -> Replayed:
     """Write the lines of a log to the front-ends.
 
     file: plain or gzip; CRLF becomes LF, and the last line gets its newline. rate: lines a second; None: as
-    fast as possible. host: the front-end; None: line by line to all in turn. Raises ReplayError,
-    InventoryError.
+    fast as possible. host: the front-end; None: line by line to all in turn. servers: where to write instead
+    of to this machine's front-ends. Raises ReplayError, InventoryError.
     """
     if rate is not None and rate <= 0:
         raise ReplayError(f"rate = {rate:g}: give more than 0 lines a second, or leave it out")
     lines = read_lines(file)
-    servers = _servers(settings, host)
+    servers = servers or _servers(settings, host)
     pace, report = _Pace(rate), _Report(progress)
     count = size = 0
     try:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from sluice.cli.demo import hosts
 from sluice.cli.demo.counting import grouping_reports, wait_counted, whole_audit
 from sluice.cli.demo.dashboard import make_dashboard
+from sluice.cli.demo.hosts import Layout
+from sluice.cli.demo.move import replay_and_move
 from sluice.cli.demo.nights import compute
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.demo.steps import apply_tasks, deploy, replay_log, start
@@ -25,25 +29,35 @@ if TYPE_CHECKING:
 COMPARED_AT_ONCE = 3
 
 
-def demonstrate(settings: Settings, log: Path | None, phases: Phases) -> bool:
-    """Run the demo in an empty instance and print what came of it; returns whether the layers agree."""
-    with PeakMemory(settings) as memory:
-        report = run(settings, log, phases, memory)
-    path = settings.home / "report.json"
-    report.write(path)
-    typer.echo("\n" + report.text())
-    typer.echo(closing(settings, report, path))
+def demonstrate(settings: Settings, log: Path | None, phases: Phases, layout: Layout | None = None) -> bool:
+    """Run the demo in an empty instance and print what came of it; returns whether the layers agree.
+
+    layout: of the hosts on which the agents run; None: all runs on this machine.
+    """
+    with hosts.running(settings, layout, phases) if layout else nullcontext():
+        with PeakMemory(settings) as memory:
+            report = run(settings, log, phases, memory, layout)
+        path = settings.home / "report.json"
+        report.write(path)
+        typer.echo("\n" + report.text())
+        typer.echo(closing(settings, report, path))
+        if layout and hosts.waits_for_enter():
+            input()
     return report.agrees
 
 
-def run(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
+def run(
+    settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory, layout: Layout | None
+) -> Report:
     """All phases, in order."""
     with phases.phase("start the stack") as say:
         settings = start(settings, say)
-    return prove(settings, log, phases, memory)
+    return prove(settings, log, phases, memory, layout)
 
 
-def prove(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory) -> Report:
+def prove(
+    settings: Settings, log: Path | None, phases: Phases, memory: PeakMemory, layout: Layout | None = None
+) -> Report:
     """All phases after the start: count a log in a platform that runs, and compare both layers."""
     from sluice.stack.airflow_api import Airflow
 
@@ -53,8 +67,13 @@ def prove(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemo
     airflow = Airflow(settings)
     with phases.phase("deploy") as say:
         deploy(settings, airflow, say)
-    with phases.phase("replay the log") as say:
-        replay_log(settings, log, say)
+    move = None
+    if layout:
+        with phases.phase("replay the log and move") as say:
+            move = replay_and_move(settings, log, layout, say)
+    else:
+        with phases.phase("replay the log") as say:
+            replay_log(settings, log, say)
     with phases.phase("count online and archive") as say:
         hops = wait_counted(settings, say)
     with phases.phase("compute and reconcile") as say:
@@ -70,6 +89,7 @@ def prove(settings: Settings, log: Path | None, phases: Phases, memory: PeakMemo
         seconds=phases.seconds,
         peak_memory_bytes=memory.peak_bytes,
         urls=urls(settings),
+        move=move,
         login={"user": settings.airflow.user, "password_file": str(password_file(settings))},
     )
 
@@ -113,8 +133,17 @@ def closing(settings: Settings, report: Report, path: Path) -> str:
         f"report     {path.relative_to(settings.root)}",
         f"{sum(report.seconds.values()):.0f} s, at most {report.peak_memory_bytes / MIB:,.0f} MiB of memory "
         "(PSS of all processes)",
-        f"The platform stays up: try `sluice results {report.tasks[0].name if report.tasks else 'TASK'}`; "
-        "`sluice down` stops it.",
+        fate(report),
         "AGREES: online and offline results are the same." if report.agrees else "DOES NOT AGREE: see above.",
     ]
     return "\n".join(lines)
+
+
+def fate(report: Report) -> str:
+    """What becomes of the platform now."""
+    task = report.tasks[0].name if report.tasks else "TASK"
+    if report.move is None:
+        return f"The platform stays up: try `sluice results {task}`; `sluice down` stops it."
+    if hosts.waits_for_enter():
+        return f"The platform and its hosts run until you press Enter: try `sluice results {task}` elsewhere."
+    return "The platform and its hosts end now."

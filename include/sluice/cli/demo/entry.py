@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from filelock import FileLock, Timeout
 
+from sluice.cli.demo.hosts import MOST, layout
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import clear
 from sluice.cli.phases import Phases
@@ -30,6 +31,10 @@ def demo(
         Path | None,
         typer.Option(metavar="FILE", help="An access log in Apache's combined format, plain or .gz."),
     ] = None,
+    hosts: Annotated[
+        str | None,
+        typer.Option(metavar="N", help=f"Run the agents on N emulated hosts, 1 to {MOST}, and move one."),
+    ] = None,
 ) -> None:
     """Run the whole platform on one log and prove that its counts agree.
 
@@ -39,10 +44,15 @@ def demo(
     reconciles each of its days. The demo ends with tables of what was counted and how tasks were grouped;
     var/demo/report.json has the same. The platform stays up; `sluice down` stops it.
 
+    With --hosts the agents run on emulated hosts: SSH servers on addresses of this machine, each with a home
+    of its own. One collector moves to another host while the log is written. Platform and hosts end with the
+    demo; on a terminal they wait for Enter.
+
     Examples:
       sluice demo                           a log that is generated, the same each time
       sluice demo --logs access.log.gz      your own
-      make demo LOGS=access.log.gz          the same, setting everything up first
+      sluice demo --hosts 3                 over three hosts
+      make demo LOGS=access.log.gz HOSTS=3  both, setting everything up first
 
     Exit code 1 if a line is lost or a single result differs between the layers.
     """
@@ -53,7 +63,7 @@ def demo(
     get_settings.cache_clear()
     settings = get_settings()
     network.require_outside()
-    log = usable(logs)
+    log, wanted = usable(logs), layout(hosts)
     phases = Phases()
     with alone(settings):
         with phases.phase("clear the old demo") as say:
@@ -64,7 +74,7 @@ def demo(
 
         load_team()
 
-        raise typer.Exit(0 if demonstrate(settings, log, phases) else 1)
+        raise typer.Exit(0 if demonstrate(settings, log, phases, wanted) else 1)
 
 
 @contextmanager

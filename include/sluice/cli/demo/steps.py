@@ -23,7 +23,7 @@ TASKS, LISTS = "twelve_tasks.yaml", "lists.yaml"
 #: made between them.
 REPLAY_SECONDS = 10.0
 FOR_EVER = ("collection", "speed_layer", "archive")
-DEPLOY_SECONDS = 240.0
+DEPLOY_SECONDS = 480.0  # the first copy of the jars to each host is a part of it
 POLL_SECONDS = 1.0
 
 
@@ -93,11 +93,19 @@ def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
 
 
 def replay_log(settings: Settings, log: Path | None, say: Say) -> None:
+    from sluice.traffic import replay
+
+    log, lines = the_log(settings, log)
+    rate = lines / REPLAY_SECONDS
+    done = replay.replay(settings, log, rate or None, progress=lambda lines, size: say(f"{lines:,} lines"))
+    say(f"{done.lines:,} lines, {done.bytes:,} bytes, in {done.files} files")
+
+
+def the_log(settings: Settings, log: Path | None) -> tuple[Path, int]:
+    """The log to replay, which is generated if none is given, and the number of its lines."""
     from sluice.traffic import generate, replay
 
     if log is None:
         log = settings.home / "tmp" / "generated.log"
         generate.write(log, GENERATED_LINES)
-    rate = sum(1 for _ in replay.read_lines(log)) / REPLAY_SECONDS
-    done = replay.replay(settings, log, rate or None, progress=lambda lines, size: say(f"{lines:,} lines"))
-    say(f"{done.lines:,} lines, {done.bytes:,} bytes, in {done.files} files")
+    return log, sum(1 for _ in replay.read_lines(log))
