@@ -5,11 +5,12 @@ Its program is a stand-in (`tests.collection.stand_in`). `tests/e2e/test_hosts.p
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -27,7 +28,6 @@ from sluice.collection import (
     metrics,
     moving,
     placed,
-    records,
     relocation,
     remnants,
     remote,
@@ -42,6 +42,7 @@ from sluice.collection.moving import MoveError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
+from tests.collection.steps import STEPS, Step
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -166,26 +167,8 @@ def test_what_does_not_drain_stays_and_takes_lines_again(
     assert running(two, settings).keys() == {"h2"}
 
 
-#: Where the mover may crash, in the order of its steps: the function, and whether just after it.
-STEPS = [
-    (placed, "write", False),
-    (lifecycle, "stop", False),
-    (lifecycle, "stop", True),
-    (records, "write", False),  # the record is torn
-    (records, "write", True),
-    (lifecycle, "start", True),
-]
-
-
-def crashing(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, after: bool) -> None:
-    real = getattr(module, name)
-
-    def crash(*arguments: Any, **options: Any) -> Any:
-        if after:
-            real(*arguments, **options)
-        raise Crash(name)
-
-    monkeypatch.setattr(module, name, crash)
+def crash() -> None:
+    raise Crash
 
 
 def test_after_a_crash_at_any_step_it_ends_well(
@@ -193,27 +176,41 @@ def test_after_a_crash_at_any_step_it_ends_well(
 ) -> None:
     """The supervision may look at it between crash and repetition, or not."""
     at, to = "h1", "h2"
-    for supervised, steps in ((False, STEPS), (True, STEPS[2:5])):
-        for module, name, after in steps:
+    for supervised, steps in ((False, STEPS), (True, STEPS[4:7])):
+        for step in steps:
             with monkeypatch.context() as crashed:
-                crashing(crashed, module, name, after)
+                step.reach(crashed, crash)
                 with pytest.raises(Crash):
                     moving.move(settings, "collector1", to)
             if supervised:
                 deploy.ensure(settings)
-                assert len(running(two, settings)) == 1, (name, after)
+                assert len(running(two, settings)) == 1, step
             moving.move(settings, "collector1", to)
-            assert running(two, settings).keys() == {to}, (name, after)
+            assert running(two, settings).keys() == {to}, step
             assert deploy.agent(settings, "collector1").runs_on == to
             assert not remnants.known(settings)
             at, to = to, at
+
+
+def test_one_that_dies_while_it_drains_is_started_again_and_moves(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = next(step for step in STEPS if step.name == "held")
+    with monkeypatch.context() as killed:
+        held.reach(killed, lambda: os.kill(running(two, settings)["h1"], signal.SIGKILL))
+        with pytest.raises(AgentError, match="collector1 ended on h1 while its channel drained"):
+            moving.move(settings, "collector1", "h2")
+    deploy.ensure(settings)
+    assert running(two, settings).keys() == {"h1"}
+    deploy.apply(settings, deploy_plan.plan(settings))
+    assert running(two, settings).keys() == {"h2"}
 
 
 def test_the_deployment_ends_a_move_that_crashed(
     settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crashed:
-        crashing(crashed, relocation, "relocate", False)
+        Step("before", relocation, "relocate", after=False).reach(crashed, crash)
         with pytest.raises(Crash):
             moving.move(settings, "collector1", "h2")
     changed = deploy.apply(settings, deploy_plan.plan(settings))

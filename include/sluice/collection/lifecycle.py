@@ -130,10 +130,7 @@ def stop(
             drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
         if must_drain and not drained:
             (where / HOLD).unlink(missing_ok=True)
-            raise AgentError(
-                f"{agent.name} still holds blocks of lines after {drain_seconds:g} s and would lose them: "
-                "see with `sluice status` why they do not move, then deploy again"
-            )
+            raise AgentError(_undrained(settings, agent, drain_seconds))
         if drain and not drained:
             log(f"{agent.name}: channel not empty after {drain_seconds:g} s; " + _REST[agent.channel])
         detached.stop(found, STOP_SECONDS, run=settings.home / "run")
@@ -143,6 +140,18 @@ def stop(
     # Here and not only at the next start: by then the inventory may have given it another kind of channel.
     _recover(settings, agent, log)
     return drained
+
+
+def _undrained(settings: Settings, agent: Agent, drain_seconds: float) -> str:
+    if not alive(settings, agent):
+        return (
+            f"{agent.name} ended while its channel drained: see `sluice logs {agent.process}`; it is started "
+            "again"
+        )
+    return (
+        f"{agent.name} still holds blocks of lines after {drain_seconds:g} s and would lose them: see with "
+        "`sluice status` why they do not move, then deploy again"
+    )
 
 
 def clean(settings: Settings, agent: Agent) -> bool:

@@ -111,6 +111,11 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
         drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
     if must_drain and not drained:
         _keeper(settings, agent, "release")
+        if status(settings, agent).state != "alive":
+            raise RemoteFailed(
+                f"{agent.name} ended on {agent.runs_on} while its channel drained: see `sluice logs "
+                f"{agent.process}`; it is started there again"
+            )
         raise RemoteFailed(
             f"{agent.name} on {agent.runs_on} still holds blocks of lines after {drain_seconds:g} s: see "
             "with `sluice status` why they do not move, then deploy again"
