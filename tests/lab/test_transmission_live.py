@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from sluice.lab.runs import Key
 from sluice.lab.transmission.bars import CLOSE
 from sluice.lab.transmission.computed import rows
 from sluice.lab.transmission.experiments import Plan, live
 from sluice.lab.transmission.measures import rows as measured
 from sluice.lab.transmission.rivals import OURS
 from sluice.lab.transmission.run import Times
-from sluice.lab.transmission.runs import Key
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 

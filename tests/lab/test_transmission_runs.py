@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from sluice.assignment.base import Partition
 from sluice.cli.main import app
+from sluice.lab import runs as kept_runs
+from sluice.lab.runs import Key
 from sluice.lab.transmission import experiments, paper, runs
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import EVEN, _measured, bars
@@ -23,7 +25,7 @@ from sluice.lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
 from sluice.lab.transmission.page import drawn, load, render
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Log
-from sluice.lab.transmission.runs import FILES, Key, Runs
+from sluice.lab.transmission.runs import FILES, Runs
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario, Step
 from sluice.lab.trials import Row
 
@@ -129,7 +131,7 @@ def test_a_run_that_broke_or_went_by_the_clock_is_shown_and_measured_again(tmp_p
 def test_a_run_that_is_deleted_is_not_half_there_when_the_laboratory_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, how: str
 ) -> None:
-    kept, whole = Runs(tmp_path), runs.keep
+    kept, whole = Runs(tmp_path), kept_runs.keep
     kept.add(log(), 0)
     left = iter(range(written))
 
@@ -137,7 +139,7 @@ def test_a_run_that_is_deleted_is_not_half_there_when_the_laboratory_is_killed(
         next(left)
         whole(name, some, folder)
 
-    monkeypatch.setattr(runs, "keep", keep)
+    monkeypatch.setattr(kept_runs, "keep", keep)
     with contextlib.suppress(StopIteration):
         if how == "forgotten":
             kept.forget(["paper"])

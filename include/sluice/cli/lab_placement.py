@@ -1,12 +1,17 @@
-"""`sluice lab placement`: schedulers and migrations of units on hosts, computed."""
+"""`sluice lab placement`: schedulers and migrations of units on hosts, computed and with units that run."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sluice.cli.format import Format, write
+
+_LIVE_RUNS = 3
+_LIVE = "sluice.lab.placement.live"
 
 
 def placement(
@@ -18,6 +23,14 @@ def placement(
         int, typer.Option(min=1, help="Small ones of them for which the optimum is computed.")
     ] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Which random clusters.")] = 1,
+    live_runs: Annotated[
+        int, typer.Option(min=0, help="How many of each scenario with units that run; 0: none run.")
+    ] = _LIVE_RUNS,
+    fresh: Annotated[bool, typer.Option("--fresh", help="First forget the kept runs of units.")] = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="One short run of each scenario, of units that run; nothing is kept."),
+    ] = False,
     again: Annotated[
         bool, typer.Option("--page", help="Compute nothing: write the page from what was kept.")
     ] = False,
@@ -25,19 +38,34 @@ def placement(
     """Compare placements of units on hosts: paper 004's, other systems' and Sluice's own.
 
     It computes paper 004's experiment, then every contender on random clusters, an optimum by integer
-    programs for the small ones, and how long a plan for 200 hosts and 2,000 units takes. The figures stay in
-    docs/placement, and docs/placement.md is made from them. The bars are printed; the command exits with 1 if
-    one fails. No unit is started or moved.
+    programs for the small ones, and how long a plan for 200 hosts and 2,000 units takes. Then it tries the
+    experiment with units that run: ten Flume collectors on five emulated hosts of this machine, in a network
+    of their own. They are placed, hosts join, and units move while lines come. That takes about 3 GiB, and
+    about 10 minutes a run of all scenarios. Each run is kept when it is over, and a command that was stopped
+    goes on with the runs that are missing.
+
+    The figures stay in docs/placement, and docs/placement.md is made from them. The bars are printed; the
+    command exits with 1 if one fails.
 
     Examples:
       sluice lab placement --inputs 100 --optima 20 --seed 7
+      sluice lab placement --live-runs 0
+      sluice lab placement --quick
       sluice lab placement --page
     """
     from sluice.lab.placement import experiments, page
     from sluice.lab.placement.bars import bars
 
+    if quick and (again or fresh):
+        raise typer.BadParameter("it keeps nothing, so it goes with no such option", param_hint="--quick")
+    if again and fresh:
+        raise typer.BadParameter("it measures nothing", param_hint="--page")
+    if quick:
+        _quick()
+        return
     if not again:
         experiments.compute(inputs=inputs, optima=optima, seed=seed)
+        _live(live_runs, fresh)
     typer.echo(f"wrote {page.write()}", err=True)
     found = bars(page.load())
     write(
@@ -47,3 +75,41 @@ def placement(
     )
     if not all(bar.holds for bar in found):
         raise typer.Exit(1)
+
+
+def _live(runs: int, fresh: bool) -> None:
+    """Do the runs that are not kept yet. Raises Exit if they end early."""
+    from sluice.lab.placement import experiments
+    from sluice.lab.placement.live import experiments as live
+    from sluice.lab.placement.live.scenarios import SCENARIOS
+
+    kept, plan = live.Runs(experiments.FOLDER), live.Plan(runs)
+    if fresh:
+        kept.forget(SCENARIOS)
+    if keys := live.missing(plan, kept):
+        minutes = live.minutes(keys, plan.times)
+        typer.echo(f"units that run: {len(keys)} runs, about {minutes:.0f} minutes", err=True)
+        _apart(experiments.FOLDER, str(runs))
+
+
+def _apart(folder: Path, *arguments: str) -> None:
+    from sluice.lab.placement.live import apart
+
+    if status := apart.call(_LIVE, [str(folder), *arguments]):
+        raise typer.Exit(status)
+
+
+def _quick() -> None:
+    from sluice.lab.placement.live.experiments import load
+
+    with tempfile.TemporaryDirectory() as folder:
+        _apart(Path(folder), "1", "quick")
+        rows = load(Path(folder))
+    columns = ("scenario", "step", "slots", "rate", "p50", "p99", "lost", "twice", "uneven")
+    write(
+        columns, [[_short(row.get(column, "")) for column in columns] for row in rows["live"]], Format.TABLE
+    )
+
+
+def _short(value: str | int | float) -> str | int | float:
+    return round(value, 2) if isinstance(value, float) else value

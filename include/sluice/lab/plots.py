@@ -17,6 +17,8 @@ _MARKS = ("o-", "s--", "^:", "d-.", "v-", "x--", "*:", "p-.", "<-", ">--", "h:",
 
 
 _APART = 1.5
+#: A line of more points has no marks, and its values are not all on the axis.
+_POINTS = 40
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,8 @@ def _groups(rows: Iterable[Row], name: str) -> Iterable[tuple[object, list[Row]]
     return found.items()
 
 
-def draw(plot: Plot, rows: Iterable[Row], path: Path) -> None:
-    """Write the plot into an SVG file."""
+def draw(plot: Plot, rows: Iterable[Row], path: Path, bands: Sequence[tuple[float, float]] = ()) -> None:
+    """Write the plot into an SVG file. bands: parts of the x axis that are marked."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -91,9 +93,12 @@ def draw(plot: Plot, rows: Iterable[Row], path: Path) -> None:
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         lines.setdefault(str(row["strategy"]), []).append((float(row[plot.x]), float(row[plot.y])))
+    for begin, end in bands:
+        axes.axvspan(begin, end, color="0.5", alpha=0.25, linewidth=0)
     looks = zip(cycle(_MARKS), cycle(_COLOURS), lines.items(), strict=False)
     for mark, colour, (name, points) in looks:
-        axes.plot(*zip(*sorted(points), strict=True), mark, color=colour, label=name, markersize=5)
+        size = 5 if len(points) <= _POINTS else 0
+        axes.plot(*zip(*sorted(points), strict=True), mark, color=colour, label=name, markersize=size)
     _scales(axes, plot, sorted({x for points in lines.values() for x, _ in points}))
     axes.set_title(plot.title)
     axes.set_xlabel(plot.x_label)
@@ -113,6 +118,8 @@ def _scales(axes: Any, plot: Plot, xs: Sequence[float]) -> None:
     if plot.linear is not None:
         axes.set_yscale("symlog", linthresh=plot.linear)
     axes.set_ylim(bottom=0)
+    if len(xs) > _POINTS:
+        return
     ticks = _apart(xs) if plot.log_x else xs
     axes.set_xticks(ticks, [_tick(x) for x in ticks])
 

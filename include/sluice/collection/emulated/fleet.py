@@ -34,11 +34,11 @@ def build(folder: Path, roles: Roles) -> dict[str, EmulatedHost]:
 
 def switch_on(settings: Settings, fleet: Fleet, roles: Roles) -> None:
     """Make the fleet all the hosts of the instance; each takes the key that the instance has for it."""
-    _list(settings, fleet, roles)
+    list_hosts(settings, fleet, roles)
     for name, host in fleet.items():
         host.authorize(enrolment.public_key(settings, hosts.load(settings)[name]))
         host.switch_on()
-    _list(settings, fleet, roles)
+    list_hosts(settings, fleet, roles)
 
 
 def enrol(settings: Settings, fleet: Fleet) -> None:
@@ -47,9 +47,11 @@ def enrol(settings: Settings, fleet: Fleet) -> None:
         enrolment.enrol(settings, hosts.load(settings)[name], host.fingerprint())
 
 
-def _list(settings: Settings, fleet: Fleet, roles: Roles) -> None:
+def list_hosts(settings: Settings, fleet: Fleet, roles: Roles) -> None:
+    """Make the hosts of these roles all the hosts of the instance, beside this machine."""
     entries: list[dict[str, object]] = [{"name": LOCAL, "address": LOOPBACK}]
-    for name, host in fleet.items():
+    for name in roles:
+        host = fleet[name]
         # Before it listens a host has no port, and the list must have one.
         access = {"user": USER, "port": host.port or 1}
         own = {"slots": SLOTS, "roles": list(roles[name])}

@@ -25,7 +25,7 @@ _SERVER = "sluice.collection.emulated.server"
 _POLL = 0.05
 #: Java as it is, but an agent's counters are asked for at the host's own 127.0.0.1.
 _JAVA = """case ${1:-} in
-@*) sed "s/^\\(-Dflume.monitoring.host=\\)127.0.0.1$/\\1$EMULATED_LOOPBACK/" "${1#@}" >java.args
+@*) sed "s/^\\(-Dflume.monitoring.host=\\)127.0.0.1$/\\1$EMULATED_LOOPBACK/;HEAP" "${1#@}" >java.args
   exec JAVA @java.args ;;
 *) exec JAVA "$@" ;;
 esac"""
@@ -66,9 +66,13 @@ class EmulatedHost:
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
 
-    def install_java(self) -> None:
-        """Give the host this machine's Java, for agents of a host that is ``apart``."""
-        self.program("java", _JAVA.replace("JAVA", str(shutil.which(java()))))
+    def install_java(self, heap: str = "") -> None:
+        """Give the host this machine's Java, for agents of a host that is ``apart``.
+
+        heap: the size of an agent's, instead of its own.
+        """
+        smaller = f"s/^-Xmx.*/-Xmx{heap}/" if heap else ""
+        self.program("java", _JAVA.replace("HEAP", smaller).replace("JAVA", str(shutil.which(java()))))
 
     def switch_on(self) -> None:
         """Start the SSH server, at its former port if it had one. Raises HostDied.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
+from sluice.lab.placement.live.bars import bars as live
 from sluice.lab.tables import Bar, Measured, selected
 from sluice.lab.trials import Row
 
@@ -19,6 +20,7 @@ def bars(measured: Measured) -> list[Bar]:
         *_optimum(measured["optimum"]),
         *_colocated(measured["random"]),
         *_seconds(measured["large"]),
+        *live(measured),
     ]
 
 

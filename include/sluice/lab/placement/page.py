@@ -11,6 +11,8 @@ from sluice.lab.page import templates
 from sluice.lab.placement.bars import bars
 from sluice.lab.placement.experiments import FOLDER, NAMES
 from sluice.lab.placement.inputs import SLOTS, TOPOLOGIES
+from sluice.lab.placement.live import section
+from sluice.lab.placement.live.experiments import load as live_runs
 from sluice.lab.plots import Plot
 from sluice.lab.tables import Cell, Measured, Table, selected
 from sluice.lab.trials import Row
@@ -32,14 +34,16 @@ def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
     measured = load(folder)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render(measured))
+    images = page.parent / "images"
     for step, plot in PLOTS.items():
-        plots.draw(plot, curves(measured["random"], step), page.parent / "images" / f"placement-{step}.svg")
+        plots.draw(plot, curves(measured["random"], step), images / f"placement-{step}.svg")
+    section.draw(measured, images)
     return page
 
 
 def load(folder: Path = FOLDER) -> Measured:
     """The kept rows of every experiment."""
-    return {name: kept(name, folder) for name in NAMES}
+    return {**{name: kept(name, folder) for name in NAMES}, **live_runs(folder)}
 
 
 def render(measured: Measured) -> str:
@@ -56,6 +60,7 @@ def render(measured: Measured) -> str:
         plots={step: plot.title for step, plot in PLOTS.items()},
         large=_large(measured["large"]),
         bars=_bars(measured),
+        **section.values(measured),
     )
 
 

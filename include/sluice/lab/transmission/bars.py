@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sluice.lab.medians import over_runs
 from sluice.lab.tables import Bar, Measured, selected
-from sluice.lab.transmission.figures import over_runs, together
+from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
 from sluice.lab.trials import Row
 

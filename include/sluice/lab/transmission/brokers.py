@@ -15,7 +15,7 @@ from types import TracebackType
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from sluice.lab.transmission.processes import LaboratoryFailed, end_with_laboratory
+from sluice.lab.processes import LaboratoryFailed, end_with_laboratory
 from sluice.lab.transmission.rivals import command
 
 BROKERS = 3

@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 from sluice.assignment.observed import Observed
 from sluice.lab.kept import keep
+from sluice.lab.processes import LaboratoryFailed
+from sluice.lab.runs import Key
 from sluice.lab.transmission import computed
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import Brokers
 from sluice.lab.transmission.members import Consumer, Producer
-from sluice.lab.transmission.processes import LaboratoryFailed
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Laboratory, Log, Times
-from sluice.lab.transmission.runs import Key, Runs
+from sluice.lab.transmission.runs import Runs
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario
 from sluice.runtime.settings import ROOT
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import psutil
 
 from sluice.assignment.base import Partition
-from sluice.lab.transmission.processes import end_with_laboratory
+from sluice.lab.processes import end_with_laboratory
 from sluice.lab.transmission.rivals import command
 
 RECORD_BYTES = 1_000  # paper 003's

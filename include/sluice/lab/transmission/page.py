@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sluice.lab import plots
 from sluice.lab.kept import kept
+from sluice.lab.medians import of, over_runs
 from sluice.lab.page import templates
 from sluice.lab.plots import Plot
 from sluice.lab.tables import Cell, Measured, Table, pivot, selected
@@ -14,7 +15,7 @@ from sluice.lab.transmission import paper, runs
 from sluice.lab.transmission.bars import bars
 from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS
 from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, PROCESSED, SHORT, TIMES
-from sluice.lab.transmission.figures import of, over_runs, together
+from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.ownership import QUIET_SECONDS
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import METADATA_MS

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import mean
 
+from sluice.lab.medians import Median, of
 from sluice.lab.tables import Cell, Table, selected, shown
-from sluice.lab.transmission.figures import Median, of
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.trials import Row
 

@@ -12,7 +12,7 @@ from typing import Any
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Assignment, Group, Partition
 from sluice.assignment.cooperative import this_round
-from sluice.lab.transmission.processes import LaboratoryFailed
+from sluice.lab.processes import LaboratoryFailed
 from sluice.runtime.jvm import java_command
 from sluice.stack.jars import require
 

@@ -1,0 +1,27 @@
+"""The runs of a laboratory that is apart: ``python -m sluice.lab.placement.live FOLDER RUNS [quick]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sluice.lab.placement.live.apart import enter_network
+
+enter_network()  # before anything starts a thread: numpy starts some
+
+from sluice.lab.placement.live import experiments  # noqa: E402
+from sluice.lab.placement.live.bed import say  # noqa: E402
+from sluice.lab.placement.live.scenarios import QUICK, TIMES  # noqa: E402
+from sluice.lab.processes import LaboratoryFailed  # noqa: E402
+
+
+def main(folder: str, runs: str, *how: str) -> None:
+    plan = experiments.Plan(int(runs), QUICK if "quick" in how else TIMES)
+    try:
+        experiments.measure(plan, experiments.Runs(Path(folder)), say)
+    except LaboratoryFailed as error:
+        sys.exit(f"sluice: {error}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
