@@ -12,6 +12,7 @@ from sluice.lab.placement import page
 from sluice.lab.placement.bars import bars
 from sluice.lab.placement.experiments import rows
 from sluice.lab.placement.inputs import paper, random_inputs
+from sluice.lab.placement.live import section
 from sluice.lab.placement.optimum import fewest_moves, least_busiest, within
 from sluice.lab.placement.rivals import SCHEDULERS
 from sluice.lab.tables import selected
@@ -95,8 +96,8 @@ def test_what_is_kept_of_the_papers_experiment_is_what_is_computed() -> None:
 def test_the_page_is_made_of_what_was_kept(tmp_path: Path) -> None:
     assert page.PAGE.read_text() == page.render(page.load()), "run: sluice lab placement --page"
     written = page.write(tmp_path / "placement.md")
-    for step in page.PLOTS:
-        image = Path("images") / f"placement-{step}.svg"
+    for name in [*page.PLOTS, *(f"live-{each}" for each in section.drawn(page.load()))]:
+        image = Path("images") / f"placement-{name}.svg"
         assert (written.parent / image).read_bytes() == (page.PAGE.parent / image).read_bytes()
 
 

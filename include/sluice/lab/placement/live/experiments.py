@@ -19,7 +19,6 @@ from sluice.lab.trials import Row
 
 #: In the order in which they are written.
 FILES = ("live_samples", "live_moves", "live")
-RUNS = 3
 #: Of a run, beside its phases: placing, moves, reading.
 _PLACE_SECONDS, _MOVE_SECONDS, _START_SECONDS = 40.0, 12.0, 120.0
 _MOVES = 5
@@ -31,7 +30,7 @@ Say = Callable[[str], None]
 class Plan:
     """What is measured. runs: of each scenario."""
 
-    runs: int = RUNS
+    runs: int
     times: Times = TIMES
 
     def order(self) -> list[Key]:
