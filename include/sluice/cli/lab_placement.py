@@ -14,26 +14,31 @@ _LIVE_RUNS = 3
 _LIVE = "sluice.lab.placement.live"
 
 
+Inputs = Annotated[
+    int,
+    typer.Option(min=0, help="Random clusters on which all contenders are compared; 0: compute nothing."),
+]
+Optima = Annotated[int, typer.Option(min=1, help="Small ones of them for which the optimum is computed.")]
+Seed = Annotated[int, typer.Option(min=0, help="Which random clusters.")]
+LiveRuns = Annotated[
+    int, typer.Option(min=0, help="How many of each scenario with units that run; 0: none run.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="First forget the kept runs of units.")]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="One short run of each scenario, of units that run; nothing is kept.")
+]
+Again = Annotated[bool, typer.Option("--page", help="Measure nothing: write the page from what was kept.")]
+
+
 def placement(
     *,
-    inputs: Annotated[
-        int, typer.Option(min=1, help="Random clusters on which all contenders are compared.")
-    ] = 1_000,
-    optima: Annotated[
-        int, typer.Option(min=1, help="Small ones of them for which the optimum is computed.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Which random clusters.")] = 1,
-    live_runs: Annotated[
-        int, typer.Option(min=0, help="How many of each scenario with units that run; 0: none run.")
-    ] = _LIVE_RUNS,
-    fresh: Annotated[bool, typer.Option("--fresh", help="First forget the kept runs of units.")] = False,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="One short run of each scenario, of units that run; nothing is kept."),
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--page", help="Compute nothing: write the page from what was kept.")
-    ] = False,
+    inputs: Inputs = 1_000,
+    optima: Optima = 200,
+    seed: Seed = 1,
+    live_runs: LiveRuns = _LIVE_RUNS,
+    fresh: Fresh = False,
+    quick: Quick = False,
+    again: Again = False,
 ) -> None:
     """Compare placements of units on hosts: paper 004's, other systems' and Sluice's own.
 
@@ -50,6 +55,7 @@ def placement(
     Examples:
       sluice lab placement --inputs 100 --optima 20 --seed 7
       sluice lab placement --live-runs 0
+      sluice lab placement --inputs 0 --live-runs 5 --fresh
       sluice lab placement --quick
       sluice lab placement --page
     """
@@ -63,8 +69,9 @@ def placement(
     if quick:
         _quick()
         return
-    if not again:
+    if inputs and not again:
         experiments.compute(inputs=inputs, optima=optima, seed=seed)
+    if not again:
         _live(live_runs, fresh)
     typer.echo(f"wrote {page.write()}", err=True)
     found = bars(page.load())

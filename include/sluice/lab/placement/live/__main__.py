@@ -9,6 +9,11 @@ from sluice.lab.placement.live.apart import enter_network
 
 enter_network()  # before anything starts a thread: numpy starts some
 
+import psutil  # noqa: E402
+from kafka.errors import KafkaError  # noqa: E402
+
+from sluice.collection.errors import AgentError  # noqa: E402
+from sluice.collection.metrics import MetricsUnreachable  # noqa: E402
 from sluice.lab.placement.live import experiments  # noqa: E402
 from sluice.lab.placement.live.bed import say  # noqa: E402
 from sluice.lab.placement.live.scenarios import QUICK, TIMES  # noqa: E402
@@ -19,8 +24,8 @@ def main(folder: str, runs: str, *how: str) -> None:
     plan = experiments.Plan(int(runs), QUICK if "quick" in how else TIMES)
     try:
         experiments.measure(plan, experiments.Runs(Path(folder)), say)
-    except LaboratoryFailed as error:
-        sys.exit(f"sluice: {error}")
+    except (LaboratoryFailed, AgentError, MetricsUnreachable, KafkaError, psutil.Error) as error:
+        sys.exit(f"sluice: {error}: the runs that are over are kept; run the command again to go on")
 
 
 if __name__ == "__main__":
