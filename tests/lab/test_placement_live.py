@@ -284,6 +284,8 @@ def test_the_page_has_a_section_only_of_what_was_measured(measured: dict[str, An
     assert "## Units that run" in whole
     assert "4/3/3/0/0" in whole
     assert "placement-live-latency.svg" in whole
+    part = {name: [row for row in rows if row["scenario"] == "low"] for name, rows in measured.items()}
+    assert "### By load" not in page.render({**computed, **part})
     without = page.render({**computed, **{name: [] for name in FILES}})
     assert "## Units that run" not in without
     found = {bar.name: bar.holds for bar in all_bars.bars({**computed, **{name: [] for name in FILES}})}

@@ -10,13 +10,14 @@ import pytest
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import SETTLED_SECONDS, Observed
+from sluice.lab.runs import how_many
 from sluice.lab.transmission import experiments, figures
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice.lab.transmission.computed import least, rows, whole
 from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
 from sluice.lab.transmission.members import Event
-from sluice.lab.transmission.page import PAGE, drawn, how_many, load, render, write
+from sluice.lab.transmission.page import PAGE, drawn, load, render, write
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS, ask
 from sluice.lab.transmission.run import Log
 from sluice.lab.transmission.scenarios import PAPER, SCENARIOS

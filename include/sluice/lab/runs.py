@@ -69,6 +69,18 @@ def load(folder: Path, files: Sequence[str]) -> dict[str, list[Row]]:
     return {name: _of(rows, whole) for name, rows in found.items()}
 
 
+def how_many(rows: Sequence[Row]) -> str:
+    """How many runs there are of each scenario and contender; by scenario, where that differs."""
+    names = list(dict.fromkeys(str(row["scenario"]) for row in rows))
+    counts = {name: len({row["run"] for row in rows if row["scenario"] == name}) for name in names}
+    if len(set(counts.values())) == 1:
+        return str(next(iter(counts.values())))
+    return ", ".join(
+        f"{count} ({', '.join(name for name in names if counts[name] == count)})"
+        for count in sorted(set(counts.values()))
+    )
+
+
 def _done(last: Sequence[Row]) -> set[Key]:
     broken = {Key.of(row) for row in last if not row.get("settled")}
     return {Key.of(row) for row in last} - broken

@@ -10,6 +10,7 @@ from sluice.lab.kept import kept
 from sluice.lab.medians import of, over_runs
 from sluice.lab.page import templates
 from sluice.lab.plots import Plot
+from sluice.lab.runs import how_many
 from sluice.lab.tables import Cell, Measured, Table, pivot, selected
 from sluice.lab.transmission import paper, runs
 from sluice.lab.transmission.bars import bars
@@ -78,18 +79,6 @@ def drawn(measured: Measured) -> dict[str, list[Row]]:
 def load(folder: Path = FOLDER) -> Measured:
     """The kept rows of every experiment."""
     return {"computed": kept("computed", folder), **runs.load(folder)}
-
-
-def how_many(live: Sequence[Row]) -> str:
-    """How many runs each contender had; by scenario, where that differs."""
-    names = list(dict.fromkeys(str(row["scenario"]) for row in live))
-    counts = {name: len({row["run"] for row in live if row["scenario"] == name}) for name in names}
-    if len(set(counts.values())) == 1:
-        return str(next(iter(counts.values())))
-    return ", ".join(
-        f"{count} ({', '.join(name for name in names if counts[name] == count)})"
-        for count in sorted(set(counts.values()))
-    )
 
 
 def render(measured: Measured) -> str:

@@ -12,6 +12,7 @@ from sluice.lab.medians import of, over_runs
 from sluice.lab.placement.live import scenarios
 from sluice.lab.placement.live.scenarios import SCENARIOS, TIMES
 from sluice.lab.plots import Plot
+from sluice.lab.runs import how_many
 from sluice.lab.tables import Cell, Measured, Table, selected
 from sluice.lab.trials import Row
 
@@ -19,11 +20,11 @@ from sluice.lab.trials import Row
 SHOWN, RUN = "low", 0
 PLOTS = {
     "rate": Plot(
-        "4/3/3, two hosts join: lines that come into Kafka (grey: a unit takes nothing)",
+        "From 4/3/3 to 2/2/2/2/2: lines (grey: a unit takes nothing)",
         "at", "lines", "seconds since the hosts joined", "lines a second",
     ),
     "latency": Plot(
-        "4/3/3, two hosts join: from a line to its place in Kafka (grey: a unit takes nothing)",
+        "From 4/3/3 to 2/2/2/2/2: latency (grey: a unit takes nothing)",
         "at", "milliseconds", "seconds since the hosts joined", "milliseconds", linear=100.0,
     ),
 }  # fmt: skip
@@ -34,11 +35,14 @@ _MARKS = {"low": "4/3/3", "default": "5/4/1", "uneven": "uneven"}
 def values(measured: Measured) -> Mapping[str, object]:
     """What the template shows of the runs."""
     live, moves = measured["live"], measured["live_moves"]
+    uneven = selected(live, scenario="uneven")
     return {
-        "live": {name: _phases(selected(live, scenario=name)) for name in ("low", "default")} if live else {},
-        "live_runs": len({(row["scenario"], row["run"]) for row in live}),
+        "live": {
+            name: _phases(some) for name in ("low", "default") if (some := selected(live, scenario=name))
+        },
+        "live_runs": how_many(live) if live else "",
         "live_moves": _moves(moves) if moves else "",
-        "live_uneven": _uneven(selected(live, scenario="uneven")) if live else "",
+        "live_uneven": _uneven(uneven) if uneven else "",
         "live_busy": str(of([float(row["busy"]) for row in live])) if live else "",
         "live_plots": {name: plot.title for name, plot in PLOTS.items()} if drawn(measured) else {},
         "rate": scenarios.RATE,
@@ -67,10 +71,17 @@ def drawn(measured: Measured) -> dict[str, list[Row]]:
     if not seconds:
         return {}
 
-    def lines(column: str, *names: str) -> list[Row]:
-        return [{"strategy": name, "at": row["at"], column: row[name]} for name in names for row in seconds]
+    def lines(column: str, **names: str) -> list[Row]:
+        return [
+            {"strategy": name.replace("_", " "), "at": row["at"], column: row[figure]}
+            for name, figure in names.items()
+            for row in seconds
+        ]
 
-    return {"rate": lines("lines", "written", "rate"), "latency": lines("milliseconds", "p50", "p99")}
+    return {
+        "rate": lines("lines", written="written", into_Kafka="rate"),
+        "latency": lines("milliseconds", p50="p50", p99="p99"),
+    }
 
 
 def _phases(rows: Sequence[Row]) -> str:
