@@ -60,7 +60,6 @@ def placement(
       sluice lab placement --page
     """
     from sluice.lab.placement import experiments, page
-    from sluice.lab.placement.bars import bars
 
     if quick and (again or fresh):
         raise typer.BadParameter("it keeps nothing, so it goes with no such option", param_hint="--quick")
@@ -74,6 +73,14 @@ def placement(
     if not again:
         _live(live_runs, fresh)
     typer.echo(f"wrote {page.write()}", err=True)
+    _bars()
+
+
+def _bars() -> None:
+    """Print every bar. Raises Exit(1) if one fails."""
+    from sluice.lab.placement import page
+    from sluice.lab.placement.bars import bars
+
     found = bars(page.load())
     write(
         ("bar", "found", "holds"),
