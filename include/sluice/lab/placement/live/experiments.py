@@ -74,7 +74,7 @@ def minutes(keys: Sequence[Key], times: Times) -> float:
     seconds = _START_SECONDS if keys else 0.0
     for key in keys:
         seconds += _PLACE_SECONDS + _MOVES * _MOVE_SECONDS + times.settle + 2 * times.phase
-        seconds += 2 * times.warm if SCENARIOS[key.scenario].uneven else times.warm
+        seconds += 2 * times.warm if SCENARIOS[key.scenario].uneven else 0.0
     return seconds / 60
 
 

@@ -78,7 +78,9 @@ class Laboratory:
         files = {name: bed.log_file(name, day) for name in self._front_ends()}
         begin = arrivals.ends(bed.settings, TOPIC)
         with Writer(files, self._rates(scenario)) as writer:
-            self._settle(times)
+            time.sleep(times.settle)
+            if scenario.uneven:
+                self._warm(times)
             log.began = time.time()
             log.slots.append(self._slots())
             self._measure(log, times)
@@ -101,10 +103,6 @@ class Laboratory:
         wanted = PLACERS[scenario.start](bed.cluster(first).having({}))
         bed.place(wanted)
         bed.list_hosts(first)
-
-    def _settle(self, times: Times) -> None:
-        time.sleep(times.settle)
-        self._warm(times)
 
     def _warm(self, times: Times) -> None:
         """Wait until no unit's process is young."""

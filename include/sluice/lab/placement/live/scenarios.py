@@ -48,12 +48,13 @@ class Times:
     """How long a run stays in each phase, in seconds.
 
     settle: after lines begin to come, before anything is measured. phase: before the first move, and after
-    the last. warm: so long a moved unit's processor time is not measured, because its JVM compiles itself.
+    the last. warm: so long the processor time of a new process is not measured in `uneven`, because its JVM
+    compiles itself.
     """
 
     settle: float = 10.0
-    phase: float = 25.0
-    warm: float = 45.0
+    phase: float = 20.0
+    warm: float = 30.0
 
 
 TIMES = Times()
