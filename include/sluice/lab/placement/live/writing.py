@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sluice.lab.placement.live.scenarios import LINE_BYTES
 
 Times = NDArray[np.int64]  # ms since the epoch
-_TICK_SECONDS = 0.05
+_TICK_SECONDS = 0.2
 
 
 @dataclass
