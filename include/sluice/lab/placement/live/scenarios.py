@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sluice.lab.placement.inputs import AT_FIRST, HOSTS, SLOTS, TOPOLOGIES
+from sluice.lab.trials import Row
 from sluice.placement.base import Cluster, Host, Unit
+from sluice.placement.measures import load_spread
+from sluice.placement.usage import low_usage_first
 
 #: Lines have one length, so that the place of a line in its file is its number.
 LINE_BYTES = 100
@@ -78,6 +81,13 @@ def front_end(unit: str) -> str:
 
 def hosts() -> list[str]:
     return [f"h{n}" for n in range(1, HOSTS + 1)]
+
+
+def unmoved(row: Row) -> float:
+    """How uneven the loads of a row of `uneven` were if every unit had stayed where it was placed."""
+    loads = {unit: float(row[unit]) for unit in units()}
+    placed = low_usage_first(cluster(hosts(), {}))
+    return load_spread(cluster(hosts(), placed, loads), placed)
 
 
 def cluster(

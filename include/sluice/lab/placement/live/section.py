@@ -10,7 +10,7 @@ import numpy as np
 from sluice.lab import plots
 from sluice.lab.medians import of, over_runs
 from sluice.lab.placement.live import scenarios
-from sluice.lab.placement.live.scenarios import SCENARIOS, TIMES
+from sluice.lab.placement.live.scenarios import SCENARIOS, TIMES, unmoved
 from sluice.lab.plots import Plot
 from sluice.lab.runs import how_many
 from sluice.lab.tables import Cell, Measured, Table, selected
@@ -126,6 +126,8 @@ def _moves(moves: Sequence[Row]) -> str:
 
 def _uneven(rows: Sequence[Row]) -> str:
     cells: list[list[Cell]] = []
+    after = selected(rows, step="after")
+    same = str(of([unmoved(row) for row in after]))
     for who, step, moved in (("slot counting", "before", "by_slots"), ("ours", "after", "moved")):
         some = selected(rows, step=step)
         cells.append(
@@ -134,9 +136,13 @@ def _uneven(rows: Sequence[Row]) -> str:
                 str(over_runs(some, moved)),
                 _slots(some),
                 str(over_runs(some, "uneven")),
+                same if step == "before" else str(over_runs(some, "uneven")),
                 str(over_runs(some, scenarios.BUSY_UNIT)),
                 str(of([float(row[unit]) for row in some for unit in scenarios.units()])),
             ]
         )
-    columns = ["", "moves", "slots in use", "load, max / mean - 1", "load of the busy unit", "of any unit"]
+    columns = [
+        "", "moves", "slots in use", "load, max / mean - 1", "with the later loads", "load of the busy unit",
+        "of any unit",
+    ]  # fmt: skip
     return Table(columns, cells).markdown()
