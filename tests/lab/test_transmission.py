@@ -11,6 +11,7 @@ from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import SETTLED_SECONDS, Observed
 from sluice.lab.runs import how_many
+from sluice.lab.tables import selected
 from sluice.lab.transmission import experiments, figures
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
@@ -41,6 +42,12 @@ def test_kafkas_own_classes_give_papers_group_what_their_rules_say() -> None:
         assert (first["partitions"], third["partitions"]) == (start, start)
         assert sorted(str(second["partitions"]).split("/")) == gone.split("/")
         assert (second["moved"], second["living"]) == (moved, living)
+
+
+def test_what_a_random_order_of_ids_can_make_of_papers_group_is_computed() -> None:
+    first, gone, back = selected(list(rows(("paper",), repeats=1)), strategy="kip848-range")
+    assert first["numbers"] == back["numbers"] == "0.846 1.077"  # 2/3/8, or 1/3/9
+    assert gone["numbers"] == "0.385"
 
 
 def test_under_skew_and_with_a_slow_member_ours_is_next_to_the_least_uneven() -> None:

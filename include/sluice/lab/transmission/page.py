@@ -100,6 +100,7 @@ def render(measured: Measured) -> str:
         messages=int(ARRIVES / 1e3 * (TIMES.settle + 2 * TIMES.gap)),
         plots={name: PLOTS[name].title for name in drawn(measured)},
         paper=_paper(computed).markdown(),
+        by_chance=_by_chance(computed),
         scenarios=_scenarios().markdown(),
         load=_last(computed, "load").markdown(),
         moved=_sum(computed, "moved").markdown(),
@@ -161,6 +162,12 @@ def _paper(computed: Sequence[Row]) -> Table:
         "moved, living",
     ]
     return Table(columns, rows)
+
+
+def _by_chance(computed: Sequence[Row]) -> str:
+    """How uneven KIP-848's range may leave the paper's group, by the order of random ids."""
+    first, *_ = selected(computed, scenario="paper", strategy="kip848-range")
+    return " or ".join(str(first["numbers"]).split())
 
 
 def _scenarios() -> Table:
