@@ -10,9 +10,10 @@ import pytest
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import SETTLED_SECONDS, Observed
+from sluice.lab import medians
 from sluice.lab.runs import how_many
 from sluice.lab.tables import selected
-from sluice.lab.transmission import experiments, figures
+from sluice.lab.transmission import experiments
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
 from sluice.lab.transmission.computed import least, rows, whole
@@ -120,8 +121,8 @@ def test_the_latest_that_is_given_a_partition_owns_it() -> None:
 
 
 def test_a_median_of_thirty_has_an_interval_of_the_tenth_and_the_twenty_first() -> None:
-    assert figures.of(list(range(1, 31))) == (15.5, 10, 21)
-    assert figures.of([3.0]) == (3.0, 3.0, 3.0)
+    assert medians.of(list(range(1, 31))) == (15.5, 10, 21)
+    assert medians.of([3.0]) == (3.0, 3.0, 3.0)
 
 
 def test_the_page_is_made_of_what_was_kept(tmp_path: Path) -> None:
