@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -53,3 +54,40 @@ STEPS = (
     Step("started", lifecycle, "start", after=True, runs="new"),
     Step("ready", moving, "_tell_edges", after=False, runs="new"),
 )
+
+Victim = Literal["mover", "old", "new", "both"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """kill -9 when a move is at a step.
+
+    victim: the mover; the collector on the old or the new host; or `both`, the mover and the collector.
+    """
+
+    step: Step
+    victim: Victim
+
+    def __str__(self) -> str:
+        return f"{self.step}-{self.victim}"
+
+
+def matrix() -> list[Kill]:
+    """Everybody who runs, at each step."""
+    return [Kill(step, victim) for step in STEPS for victim in _victims(step)]
+
+
+def _victims(step: Step) -> tuple[Victim, ...]:
+    if not step.runs:
+        return ("mover",)
+    return ("mover", "old" if step.runs == "old" else "new", "both")
+
+
+#: The kills of every test run: one at the beginning, while it drains, between the hosts, and on the new one.
+FEW = "wanted-old,drained-both,torn-mover,started-new"
+
+
+def chosen() -> list[Kill]:
+    """A few; or those that SLUICE_TEST_MOVES names, with commas between; with `all` the whole matrix."""
+    named = os.environ.get("SLUICE_TEST_MOVES", FEW).split(",")
+    return [kill for kill in matrix() if named == ["all"] or str(kill) in named]

@@ -10,6 +10,8 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,10 +41,11 @@ from sluice.collection.errors import AgentError
 from sluice.collection.forgetting import StillNeeded
 from sluice.collection.inventory import InventoryError
 from sluice.collection.moving import MoveError
+from sluice.collection.records import DeployError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
-from tests.collection.steps import STEPS, Step
+from tests.collection.steps import STEPS, Kill, Step, chosen
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -190,6 +193,44 @@ def test_after_a_crash_at_any_step_it_ends_well(
             assert deploy.agent(settings, "collector1").runs_on == to
             assert not remnants.known(settings)
             at, to = to, at
+
+
+def test_whoever_is_killed_on_the_way_it_ends_well(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the DAG `collection` does over and over ends each move, also one whose mover was killed."""
+    for kill in chosen():
+        at = deploy.agent(settings, "collector1").runs_on
+        to = "h1" if at == "h2" else "h2"
+        with monkeypatch.context() as killed:
+            kill.step.reach(
+                killed, partial(strike, settings, two, kill, at if kill.step.runs == "old" else to)
+            )
+            with suppress(Crash, AgentError):
+                moving.move(settings, "collector1", to)
+        until(lambda: supervised(settings, two), what=f"after {kill}")
+
+
+def strike(settings: Settings, two: Hosts, kill: Kill, host: str) -> None:
+    if kill.victim != "mover":
+        os.kill(until(lambda: running(two, settings).get(host)), signal.SIGKILL)
+    if kill.victim in ("mover", "both"):
+        crash()
+
+
+def supervised(settings: Settings, two: Hosts) -> bool:
+    """Do as the DAG does; whether the collector runs where it is wanted, there alone, and all is told."""
+    with suppress(DeployError):
+        deploy.apply(settings, deploy_plan.plan(settings))
+    deploy.ensure(settings)
+    host = placed.read(settings)["collector:collector1"]
+    return (
+        deploy.agent(settings, "collector1").runs_on == host
+        and running(two, settings).keys() == {host}
+        and not remnants.known(settings)
+        and {change.action for change in deploy_plan.plan(settings)} == {"unchanged"}
+        and told(settings) == f"collector1={two[host].address}\n"
+    )
 
 
 def test_one_that_dies_while_it_drains_is_started_again_and_moves(
