@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from typing import Any
@@ -18,14 +17,19 @@ from airflow.sdk.exceptions import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.archive.scaling import Follows
+from sluice.collection.hosts import LOCAL, HostsError
+from sluice.collection.placed import PlacedError
+from sluice.elsewhere import leftovers, places, state
+from sluice.runtime import detached
 from sluice.runtime.crew import Crew
-from sluice.runtime.settings import get_settings
+from sluice.runtime.settings import Settings, get_settings
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice.stack import jobs
 from sluice_airflow.connections import aenvironment, environment
 
 POLL_SECONDS = 1.0
 REFRESH_POLLS = 60  # how many polls between two looks at the connections
+LEFTOVER_POLLS = 10  # how many polls between two looks for jobs that were left on other hosts
 
 
 class JobTrigger(BaseTrigger):
@@ -49,10 +53,12 @@ class JobTrigger(BaseTrigger):
         self._environment = await aenvironment()
         watch = self.supervisor()
         self.log.info("watching %s for %s", self.job, self.owner)
-        status = ""
+        status, sweep = "", None
         for poll in itertools.count():
             try:
                 await self._say(watch.poll)
+                if poll % LEFTOVER_POLLS == 0 and (sweep is None or sweep.done()):
+                    sweep = asyncio.create_task(self._sweep())  # a host that hangs must not hold up the rest
                 if poll % REFRESH_POLLS == REFRESH_POLLS - 1 and (why := await self._reconnected()):
                     await self._say(lambda: watch.restart(why))
             except CrashLoop as loop:
@@ -77,6 +83,15 @@ class JobTrigger(BaseTrigger):
         for line in await asyncio.to_thread(lambda: list(lines())):
             self.log.warning(line)
 
+    async def _sweep(self) -> None:
+        """Stop what other hosts still run of this job although it moved away."""
+        if self.job not in places.JOBS:
+            return
+        try:
+            await asyncio.to_thread(leftovers.stop, get_settings(), self.log.warning)
+        except Exception as error:  # a faulty list of hosts is no reason to stop watching
+            self.log.debug("cannot look for jobs that were left elsewhere: %s", error)
+
     async def _reconnected(self) -> str:
         """Why the job has to be restarted: a connection has another value. Empty if none has."""
         try:
@@ -93,6 +108,7 @@ class JobTrigger(BaseTrigger):
     async def _alert(self, watch: Supervisor | Crew, status: str) -> None:
         """Update the open alerts; a database that is away is no reason to stop watching."""
         alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
+        alerts |= _unknown(self.job)
         if count := watch.restarted_lately:
             alerts["restarted"] = f"{self.job} was restarted {count} times lately"
         if status == "crash loop":
@@ -126,10 +142,9 @@ def supervisor(
     settings = get_settings()
 
     def make(member: str) -> Supervisor:
-        named = [] if member == job else ["--member", member]
         return Supervisor(
             member,
-            [sys.executable, str(settings.root / "jobs" / f"{job}.py"), *arguments, *named],
+            functools.partial(_command, settings, member, arguments),
             owner,
             environment=environment,
             position=functools.partial(jobs.position, settings, member),
@@ -138,6 +153,26 @@ def supervisor(
         )
 
     return Crew(job, make, Follows(settings)) if job == "archiver" else make(job)
+
+
+def _unknown(job: str) -> dict[str, str]:
+    """An alert for each member whose host does not answer."""
+    settings, found = get_settings(), {}
+    for member in places.members(settings) if job in places.JOBS else ():
+        record = detached.read(member, settings.home / "run")
+        said = state.read(settings, member, record.pid) if record else None
+        if said and said.state == "unknown" and places.job_of(member)[0] == job:
+            found[f"{member}: unknown"] = f"{member} may run or not: {said.why}"
+    return found
+
+
+def _command(settings: Settings, member: str, arguments: list[str]) -> list[str]:
+    """What is to run here for the member. While a file cannot be read, it stays where it is."""
+    try:
+        host = places.belongs_on(settings, member)
+    except (HostsError, PlacedError):
+        host = places.runs_on(settings, member) or LOCAL
+    return places.command(settings, member, host, arguments)
 
 
 class SupervisedJob(BaseOperator):

@@ -41,8 +41,8 @@ def test_a_host_has_defaults(settings: Settings) -> None:
 
 
 def test_this_machine_has_every_role(settings: Settings) -> None:
-    assert hosts.load(settings)["local"].roles == ("edge", "collector")
-    assert hosts.load(written(settings, TWO))["local"].roles == ("edge", "collector")
+    assert hosts.load(settings)["local"].roles == ("edge", "collector", "jobs")
+    assert hosts.load(written(settings, TWO))["local"].roles == ("edge", "collector", "jobs")
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,16 @@ def test_this_machine_has_every_role(settings: Settings) -> None:
         (TWO + "  roles: [edge, archiver]\n", r"line 6: roles = 'archiver': .*; choose among these"),
         (TWO + "  roles: []\n", r"line 6: roles = "),
         (TWO.replace("127.0.0.1", "127.0.0.1\n  roles: [edge]"), r"line 3: roles: local has every role"),
+        (
+            TWO + "  roles: [jobs]\n",
+            r"line 3: h1: the role jobs needs Sluice there; add release: /the/folder",
+        ),
+        (TWO + "  release: /opt/sluice\n", r"line 6: release: only the role jobs needs it; add the role"),
+        (TWO + "  roles: [jobs]\n  release: opt/it\n", r"line 7: release = 'opt/it': .*; correct it"),
+        (
+            TWO.replace("127.0.0.1", "127.0.0.1\n  release: /a"),
+            r"line 3: release: local runs the platform's own",
+        ),
         (TWO.replace("h1", "placed"), r"line 3: name = 'placed': runs_on has this word for no host"),
         ("[", r"not YAML"),
         ("hosts", r"the list of hosts = 'hosts'"),

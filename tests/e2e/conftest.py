@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
+from sluice.stack.airflow_api import Airflow
 from tests.e2e.running import Platform
 from tests.waiting import until
 
@@ -25,3 +28,15 @@ def platform(stack: Settings) -> Platform:
     ready = Platform(stack, stack.home / "faults")
     ready.drain()
     return ready
+
+
+@pytest.fixture
+def placing(platform: Platform) -> Iterator[None]:
+    """The DAG `placement` runs; it has no moves to spend, so only what must move does."""
+    with Airflow(platform.settings) as airflow:
+        airflow.unpause("placement")
+        yield
+        airflow.pause("placement")
+        for run in airflow.runs("placement"):
+            if run.state == "running":
+                airflow.fail("placement", run.id, "place")

@@ -34,7 +34,6 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_api import Airflow
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, Platform, access_lines
@@ -81,18 +80,6 @@ def five(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]
             for host in made.values():
                 host.switch_off()
         platform.drain()
-
-
-@pytest.fixture
-def placing(platform: Platform) -> Iterator[None]:
-    """The DAG `placement` runs; it has no moves to spend, so only what must move does."""
-    with Airflow(platform.settings) as airflow:
-        airflow.unpause("placement")
-        yield
-        airflow.pause("placement")
-        for run in airflow.runs("placement"):
-            if run.state == "running":
-                airflow.fail("placement", run.id, "place")
 
 
 def place(*hosts: str) -> dict[str, str]:

@@ -22,10 +22,10 @@ def slots(*used: int, of: int = 8) -> Cluster:
 
 
 @st.composite
-def clusters(draw: st.DrawFn, fixed: bool = False) -> Cluster:
+def clusters(draw: st.DrawFn, fixed: bool = False, choosy: bool = False) -> Cluster:
     """Any cluster: measured or not, units running anywhere, also where they may not stay, or not at all.
 
-    fixed: some of the running ones are.
+    fixed: some of the running ones are. choosy: some may not run everywhere.
     """
     measured = draw(st.booleans())
     hosts = tuple(
@@ -36,6 +36,8 @@ def clusters(draw: st.DrawFn, fixed: bool = False) -> Cluster:
         )
         for n in range(draw(st.integers(1, 4)))
     )
+    names = [host.name for host in hosts]
+    some = st.none() | st.frozensets(st.sampled_from(names))
     units = tuple(
         Unit(
             f"u{n}",
@@ -43,10 +45,10 @@ def clusters(draw: st.DrawFn, fixed: bool = False) -> Cluster:
             draw(st.none() | st.floats(0, 10)) if measured else None,
             draw(st.sampled_from((None, "g1", "g2"))),
             draw(st.sampled_from((None, "a1", "a2"))),
+            hosts=draw(some) if choosy else None,
         )
         for n in range(draw(st.integers(0, 8)))
     )
-    names = [host.name for host in hosts]
     where = st.none() | st.sampled_from([*names, "gone"])
     drawn = {unit.name: draw(where) for unit in units}
     found = Cluster(hosts, units, {unit: host for unit, host in drawn.items() if host is not None})

@@ -54,6 +54,39 @@ def test_a_host_that_lost_its_role_is_shut(instance: Instance) -> None:
     assert state(instance, HostRow("h1", AT))[0] == "shut"
 
 
+def test_a_host_takes_units_of_its_roles_alone(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    path = instance.settings.home / hosts.FILE
+    name, roles = "h2, address: 127.0.0.1, slots: 8", "roles: [edge, collector]"
+    path.write_text(path.read_text().replace(f"{name}, {roles}", f"{name}, roles: [jobs], release: /opt/it"))
+    assert state(instance, HostRow("h2", AT), "h2") == ("open", "")
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"}, lists=[["c1", "c2"]], fixed={"c2"})
+    shown = view(instance.settings, instance.database, [units], AT)
+    assert shown.states["h2"].refuses == {
+        "collector": "has no role collector in hosts.yaml",
+        "jobs": "has no checked release: run `sluice hosts enrol h2`",
+    }
+    only = {unit.name: unit.hosts for unit in shown.cluster.units}
+    assert only == {"collector:c1": {"h1", "local"}, "collector:c2": None, "collector:here": None}
+    lost = Running("archiver:1", "h1", movable=True, role="jobs")
+    assert shown.leaves(lost) == "h1 has no role jobs in hosts.yaml"
+    assert not shown.leaves(Running("collector:c1", "h1", movable=True))
+
+
+def test_hosts_without_collectors_do_not_part_collectors(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h1"}, lists=[["c1", "c2", "c3"]])
+
+    def group() -> str | None:
+        shown = view(instance.settings, instance.database, [units], AT).units
+        return next(each.running.group for each in shown if each.running.name == "collector:c1")
+
+    assert group() == "c1, c2 and 1 more"
+    path = instance.settings.home / hosts.FILE
+    path.write_text(path.read_text().replace("roles: [edge, collector]", "roles: [jobs], release: /opt/it"))
+    assert group() is None
+
+
 def test_speed_is_what_the_rest_of_the_host_leaves_or_what_is_set(instance: Instance) -> None:
     instance.hosts(h1=8)
     host = hosts.load(instance.settings)["h1"]

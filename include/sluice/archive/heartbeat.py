@@ -15,6 +15,7 @@ from typing import Any
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice.stack import jobs
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ ARCHIVER = "archiver"
 
 def progress_file(settings: Settings, member: str = ARCHIVER) -> Path:
     """Where that member of the instance's archiver writes its heartbeat."""
-    return settings.home / "run" / f"{member}.progress.json"
+    return jobs.progress_file(settings, member)
 
 
 class Heartbeat:

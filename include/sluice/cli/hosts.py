@@ -27,14 +27,14 @@ def enrol(
     host shows. Put the first into the account's ~/.ssh/authorized_keys there, and compare the second. Then
     confirm the fingerprint: the host's key is pinned, Java and space are checked, and the certificates are
     made. A host with the role collector also gets a user in Kafka. The first such host has Kafka start again,
-    to listen at this machine's address.
+    to listen at this machine's address. One with the role jobs has PostgreSQL start again, to listen to it.
 
     Examples:
       sluice hosts enrol web3
       sluice hosts enrol web3 --fingerprint SHA256:Yb0...
     """
-    from sluice.cli import broker
-    from sluice.collection import enrolment, ssh
+    from sluice.cli import listeners
+    from sluice.collection import database, enrolment, ssh
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
@@ -42,7 +42,8 @@ def enrol(
     key = enrolment.public_key(settings, host)
     if fingerprint:
         found = enrolment.enrol(settings, host, fingerprint)
-        broker.start_again(settings, typer.echo)
+        database.listen(settings)
+        listeners.start_again(settings, typer.echo)
         typer.echo(f"{name}: enrolled; {found.java}; {found.directory}")
         return
     _, shown = ssh.host_key(host.address, enrolment.port(host))
@@ -117,8 +118,8 @@ def forget(
     Examples:
       sluice hosts forget web3
     """
-    from sluice.cli import broker
-    from sluice.collection import deploy, forgetting, health
+    from sluice.cli import listeners
+    from sluice.collection import database, deploy, forgetting, health
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
 
@@ -136,7 +137,8 @@ def forget(
             typer.confirm(f"Give up {agents} on {name}?", abort=True)
     if forgetting.dismiss(settings, name):
         typer.echo(f"{name}: has no user in Kafka any more")
-        broker.start_again(settings, typer.echo)
+    database.listen(settings, without=name)
+    listeners.start_again(settings, typer.echo)
     if agents:
         deploy.forget(settings, name)
         typer.echo(f"{name}: forgotten; now remove it from hosts.yaml")

@@ -77,6 +77,9 @@ COMMANDS = {
     "tasks": Lazy(
         "sluice.cli.tasks", "app", "What is counted: apply, list, show, try out, pause and delete tasks."
     ),
+    "jobs": Lazy(
+        "sluice.cli.jobs", "app", "Jobs that run for ever, and their hosts: list, move.", metrics=False
+    ),
     "lists": Lazy("sluice.cli.lists", "app", "Named lists of values, for the filters of tasks."),
     "metrics": Lazy("sluice.cli.metrics", "metrics", "What can be computed from lines, a team's own too."),
     "topics": Lazy("sluice.cli.topics", "app", "What the lines of a topic look like: their format and time."),

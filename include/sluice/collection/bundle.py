@@ -78,7 +78,7 @@ def bundle(
         files[broker.LOGIN] = broker.login(settings, agent.runs_on)
     else:
         files["identity.key"] = make_secret(settings.home, "identity").encode()
-    sums, version = _summed(files)
+    sums, version = summed(files)
     return Bundle(at, lib, version, {**files, SUMS: sums}, jars)
 
 
@@ -90,11 +90,11 @@ def _jars(stamp: str) -> tuple[Files, str]:
         for path in sorted((LIB / "flume").rglob("*"))
         if path.is_file() and path.suffix in (".jar", ".class")
     }
-    sums, checksum = _summed(found)
+    sums, checksum = summed(found)
     return {**found, SUMS: sums}, checksum
 
 
-def _summed(files: Files) -> tuple[bytes, str]:
+def summed(files: Files) -> tuple[bytes, str]:
     """A list that `sha256sum -c` takes, and the short checksum of the list."""
     lines = []
     for name, content in sorted(files.items()):

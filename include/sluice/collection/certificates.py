@@ -89,6 +89,21 @@ def of_authority(folder: Path, name: str) -> datetime | None:
     return min(packed.cert.certificate.not_valid_after_utc, authority.not_valid_after_utc)
 
 
+def pem(folder: Path, name: str) -> tuple[bytes, bytes]:
+    """The host's certificate, with the authority's, and its key. The host must have been issued one."""
+    packed = pkcs12.load_pkcs12((folder / name / IDENTITY).read_bytes(), PASSWORD)
+    if packed.cert is None or not isinstance(packed.key, ec.EllipticCurvePrivateKey):
+        raise ValueError(f"{folder / name / IDENTITY} has no key and certificate")
+    chain = [packed.cert.certificate, *(each.certificate for each in packed.additional_certs)]
+    key = packed.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return b"".join(each.public_bytes(Encoding.PEM) for each in chain), key
+
+
+def authority(folder: Path) -> bytes:
+    """The authority's certificate, in PEM: it is no secret."""
+    return _authority(folder)[1].public_bytes(Encoding.PEM)
+
+
 def checksum(folder: Path) -> str:
     """Changes with what an agent shows and trusts; the folder is its host's."""
     paths = [folder / IDENTITY, folder / TRUST]

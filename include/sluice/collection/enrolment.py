@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 import asyncssh
 
-from sluice.collection import broker, certificates, ssh
+from sluice.collection import broker, certificates, release, ssh
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, Host, HostsError, load
 from sluice.runtime.files import write_bytes, write_whole
@@ -45,6 +45,7 @@ class Enrolled:
     host_key: str
     directory: str  # the instance's own, absolute, on the host
     java: str  # the program, absolute
+    release: str = ""  # where Sluice is, if it was looked at
 
 
 def folder(settings: Settings, name: str = "") -> Path:
@@ -81,6 +82,12 @@ def state(settings: Settings, host: Host) -> str:
     except EnrolError as error:
         return str(error)
     return "yes"
+
+
+def release_of(settings: Settings, host: Host) -> str:
+    """Where Sluice was found when the host was enrolled; empty if it was not, or is not enrolled now."""
+    found = _before(settings, host.name)
+    return found.release if found and found.address == host.address else ""
 
 
 def known(settings: Settings, name: str) -> Host:
@@ -161,7 +168,8 @@ def check(settings: Settings, host: Host) -> str:
     found = _look(settings, host, link(settings, host), before.host_key)
     if found != before:
         raise EnrolError(
-            f"host {host.name}: java or the account's home moved: run `sluice hosts enrol {host.name}`"
+            f"host {host.name}: java, the account's home or the release moved: run `sluice hosts enrol "
+            f"{host.name}`"
         )
     for name in (host.name, LOCAL):
         if _wants_certificate(settings, name):
@@ -176,8 +184,10 @@ def check(settings: Settings, host: Host) -> str:
 def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enrolled:
     """Check for programs, Java, space and what SSH allows; raises EnrolError with the remedy."""
     where = f"host {host.name}"
-    if missing := at.run("sh", "-c", ssh.names(NEEDED)).strip():
-        raise EnrolError(f"{where}: {missing} missing: install util-linux, coreutils, grep and awk there")
+    needed = (*NEEDED, *(release.NEEDED if host.release else ()))
+    if missing := at.run("sh", "-c", ssh.names(needed)).strip():
+        packages = "util-linux, coreutils, findutils, grep and awk"
+        raise EnrolError(f"{where}: {missing} missing: install {packages} there")
     java = at.run("sh", "-c", 'command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" || :').strip()
     if not java:
         raise EnrolError(f"{where} has no java: install Java {JAVA} there")
@@ -193,7 +203,9 @@ def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enroll
     directory = _directory(settings, host.name, PurePath(home))
     if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(directory)):
         raise EnrolError(f"{where}: the path {directory} has odd characters: use another account")
-    return Enrolled(host.address, host_key, str(directory), java)
+    if host.release is not None:
+        release.check_runs(at, host.release, settings.root)
+    return Enrolled(host.address, host_key, str(directory), java, host.release or "")
 
 
 def _check_ssh(where: str, at: ssh.Link, home: PurePath) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.collection import broker, deploy, enrolment, inventory, records, remnants
+from sluice.collection import broker, deploy, enrolment, inventory, placed, records, remnants
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, load
 from sluice.collection.render import Agent
@@ -17,7 +17,7 @@ class StillNeeded(ValueError):
 def forgettable(settings: Settings, name: str) -> list[Agent]:
     """The agents on a host that may be given up: deployed ones, and what collectors left there.
 
-    Raises StillNeeded if the inventory has agents on it, or if it answers: it can be drained then.
+    Raises StillNeeded if the inventory has agents on it, a job belongs there, or it answers: drain it then.
     """
     if name == LOCAL:
         raise StillNeeded("local is this machine")
@@ -27,8 +27,11 @@ def forgettable(settings: Settings, name: str) -> list[Agent]:
     path = inventory.path_of(settings)
     if on_it:
         raise StillNeeded(f"{', '.join(on_it)} of {path} runs on {name}: take it out first")
-    if placed := [c.name for c in wanted.collectors if wanted.host_of(c) == name]:
-        raise StillNeeded(f"{', '.join(placed)} is placed on {name}: move it to another host first")
+    if there := [c.name for c in wanted.collectors if wanted.host_of(c) == name]:
+        raise StillNeeded(f"{', '.join(there)} is placed on {name}: move it to another host first")
+    jobs = [u for u, host in placed.read(settings).items() if host == name and not placed.is_collector(u)]
+    if jobs:
+        raise StillNeeded(f"{', '.join(jobs)} belongs on {name}: move it first with `sluice jobs move`")
     found = [a for a in (*deploy.agents(settings), *remnants.known(settings)) if a.runs_on == name]
     try:
         if found:

@@ -1,4 +1,4 @@
-"""The hosts on which agents run: ``hosts.yaml``, read and checked.
+"""The hosts on which agents and jobs run: ``hosts.yaml``, read and checked.
 
 `local` is this machine, where the platform runs. It has every role. Without the file it is the only host, at
 the address where all daemons listen.
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -27,8 +27,10 @@ FILE = "hosts.yaml"
 _NAME = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
 # An IPv4 address or a name; IPv6 is not taken, because the agents' JVMs speak IPv4.
 _ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
-Role = Literal["edge", "collector"]
-_ROLES: tuple[Role, ...] = ("edge", "collector")
+# An absolute path without odd characters: it is part of a script.
+_RELEASE = r"^(/[A-Za-z0-9._+-]+)+$"
+Role = Literal["edge", "collector", "jobs"]
+_ROLES: tuple[Role, ...] = get_args(Role)
 _REMEDIES = {
     "missing": "add it",
     "literal_error": "choose among these, or leave it out",
@@ -54,15 +56,19 @@ class Ssh(BaseModel):
 
 
 class Host(BaseModel):
-    """One machine. ``ssh``: None for `local`; ``roles``: the kinds of agents that may run on it."""
+    """One machine. ``ssh``: None for `local`; ``roles``: what may run on it.
+
+    release: where Sluice is installed there, which the role `jobs` needs.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=_NAME)]
     address: Annotated[str, Field(pattern=_ADDRESS)]
     ssh: Ssh | None = None
-    slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # so many agents at most
+    slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # so many agents and jobs at most
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("edge",)
+    release: Annotated[str, Field(pattern=_RELEASE)] | None = None
 
 
 _HOSTS = TypeAdapter(Annotated[list[Host], Field(min_length=1, max_length=MOST_HOSTS)])
@@ -128,6 +134,7 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
             yield (i, "roles"), "roles: local has every role; remove it"
         if host.name != LOCAL and host.ssh is None:
             yield (i,), f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to"
+        yield from _release_problems(i, host)
         if is_address(host.address) and not _is_ipv4(host.address):
             yield (
                 (i, "address"),
@@ -142,6 +149,16 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
             )
     if any(host.name != LOCAL for host in found) and not counts[LOCAL]:
         yield (), "local is missing; add it with the address at which the other hosts reach this machine"
+
+
+def _release_problems(i: int, host: Host) -> Iterator[Problem]:
+    if host.name == LOCAL:
+        if host.release is not None:
+            yield (i, "release"), "release: local runs the platform's own; remove it"
+    elif "jobs" in host.roles and host.release is None:
+        yield (i,), f"{host.name}: the role jobs needs Sluice there; add release: /the/folder/of/the/checkout"
+    elif host.release is not None and "jobs" not in host.roles:
+        yield (i, "release"), "release: only the role jobs needs it; add the role, or remove it"
 
 
 def _loopback(address: str) -> bool:

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Keeps one agent on this host:
+# Keeps one agent, or one job, on this host:
 #   keeper status | start | stop SECONDS [drained] | hold | release | listens PORT | prune
 #
-# It lies in <agent>/versions/<version>, beside the agent's configuration, and <agent>/current is a link to the
+# It lies in <agent>/versions/<version>, beside the agent's configuration or the job's `start`, and <agent>/current is a link to the
 # version in use. <agent>/state is the agent's own and outlives versions: the process's record, how far each file was
 # read, the channel, where the collectors are, and `clean` if the channel held nothing when the agent ended. A process
 # is known by its number, its start in the kernel's ticks and the boot, because a number alone is used again. The lock
@@ -76,6 +76,7 @@ case ${1:-} in
       sync "$record.new" && mv "$record.new" "$record" || exit 1
     rm -f "$state/clean"
     exec 9>&-
+    [ ! -f "$here/start" ] || exec sh "$here/start"
     exec "$(cat "$here/java")" "@$here/java.args"
     ;;
   stop)

@@ -1,7 +1,7 @@
-"""Where collectors run whose host is left to the placement: ``<home>/placement.yaml``.
+"""Where units belong whose host is left to the placement: ``<home>/placement.yaml``.
 
 A mapping of unit names to hosts, such as ``collector:collector1: h3``. It says what is wanted: the deployment
-brings a collector there. Callers that write hold the deployment's lock.
+brings a collector there, and the supervision a job. Callers that write hold the deployment's lock.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ def path_of(settings: Settings) -> Path:
 def unit(collector: str) -> str:
     """The name of a collector among the units."""
     return f"{_COLLECTOR}{collector}"
+
+
+def is_collector(unit: str) -> bool:
+    return unit.startswith(_COLLECTOR)
 
 
 def read(settings: Settings) -> dict[str, str]:

@@ -18,45 +18,21 @@ from sluice.collection import addresses, broker, enrolment, metrics, position
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
+from sluice.collection.keeper import Keeper, Status
 from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.collection.render import Agent, addresses_file, place
-from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
+from sluice.collection.ssh import Link, RemoteFailed
 from sluice.runtime.settings import Settings
 
 STOP_SECONDS = 20
-_AT = "at "  # before each address that the keeper shows
 _CHUNK = 4 << 20
 
 Log = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Status:
-    """What the keeper says of its agent."""
-
-    state: Literal["alive", "dead", "stopped"]
-    pid: int = 0
-    age: int = 0  # seconds since it was started
-    version: str = ""  # that runs
-    held: bool = False  # its input is stopped
-    clean: bool = False  # its channel held nothing when it ended, or there never was one
-    collectors: str = ""  # their addresses, as an edge has them
-
-
 def status(settings: Settings, agent: Agent) -> Status:
     """Ask the keeper; an agent that was never deployed is stopped."""
-    keeper = _agent_folder(settings, agent) / "current" / "keeper"
-    script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; echo clean; fi'
-    said = _link(settings, agent).run("sh", "-c", script, "keeper", str(keeper))
-    try:
-        first, *rest = said.splitlines()
-        state, pid, age, version = first.split()
-        if state not in ("alive", "dead", "stopped"):
-            raise ValueError(state)
-        at = "".join(f"{line.removeprefix(_AT)}\n" for line in rest if line.startswith(_AT))
-        return Status(state, int(pid), int(age), version, "held" in rest, "clean" in rest, at)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise RemoteFailed(f"{agent.name} on {agent.runs_on}: the keeper said {said[:200]!r}") from error
+    return _keeper(settings, agent).status()
 
 
 def settled(settings: Settings, agent: Agent) -> bool:
@@ -68,7 +44,7 @@ def settled(settings: Settings, agent: Agent) -> bool:
     if now.state != "alive" or now.version != _bundle(settings, agent).version:
         return False
     if now.held:
-        _keeper(settings, agent, "release")
+        _keeper(settings, agent).order("release")
     _tell(settings, agent, now)
     return True
 
@@ -84,8 +60,8 @@ def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> N
         stop(settings, agent, drain_seconds, log)
     _link(settings, agent).switch(wanted.agent / "current", f"versions/{wanted.version}")
     _tell(settings, agent, now)
-    _keeper(settings, agent, "start")
-    _keeper(settings, agent, "prune")
+    _keeper(settings, agent).order("start")
+    _keeper(settings, agent).order("prune")
     log(f"{agent.name}: started on {agent.runs_on}, version {wanted.version}")
 
 
@@ -97,7 +73,7 @@ def prepare(settings: Settings, agent: Agent, texts: Mapping[str, str], log: Log
 
 def resume(settings: Settings, agent: Agent) -> None:
     """Start the version that is on the host, whatever is deployed now."""
-    _keeper(settings, agent, "start")
+    _keeper(settings, agent).order("start")
 
 
 def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_drain: bool = False) -> bool:
@@ -107,10 +83,10 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
     """
     drained = False
     if status(settings, agent).state == "alive":
-        _keeper(settings, agent, "hold")
+        _keeper(settings, agent).order("hold")
         drained = metrics.drain(lambda: counters(settings, agent), drain_seconds)
     if must_drain and not drained:
-        _keeper(settings, agent, "release")
+        _keeper(settings, agent).order("release")
         if status(settings, agent).state != "alive":
             raise RemoteFailed(
                 f"{agent.name} ended on {agent.runs_on} while its channel drained: see `sluice logs "
@@ -123,7 +99,7 @@ def stop(settings: Settings, agent: Agent, drain_seconds: float, log: Log, must_
     if status(settings, agent).state == "stopped":
         return False
     how = ["drained"] if drained else []
-    _keeper(settings, agent, "stop", str(STOP_SECONDS), *how, seconds=3 * STOP_SECONDS)
+    _keeper(settings, agent).order("stop", str(STOP_SECONDS), *how, seconds=3 * STOP_SECONDS)
     log(f"{agent.name}: stopped" + (", drained" if drained else "; its channel stays on its host's disk"))
     return drained
 
@@ -134,7 +110,7 @@ def counters(settings: Settings, agent: Agent) -> Metrics:
     Any user of the host may listen where the agent does not, and would be believed.
     """
     try:
-        _keeper(settings, agent, "listens", str(agent.metrics_port))
+        _keeper(settings, agent).order("listens", str(agent.metrics_port))
         answer = _link(settings, agent).get(agent.metrics_port, "/metrics")
     except AgentError as error:  # also a list of hosts that cannot be used
         raise MetricsUnreachable(str(error)) from error
@@ -241,9 +217,8 @@ def _tell(settings: Settings, agent: Agent, now: Status) -> None:
         _link(settings, agent).replace(addresses_file(settings, agent), text.encode())
 
 
-def _keeper(settings: Settings, agent: Agent, *command: str, seconds: float = COMMAND_SECONDS) -> None:
-    keeper = _agent_folder(settings, agent) / "current" / "keeper"
-    _link(settings, agent).run("sh", str(keeper), *command, seconds=seconds)
+def _keeper(settings: Settings, agent: Agent) -> Keeper:
+    return Keeper(_link(settings, agent), _agent_folder(settings, agent))
 
 
 def _agent_folder(settings: Settings, agent: Agent) -> PurePath:

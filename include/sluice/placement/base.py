@@ -28,7 +28,7 @@ class Unit:
     load: what it asks of its host, in the unit of the hosts' speeds; None if nobody measured it. Of a
     *group*, no two units run on one host: the failure of a host takes one of them at most. An
     *application's* units are spread where that costs nothing. A *fixed* unit stays on its host: it takes
-    slots and its load counts, but it never moves.
+    slots and its load counts, but it never moves. hosts: those that it may get, or have; None for all.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Unit:
     group: str | None = None
     application: str | None = None
     fixed: bool = False
+    hosts: frozenset[str] | None = None
 
 
 #: The host of each unit that has one, by the unit's name.
@@ -47,7 +48,8 @@ Placed = Mapping[str, str]
 class Cluster:
     """Hosts, units, and where the units run now.
 
-    A unit without a host in `placed`, or with one that is not among the hosts, does not run.
+    A unit without a host in `placed`, or with one that is not among the hosts, does not run; nor does one on
+    a host that may not have it.
     """
 
     hosts: tuple[Host, ...]
@@ -65,8 +67,11 @@ class Cluster:
     def running(self) -> dict[str, str]:
         """The host of each unit that runs on one of the hosts."""
         names = {host.name for host in self.hosts}
-        known = {unit.name for unit in self.units}
-        return {unit: host for unit, host in self.placed.items() if host in names and unit in known}
+        known = {
+            unit.name: names if unit.hosts is None or unit.fixed else names & unit.hosts
+            for unit in self.units
+        }
+        return {unit: host for unit, host in self.placed.items() if host in known.get(unit, ())}
 
     def having(self, placed: Placed) -> Cluster:
         """The same hosts and units, placed like this."""

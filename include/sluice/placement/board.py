@@ -21,7 +21,7 @@ class Given:
     """What does not change: weights and slots of units, speeds and slots of hosts, who belongs together.
 
     group, application: the other units of each unit's group and application, itself included; empty if it is
-    in none.
+    in none. allowed: which hosts each unit may get; None if each may get all.
     """
 
     weights: Numbers
@@ -30,6 +30,7 @@ class Given:
     room: Numbers
     group: Sequence[Numbers]
     application: Sequence[Numbers]
+    allowed: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Given:
@@ -41,7 +42,12 @@ class Given:
             np.array([host.slots for host in cluster.hosts], np.int64),
             _alike([unit.group for unit in cluster.units]),
             _alike([unit.application for unit in cluster.units]),
+            _allowed(cluster),
         )
+
+    def allows(self, unit: int) -> NDArray[np.bool_]:
+        """The hosts that may have the unit."""
+        return np.ones(len(self.room), np.bool_) if self.allowed is None else self.allowed[unit]
 
     @property
     def level(self) -> float:
@@ -114,8 +120,10 @@ class Board:
         self.host[unit] = host
 
     def may(self, unit: int) -> NDArray[np.bool_]:
-        """Which open hosts have the slots for the unit and no other of its group."""
+        """Which open hosts may have the unit, have the slots for it, and no other of its group."""
         allowed: NDArray[np.bool_] = (self.free >= self.given.slots[unit]) & ~self.closed
+        if self.given.allowed is not None:
+            allowed &= self.given.allowed[unit]
         others = self.host[self.given.group[unit]]
         allowed[others[others != NOWHERE]] = False
         return allowed
@@ -124,6 +132,15 @@ class Board:
         """How many units of the unit's application each host has."""
         others = self.host[self.given.application[unit]]
         return np.bincount(others[others != NOWHERE], minlength=len(self.free))
+
+
+def _allowed(cluster: Cluster) -> NDArray[np.bool_] | None:
+    if all(unit.hosts is None for unit in cluster.units):
+        return None
+    rows = [
+        [unit.hosts is None or host.name in unit.hosts for host in cluster.hosts] for unit in cluster.units
+    ]
+    return np.array(rows, np.bool_)
 
 
 def _alike(names: Sequence[str | None]) -> list[Numbers]:

@@ -68,7 +68,9 @@ class Exact:
     def _getting_there(self, search: Callable[[Barred], Numbers | None]) -> Numbers | None:
         """The least busy placement to which all can get, of equal ones that of the fewest moves."""
         found: list[Numbers] = []
-        waiting = [np.zeros((len(self.costs), len(self.board.free)), np.bool_)]
+        allowed = self.board.given.allowed
+        first = np.zeros((len(self.costs), len(self.board.free)), np.bool_) if allowed is None else ~allowed
+        waiting = [first]
         for _ in range(_SEARCHES):
             if not waiting:
                 break
@@ -79,7 +81,7 @@ class Exact:
             late = self.stuck(hosts)
             if not late:
                 found.append(hosts)
-                if not barred.any():
+                if barred is first:
                     break
             for unit in late:
                 waiting.append(barred.copy())

@@ -120,11 +120,12 @@ class _Planner:
         return [Unplaced(self._cluster.units[unit].name, self._no_room(unit)) for unit in left]
 
     def _no_room(self, unit: int) -> str:
-        named = self._cluster.units[unit]
-        fits = bool((self._board.free >= named.slots).any())
-        if fits:
+        named, free = self._cluster.units[unit], self._board.free[self._given.allows(unit)]
+        if not len(free):
+            return "no host that takes units may have it: give one its role"
+        if (free >= named.slots).any():
             return f"every host with {named.slots} free slots has another of group {named.group}: add a host"
-        most = int(self._board.free.max())
+        most = int(free.max())
         return f"it takes {named.slots} slots, and the most that a host has free is {max(most, 0)}: add slots"
 
     def _even_out(self, movable: NDArray[np.bool_], *, free: bool) -> None:
@@ -259,7 +260,8 @@ class _Planner:
             name, target, before = self._cluster.units[unit].name, int(to[unit]), int(self._before[unit])
             if before == NOWHERE:
                 gone = self._cluster.placed.get(name)
-                why = "it does not run yet" if gone is None else f"its host {gone} is gone"
+                lost = f"its host {gone} {'may not have it' if gone in hosts else 'is gone'}"
+                why = "it does not run yet" if gone is None else lost
                 wanted.append(Move(name, None, hosts[target], why))
             elif before != target:
                 wanted.append(Move(name, hosts[before], hosts[target], self._why.get(unit, "")))

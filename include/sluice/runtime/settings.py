@@ -67,10 +67,14 @@ class Postgres(BaseModel):
     user: str = "sluice"
     password: str = ""
     database: str = "sluice"
+    root_certificate: str = ""  # a file: with it, TLS to a server whose certificate this authority signed
 
     def url(self, database: str | None = None, driver: str = "postgresql+psycopg2") -> str:
         who = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
-        return f"{driver}://{who}@{self.host}:{self.port}/{database or self.database}"
+        url = f"{driver}://{who}@{self.host}:{self.port}/{database or self.database}"
+        if not self.root_certificate:
+            return url
+        return f"{url}?sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
 
 
 class Spark(BaseModel):

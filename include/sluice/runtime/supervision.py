@@ -35,6 +35,7 @@ class CrashLoop(RuntimeError):
 class Supervisor:
     """Watches one process for one owner.
 
+    argv: the command, or what says which it is now; a process that runs another one is restarted.
     environment: called at each start, so that a changed connection is used from the next start on.
     position: something that changes as the process makes progress; lag: what it still has to do. Each returns
     None if it is unknown.
@@ -43,7 +44,7 @@ class Supervisor:
     def __init__(
         self,
         name: str,
-        argv: Sequence[str],
+        argv: Sequence[str] | Callable[[], Sequence[str]],
         owner: str,
         *,
         environment: Callable[[], Mapping[str, str]] = dict,
@@ -52,7 +53,8 @@ class Supervisor:
         lag: Callable[[], int | None] = lambda: None,
         run: Path | None = None,
     ) -> None:
-        self.name, self.argv, self.owner = name, list(argv), owner
+        self.name, self.owner = name, owner
+        self._argv = argv
         self.environment, self.position, self.lag, self.stuck_after = environment, position, lag, stuck_after
         self.run = run or detached.run_dir()
         self.log = self.run.parent / "logs" / f"{name}.log"
@@ -62,6 +64,10 @@ class Supervisor:
         self._mourned = ""  # the token of the last process found dead
         self._seen: tuple[float, str, object] = (0.0, "", None)  # since when, whose, which position
         self._lag_before: tuple[float, int] | None = None
+
+    @property
+    def argv(self) -> list[str]:
+        return list(self._argv() if callable(self._argv) else self._argv)
 
     def claim(self) -> str:
         """Adopt the process for this owner, or start it; returns a line for the log."""
@@ -81,6 +87,9 @@ class Supervisor:
             raise Superseded(f"{self.name} belongs to {record.owner or 'nobody'} now, not to {self.owner}")
         now = time.monotonic()
         if record is not None and detached.alive(record):
+            if record.argv != self.argv:
+                yield from self.restart("it is to run another command")
+                return
             if not self._stuck(record, now):
                 return
             yield f"STUCK {self.name}, pid {record.pid}: still for {self.stuck_after:.0f} s, lag grows"

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sluice.runtime.settings import Settings
@@ -48,10 +49,14 @@ def progress(settings: Settings, job: str) -> dict[str, Any]:
     return _together([own, *living]) if own and living else own
 
 
-def _read(settings: Settings, job: str) -> dict[str, Any]:
-    path = settings.home / "run" / f"{job}.progress.json"
+def progress_file(settings: Settings, member: str) -> Path:
+    """Where a member of a job writes its progress."""
+    return settings.home / "run" / f"{member}.progress.json"
+
+
+def _read(settings: Settings, member: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(progress_file(settings, member).read_text()))
     except (FileNotFoundError, ValueError):
         return {}
 

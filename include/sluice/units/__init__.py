@@ -1,6 +1,7 @@
 """Units on hosts: seen, measured, planned by `placement`, and moved.
 
-kinds: what a kind of unit must say and do · agents: Flume's agents as units · catalogue: the kinds that there
+kinds: what a kind of unit must say and do · agents: Flume's agents as units · jobs: members of jobs as
+units · catalogue: the kinds that there
 are · groups: which collectors must not share a host · processes, speed: what a host says of its processes and
 of itself · answering: whether a host is silent · smoothing, measure: loads, kept in PostgreSQL · view: hosts
 and units as a plan sees them · moves: a plan is carried out · explain: why a unit is where it is · watch: all

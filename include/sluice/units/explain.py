@@ -139,8 +139,8 @@ class _Explainer:
 
     def _impossible(self, unit: UnitView, host: HostView) -> str:
         running = unit.running
-        if host.state != "open":
-            return f"it {host.why}"
+        if host.state != "open" or running.role in host.refuses:
+            return f"it {host.why or host.refuses[running.role]}"
         if host.slots - self._used[host.name] < running.slots:
             return f"all of its {host.slots} slots are taken"
         twins = [

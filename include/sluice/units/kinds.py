@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from sluice.collection.hosts import Role
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -15,7 +16,8 @@ Log = Callable[[str], None]
 class Running:
     """A unit, and the host on which it runs.
 
-    movable: the placement chooses its host; another one is fixed. group, application: as in `placement.base`.
+    movable: the placement chooses its host, among those with the role; another one is fixed. group,
+    application: as in `placement.base`.
     """
 
     name: str  # with its kind: collector:collector1
@@ -24,6 +26,7 @@ class Running:
     movable: bool = False
     group: str | None = None
     application: str | None = None
+    role: Role = "collector"
 
     @property
     def kind(self) -> str:
@@ -52,7 +55,7 @@ class Kind(Protocol):
     name: str
 
     def units(self, settings: Settings, places: int) -> list[Running]:
-        """All units of the kind. places: how many hosts may have units, on which groups depend."""
+        """All units of the kind. places: how many hosts may have collectors, on which groups depend."""
 
     def observer(self, settings: Settings) -> Observer:
         """What looks at the units that there are now."""

@@ -22,7 +22,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.units import MoveRow
-from sluice.units.kinds import Kind, Log
+from sluice.units.kinds import Kind, Log, Running
 from sluice.units.view import View, view
 
 SOURCE = "placement"
@@ -47,8 +47,10 @@ class Proposal:
 
     def why(self, move: Move) -> str:
         """The reason of a move, for people."""
-        running = next(each.running for each in self.view.units if each.running.name == move.unit)
-        return self.view.leaves(running) or move.why
+        return self.view.leaves(self.unit(move.unit)) or move.why
+
+    def unit(self, name: str) -> Running:
+        return next(each.running for each in self.view.units if each.running.name == name)
 
     def source(self, move: Move) -> str:
         """The host that the unit leaves; the plan names none if the host is not open."""
@@ -135,9 +137,10 @@ class _Carrier:
         """Record where units go that may not stay where they are, although nothing is wrong with the host."""
         lost: dict[str, dict[str, str]] = {}
         for move in proposal.plan.starts:
-            host = proposal.view.states.get(proposal.source(move))
-            if host is None or host.state == "shut":
-                lost.setdefault(move.unit.partition(":")[0], {})[move.unit] = move.target
+            unit = proposal.unit(move.unit)
+            host = proposal.view.states.get(unit.host)
+            if host is None or host.state == "shut" or unit.role in host.refuses:
+                lost.setdefault(unit.kind, {})[unit.name] = move.target
         for kind, hosts in lost.items():
             self._kinds[kind].belong(self._settings, hosts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
@@ -19,6 +19,8 @@ from sluice.storage.units import HostRow, UnitRow
 from sluice.units import smoothing
 from sluice.units.kinds import Kind, Running
 
+#: The roles whose units can move.
+_TAKES_UNITS: frozenset[str] = frozenset({"collector", "jobs"})
 #: Of its cores, a host has at least this part for units, whatever else runs there.
 _LEFT = 0.1
 
@@ -31,6 +33,7 @@ State = Literal["open", "away", "waiting", "shut", "barred"]
 class HostView:
     """A host. cores, core, others, speed: None if not known. why: it is not open, and why.
 
+    refuses: the roles of which it takes no units, and why, although it may be open to others.
     core: how fast one is. others: cores that are busy with what is no unit. speed: what is left for units, in
     reference cores.
     """
@@ -43,6 +46,7 @@ class HostView:
     core: float | None = None
     others: float | None = None
     speed: float | None = None
+    refuses: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,9 @@ class View:
         host = self.states.get(unit.host)
         if host is None:
             return f"hosts.yaml has no host {unit.host} any more"
-        return f"{host.name} {host.why}" if host.state in ("away", "shut") else ""
+        why = host.why if host.state in ("away", "shut") else ""
+        why = why if host.state == "away" else host.refuses.get(unit.role, why)
+        return f"{host.name} {why}" if why else ""
 
     def _planned(self, unit: Running) -> bool:
         host = self.states.get(unit.host)
@@ -100,10 +106,15 @@ class View:
             return True
         return unit.movable and (host is None or host.state in ("away", "shut"))
 
-    @staticmethod
-    def _unit(each: UnitView) -> base.Unit:
+    def _unit(self, each: UnitView) -> base.Unit:
         unit = each.running
-        return base.Unit(unit.name, unit.slots, each.cpu, unit.group, unit.application, not unit.movable)
+        fixed, only = not unit.movable, None if not unit.movable else self._may_have(unit.role)
+        return base.Unit(unit.name, unit.slots, each.cpu, unit.group, unit.application, fixed, only)
+
+    def _may_have(self, role: str) -> frozenset[str] | None:
+        """The hosts that take units of the role; None if all do that are open."""
+        takes = {host.name: role not in host.refuses for host in self.hosts if host.state == "open"}
+        return None if all(takes.values()) else frozenset(name for name, does in takes.items() if does)
 
 
 def view(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], at: datetime | None = None) -> View:
@@ -113,7 +124,7 @@ def view(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], at: dat
         loads, rows = book.read_units(connection), book.read_hosts(connection)
     there = hosts.load(settings).values()
     shown = sorted((host_view(settings, host, rows.get(host.name), at) for host in there), key=_name)
-    places = sum(host.state == "open" for host in shown)
+    places = sum(host.state == "open" and "collector" not in host.refuses for host in shown)
     running = [unit for kind in kinds for unit in kind.units(settings, places)]
     units = sorted((unit_view(each, loads.get(each.name)) for each in running), key=lambda u: u.running.name)
     return View(at, tuple(shown), tuple(units))
@@ -122,19 +133,19 @@ def view(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], at: dat
 def host_view(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> HostView:
     """One host; row: what the last look found, if there was one."""
     state, why = state_of(settings, host, row, at)
-    given = settings.placement.speeds.get(host.name)
+    given, refuses = settings.placement.speeds.get(host.name), _refuses(settings, host)
     if row is None or row.cores is None:
-        return HostView(host.name, host.slots, state, why, speed=given)
+        return HostView(host.name, host.slots, state, why, speed=given, refuses=refuses)
     others = smoothing.read(row.smoothed).get("others", smoothing.Mean()).value
     free = max(row.cores - (others or 0.0), _LEFT * row.cores)
     speed = given or (row.core * free if row.core is not None else None)
-    return HostView(host.name, host.slots, state, why, row.cores, row.core, others, speed)
+    return HostView(host.name, host.slots, state, why, row.cores, row.core, others, speed, refuses)
 
 
 def state_of(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> tuple[State, str]:
     """The host's state, and why it is not open."""
-    if "collector" not in host.roles:
-        return "shut", "has no role collector in hosts.yaml"
+    if not set(host.roles) & _TAKES_UNITS:
+        return "shut", "has no role collector or jobs in hosts.yaml"
     if row is not None and row.silent_since is not None:
         gone = at - row.silent_since >= timedelta(seconds=settings.placement.silent_seconds)
         why = f"has not answered since {row.silent_since:%H:%M:%S} UTC ({row.why})"
@@ -147,11 +158,18 @@ def _barred(settings: Settings, host: Host, row: HostRow | None) -> str:
     """Why nothing can be done on another host that is not silent; empty if something can."""
     if (said := enrolment.state(settings, host)) != "yes":
         return f"is not enrolled: {said}"
-    if host.name not in broker.admitted(settings):
+    if "collector" in host.roles and host.name not in broker.admitted(settings):
         return f"has no user in Kafka yet: run `sluice hosts enrol {host.name}`"
     if row is None:
         return "has not been looked at yet"
     return f"cannot be used: {row.why}" if row.why else ""
+
+
+def _refuses(settings: Settings, host: Host) -> dict[str, str]:
+    found = {role: f"has no role {role} in hosts.yaml" for role in _TAKES_UNITS - set(host.roles)}
+    if "jobs" in host.roles and host.name != LOCAL and not enrolment.release_of(settings, host):
+        found["jobs"] = f"has no checked release: run `sluice hosts enrol {host.name}`"
+    return found
 
 
 def unit_view(unit: Running, row: UnitRow | None) -> UnitView:

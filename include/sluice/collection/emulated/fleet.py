@@ -54,6 +54,8 @@ def list_hosts(settings: Settings, fleet: Fleet, roles: Roles) -> None:
         host = fleet[name]
         # Before it listens a host has no port, and the list must have one.
         access = {"user": USER, "port": host.port or 1}
-        own = {"slots": SLOTS, "roles": list(roles[name])}
+        own: dict[str, object] = {"slots": SLOTS, "roles": list(roles[name])}
+        if "jobs" in roles[name]:  # this machine's own checkout is there, too
+            own["release"] = str(settings.root)
         entries.append({"name": name, "address": host.address, "ssh": access, **own})
     write_whole(settings.home / hosts.FILE, yaml.safe_dump(entries))

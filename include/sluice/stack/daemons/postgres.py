@@ -12,10 +12,14 @@ from pathlib import Path
 
 import psutil
 
+from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
 from sluice.stack import doors, health, private, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
+from sluice.storage import listener
+
+_BEGAN_WITH = "began_with"  # the listener for hosts with which it was configured
 
 
 def initialise(settings: Settings) -> None:
@@ -39,13 +43,30 @@ def initialise(settings: Settings) -> None:
 
 
 def configure(settings: Settings) -> None:
-    data = _data(settings)
+    data, hosts = _data(settings), listener.read(settings.home)
     for name in ("postgresql.conf", "pg_hba.conf"):
-        templating.write(settings, name, data / name, door_connections=doors.MOST)
-        if os.geteuid() == 0:
-            # Never through a link: what owns the directory could have put one here.
-            user = private.account(settings)
-            os.chown(data / name, user.pw_uid, user.pw_gid, follow_symlinks=False)
+        templating.write(settings, name, data / name, door_connections=doors.MOST, hosts=hosts)
+        _give(settings, data / name)
+    if hosts is not None:  # the key must be its own
+        for name, source in (("server.crt", hosts.certificate), ("server.key", hosts.key)):
+            write_bytes(data / name, Path(source).read_bytes(), 0o600)
+            _give(settings, data / name)
+    conf = _conf(settings)
+    conf.mkdir(parents=True, exist_ok=True)
+    write_whole(conf / _BEGAN_WITH, repr(hosts))
+
+
+def outdated(settings: Settings) -> bool:
+    """Whether it began with another listener for hosts than it would begin with now."""
+    path = _conf(settings) / _BEGAN_WITH
+    return path.exists() and path.read_text() != repr(listener.read(settings.home))
+
+
+def _give(settings: Settings, path: Path) -> None:
+    """Make a file PostgreSQL's own. Never through a link: the directory's owner could have put one here."""
+    if os.geteuid() == 0:
+        user = private.account(settings)
+        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
 def forget_dead(settings: Settings) -> None:
@@ -66,6 +87,10 @@ def forget_dead(settings: Settings) -> None:
 
 def command(settings: Settings) -> Command:
     return Command(_unprivileged(settings, [_binary("postgres"), "-D", str(_data(settings))]))
+
+
+def _conf(settings: Settings) -> Path:
+    return settings.home / "conf" / "postgres"
 
 
 def _data(settings: Settings) -> Path:

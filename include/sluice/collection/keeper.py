@@ -1,0 +1,59 @@
+"""The keeper on a host: a script beside each agent or job that starts it, stops it, and says if it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Literal, cast, get_args
+
+from sluice.collection.ssh import COMMAND_SECONDS, Link, RemoteFailed
+
+State = Literal["alive", "dead", "stopped"]
+
+_AT = "at "  # before each address that the keeper shows
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a keeper says of its process."""
+
+    state: State
+    pid: int = 0
+    age: int = 0  # seconds since it was started
+    version: str = ""  # that runs
+    held: bool = False  # its input is stopped
+    clean: bool = False  # its channel held nothing when it ended, or there never was one
+    collectors: str = ""  # their addresses, as an edge has them
+
+
+class Keeper:
+    """What keeps one process. folder: where its versions and its state lie on the host."""
+
+    def __init__(self, link: Link, folder: PurePath) -> None:
+        self._link, self._folder = link, folder
+        self._script = str(folder / "current" / "keeper")
+
+    def status(self, seconds: float = COMMAND_SECONDS) -> Status:
+        """Ask the keeper; what was never deployed is stopped. Raises HostUnreachable, RemoteFailed."""
+        script = 'if [ -f "$1" ]; then sh "$1" status; else echo "stopped 0 0 -"; echo clean; fi'
+        said = self._link.run("sh", "-c", script, "keeper", self._script, seconds=seconds)
+        try:
+            return parsed(said)
+        except ValueError as error:
+            where = self._link.target.name
+            raise RemoteFailed(f"{self._folder.name} on {where}: the keeper said {said[:200]!r}") from error
+
+    def order(self, *command: str, seconds: float = COMMAND_SECONDS) -> None:
+        """Have it do something. Raises HostUnreachable, RemoteFailed."""
+        self._link.run("sh", self._script, *command, seconds=seconds)
+
+
+def parsed(said: str) -> Status:
+    """What a keeper said. Raises ValueError if no keeper says that."""
+    first, *rest = said.splitlines() or [""]
+    state, pid, age, version = first.split()
+    if state not in get_args(State):
+        raise ValueError(state)
+    at = "".join(f"{line.removeprefix(_AT)}\n" for line in rest if line.startswith(_AT))
+    alive = cast(State, state)
+    return Status(alive, int(pid), int(age), version, "held" in rest, "clean" in rest, at)

@@ -1,0 +1,124 @@
+"""One member of a job on one host, by the keeper that agents have, too.
+
+On the host, below the instance's own folder::
+
+    jobs/<member>/versions/<checksum>/     what starts it, its settings and secrets, the keeper
+    jobs/<member>/current -> versions/...  the version in use
+    jobs/<member>/state/                   its progress, its log, the process's record
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePath
+
+from sluice.collection import certificates, database, enrolment, release
+from sluice.collection.bundle import KEEPER, SUMS, summed
+from sluice.collection.copying import copied
+from sluice.collection.hosts import Host
+from sluice.collection.keeper import Keeper, Status, parsed
+from sluice.collection.ssh import RemoteFailed
+from sluice.elsewhere import places
+from sluice.elsewhere.environment import environment
+from sluice.runtime.settings import Settings
+
+Log = Callable[[str], None]
+
+#: A job that does not end by itself after SIGTERM is killed. A shadow has STOP_GRACE of `supervision` for it.
+STOP_SECONDS = 10
+#: How long a host may take to answer a look, less than its shadow has to stop.
+LOOK_SECONDS = 10.0
+_FOLDER = "jobs"
+_AUTHORITY = "authority.crt"
+_LIST = (
+    'for keeper in "$1"/*/current/keeper; do [ -f "$keeper" ] || continue; '
+    'at="${keeper%/current/keeper}"; echo "${at##*/} $(sh "$keeper" status | head -n 1)"; done'
+)
+
+
+class FarJob:
+    """A member of a job on an enrolled host. Raises EnrolError.
+
+    Every method raises HostUnreachable if the host does not answer, and RemoteFailed.
+    """
+
+    def __init__(self, settings: Settings, host: Host, member: str) -> None:
+        self._settings, self._host, self._member = settings, host, member
+        self._link = enrolment.link(settings, host)
+        self._folder = _jobs_folder(settings, host) / member
+        self._keeper = Keeper(self._link, self._folder)
+
+    def start(self, arguments: Sequence[str], log: Log) -> bool:
+        """Have it run with the settings of now, or adopt it if it does; returns whether it was started.
+
+        Raises ReleaseError.
+        """
+        at = self._host.release or ""
+        files = self._files(at, arguments)
+        sums, version = summed(files)
+        now = self._keeper.status()
+        if now.state == "alive" and now.version == version:
+            log(f"{self._member}: runs on {self._host.name}, pid {now.pid}")
+            return False
+        release.check(self._link, at, self._settings.root)
+        copied(self._link, self._folder / "versions" / version, {**files, SUMS: sums})
+        if now.state == "alive":
+            self.stop()
+        self._link.switch(self._folder / "current", f"versions/{version}")
+        self._keeper.order("start")
+        self._keeper.order("prune")
+        log(f"{self._member}: started on {self._host.name}, version {version}")
+        return True
+
+    def status(self) -> Status:
+        return self._keeper.status(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Stop it by SIGTERM, and wait until it has ended."""
+        self._keeper.order("stop", str(STOP_SECONDS), seconds=3.0 * STOP_SECONDS)
+
+    def progress(self) -> bytes:
+        """What it wrote last of its progress; empty if it wrote nothing."""
+        return self._link.read(self._state / "progress.json") or b""
+
+    def length(self) -> int:
+        """How many bytes its process has printed."""
+        return (self._link.sizes(self._state / "logs") or {}).get("out", 0)
+
+    def printed(self, offset: int, size: int) -> bytes:
+        """What its process printed, from an offset on."""
+        return self._link.read(self._state / "logs" / "out", offset, size) or b""
+
+    @property
+    def _state(self) -> PurePath:
+        return self._folder / "state"
+
+    def _files(self, at: str, arguments: Sequence[str]) -> dict[str, Path | bytes]:
+        """A version of it. at: where Sluice is."""
+        job, _ = places.job_of(self._member)
+        words = [f"jobs/{job}.py", *arguments, "--progress", str(self._state / "progress.json")]
+        quoted = shlex.join(words)
+        start = f'cd {at} && . "${{0%/*}}/environment" && exec {release.PYTHON} {quoted}\n'
+        there = database.from_elsewhere(self._settings, str(self._folder / "current" / _AUTHORITY))
+        return {
+            "keeper": KEEPER.read_bytes(),
+            "start": start.encode(),
+            "environment": environment(there, self._state, at).encode(),
+            _AUTHORITY: certificates.authority(enrolment.folder(self._settings)),
+        }
+
+
+def there(settings: Settings, host: Host) -> dict[str, Status]:
+    """The members that were ever started on an enrolled host. Raises as `FarJob` does."""
+    folder = str(_jobs_folder(settings, host))
+    said = enrolment.link(settings, host).run("sh", "-c", _LIST, "list", folder)
+    try:
+        lines = [line.partition(" ") for line in said.splitlines()]
+        return {name: parsed(status) for name, _, status in lines}
+    except ValueError as error:
+        raise RemoteFailed(f"host {host.name}: its keepers said {said[:200]!r}") from error
+
+
+def _jobs_folder(settings: Settings, host: Host) -> PurePath:
+    return PurePath(enrolment.enrolled(settings, host).directory) / _FOLDER

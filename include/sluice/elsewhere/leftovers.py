@@ -1,0 +1,43 @@
+"""Jobs that run on a host where nobody asked for them: what a host had while it was silent.
+
+They are harmless beside their successors: a file of the archive is claimed by a rename that only one of them
+wins. But they cost time, and what is not needed is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sluice.collection import enrolment, hosts
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL, Host
+from sluice.collection.ssh import HostUnreachable
+from sluice.elsewhere import far, places
+from sluice.elsewhere.far import FarJob
+from sluice.runtime.settings import Settings
+
+Log = Callable[[str], None]
+
+
+def stop(settings: Settings, log: Log) -> None:
+    """Stop those whose host answers. Raises HostsError."""
+    for host in _hosts(settings):
+        try:
+            for member in found(settings, host):
+                FarJob(settings, host, member).stop()
+                log(f"{member}: stopped on {host.name}, where it was left")
+        except (HostUnreachable, AgentError):  # asked again
+            continue
+
+
+def found(settings: Settings, host: Host) -> list[str]:
+    """The members that run on the host, although nobody asks for them. Raises as `FarJob` does."""
+    alive = [name for name, status in far.there(settings, host).items() if status.state == "alive"]
+    return [name for name in alive if places.runs_on(settings, name) != host.name]
+
+
+def _hosts(settings: Settings) -> Iterator[Host]:
+    """The hosts that have Sluice, also those that have lost the role."""
+    for host in hosts.load(settings).values():
+        if host.name != LOCAL and enrolment.release_of(settings, host):
+            yield host

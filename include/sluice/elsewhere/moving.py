@@ -1,0 +1,78 @@
+"""A member of a job goes to another host: it stops where it is, and starts there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from sluice.collection import enrolment, placed, records
+from sluice.collection.errors import AgentError
+from sluice.collection.hosts import LOCAL
+from sluice.elsewhere import places, state
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+
+Log = Callable[[str], None]
+
+#: A job has to stop, and Python to start, on a machine that has much to do.
+MOVE_SECONDS = 240.0
+_POLL = 0.2
+
+
+class JobNotMoved(AgentError):
+    """A job did not arrive on its host; that it belongs there stays written down."""
+
+
+class NoSuchPlace(ValueError):
+    """There is no such job, or the host cannot have it; nothing was changed."""
+
+
+def move(settings: Settings, unit: str, to_host: str, log: Log) -> None:
+    """Write down where the unit belongs, and wait until it is there. It may be repeated.
+
+    Who supervises the job (the DAG `archive`) sees that and moves it. Raises NoSuchPlace, JobNotMoved.
+    """
+    member = places.member(unit)
+    _check(settings, unit, to_host)
+    write_down(settings, {unit: to_host})
+    if member not in places.members(settings):
+        log(f"{unit}: does not run now; it is to start on {to_host}")
+        return
+    deadline = time.monotonic() + MOVE_SECONDS
+    while not arrived(settings, member, to_host):
+        if time.monotonic() > deadline:
+            raise JobNotMoved(
+                f"{unit} did not start on {to_host} within {MOVE_SECONDS:g} s and does when it can: see "
+                f"`sluice logs {member}`, and whether the DAG `archive` runs"
+            )
+        time.sleep(_POLL)
+    log(f"{unit}: runs on {to_host}")
+
+
+def write_down(settings: Settings, hosts: Mapping[str, str]) -> None:
+    """Record where units belong."""
+    with records.locked(settings, wait=True):
+        placed.write(settings, {**placed.read(settings), **hosts})
+
+
+def arrived(settings: Settings, member: str, host: str) -> bool:
+    """Whether the member is seen to run on the host."""
+    record = detached.read(member, settings.home / "run")
+    if record is None or places.host_of(record) != host or not detached.alive(record):
+        return False
+    said = state.read(settings, member, record.pid)
+    return host == LOCAL or (said is not None and said.state == "alive")
+
+
+def _check(settings: Settings, unit: str, to_host: str) -> None:
+    known = sorted({*map(places.unit, places.members(settings)), *places.written_down(settings)})
+    if unit not in known:
+        raise NoSuchPlace(f"there is no job {unit!r}: there are {', '.join(known) or 'none'}")
+    others = places.others(settings)
+    if to_host != LOCAL and to_host not in others:
+        names = ", ".join([LOCAL, *others])
+        raise NoSuchPlace(
+            f"{to_host!r}: no host with the role {places.ROLE} in hosts.yaml; there are {names}"
+        )
+    if to_host != LOCAL and not enrolment.release_of(settings, others[to_host]):
+        raise NoSuchPlace(f"{to_host} has no checked release: run `sluice hosts enrol {to_host}`")

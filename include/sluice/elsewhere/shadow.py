@@ -1,0 +1,112 @@
+"""A shadow: the process here that stands for a job on another host, as HTCondor's does.
+
+It starts the job there or adopts it, and ends when the job does. So whoever supervises processes of this
+machine supervises the job: it is adopted after a restart, started again when it died, and stopped with its
+shadow. The job's progress is copied to where the job itself would write it here, and what it prints is what
+the shadow prints.
+
+A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
+that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from sluice.collection.errors import AgentError
+from sluice.collection.ssh import HostUnreachable
+from sluice.elsewhere import state
+from sluice.elsewhere.far import FarJob
+from sluice.elsewhere.state import State
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
+from sluice.stack import jobs
+
+POLL_SECONDS = 2.0
+#: Of what the job prints, so much at most is copied at each look.
+_PIECE = 256 << 10
+
+Log = Callable[[str], None]
+
+
+class Shadow:
+    """Stands for one member of a job on one host, until `stop` is set or the job ends."""
+
+    def __init__(
+        self, settings: Settings, member: str, host: str, job: FarJob, stop: threading.Event
+    ) -> None:
+        self._settings, self._member, self._host, self._job = settings, member, host, job
+        self._stop = stop
+        self._state: State | None = None
+        self._progress, self._printed = b"", 0
+        self._answers = True
+
+    def run(self, arguments: Sequence[str], log: Log) -> int:
+        """Returns 0 if it was told to stop, and 1 if the job ended by itself. Raises AgentError."""
+        started = False
+        self._say("starts")
+        while not self._stop.is_set():
+            try:
+                if not started:
+                    begins = self._job.start(arguments, log)
+                    self._printed, started = 0 if begins else self._job.length(), True
+                now = self._job.status()
+                self._copy()
+                self._answers = True
+            except HostUnreachable as error:
+                self._answers = False
+                self._say("unknown", why=str(error))
+            else:
+                if now.state != "alive":
+                    log(f"{self._member}: it has ended on {self._host}")
+                    return 1
+                self._say("alive", now.pid)
+            self._stop.wait(POLL_SECONDS)
+        self._end(log)
+        return 0
+
+    def _end(self, log: Log) -> None:
+        try:
+            if not self._answers:
+                raise HostUnreachable(self._state.why if self._state else self._host)
+            self._job.stop()
+            self._copy()
+            log(f"{self._member}: stopped on {self._host}")
+        except (HostUnreachable, AgentError) as error:
+            log(f"{self._member}: may still run on {self._host}, and is stopped when that answers: {error}")
+
+    def _copy(self) -> None:
+        """Bring here what the job printed, and its progress."""
+        printed = self._job.printed(self._printed, _PIECE)
+        self._printed += len(printed)
+        sys.stdout.write(printed.decode(errors="replace"))
+        sys.stdout.flush()
+        progress = self._job.progress()
+        if progress == self._progress:
+            return
+        self._progress = progress
+        with contextlib.suppress(ValueError, TypeError, OSError):  # half of one, none of ours, or a full disk
+            # The clock of the host may be another one, and readers ask how old the document is.
+            document = {**json.loads(progress), "updated_at": round(time.time(), 3)}
+            write_whole(jobs.progress_file(self._settings, self._member), json.dumps(document, indent=1))
+
+    def _say(self, what: str, pid: int = 0, why: str = "") -> None:
+        now = State(self._host, what, os.getpid(), pid, why)  # type: ignore[arg-type]
+        if now != self._state:
+            self._state = now
+            state.write(self._settings, self._member, now)
+
+
+def stopped_by_signal() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

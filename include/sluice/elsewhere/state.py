@@ -1,0 +1,41 @@
+"""What a shadow knows of its job: ``<home>/elsewhere/<member>.json``, written at each change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+from sluice.runtime.files import write_whole
+from sluice.runtime.settings import Settings
+
+
+@dataclass(frozen=True)
+class State:
+    """unknown: the host does not answer, so the job may run or not. pid: the job's, on its host; 0: none."""
+
+    host: str
+    state: Literal["starts", "alive", "unknown"]
+    shadow: int  # the pid of who says so
+    pid: int = 0
+    why: str = ""
+
+
+def write(settings: Settings, member: str, state: State) -> None:
+    path = _path(settings, member)
+    path.parent.mkdir(exist_ok=True)
+    write_whole(path, json.dumps(asdict(state)))
+
+
+def read(settings: Settings, member: str, shadow: int) -> State | None:
+    """What the living shadow of that pid says; None if it has not said anything."""
+    try:
+        found = State(**json.loads(_path(settings, member).read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+    return found if found.shadow == shadow else None
+
+
+def _path(settings: Settings, member: str) -> Path:
+    return settings.home / "elsewhere" / f"{member}.json"

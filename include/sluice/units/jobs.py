@@ -1,0 +1,61 @@
+"""Members of a job as units: any of them can move to a host with the role `jobs`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sluice.collection import hosts
+from sluice.collection.hosts import LOCAL
+from sluice.elsewhere import moving
+from sluice.elsewhere import places as where
+from sluice.elsewhere.far import FarJob
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.units.kinds import Log, Observed, Observer, Running
+
+
+class Jobs:
+    """The members of one job. Each takes one slot, and they are spread where that costs nothing."""
+
+    def __init__(self, job: str) -> None:
+        self.name = job
+
+    def units(self, settings: Settings, places: int) -> list[Running]:
+        """Those that are on record. None without another host: they are then a part of the platform."""
+        if not where.others(settings) and not self._elsewhere(settings):
+            return []
+        found = ((each, where.runs_on(settings, each)) for each in self._members(settings))
+        return [
+            Running(where.unit(each), host, movable=True, application=self.name, role=where.ROLE)
+            for each, host in found
+            if host is not None
+        ]
+
+    def observer(self, settings: Settings) -> Observer:
+        there = hosts.load(settings)
+
+        def observe(unit: str) -> Observed | None:
+            member = where.member(unit)
+            record = detached.read(member, settings.home / "run")
+            if record is None or not detached.alive(record):
+                return None
+            host = where.host_of(record)
+            if host == LOCAL:
+                return Observed(record.pid)
+            now = FarJob(settings, there[host], member).status()
+            return Observed(now.pid) if now.state == "alive" else None
+
+        return observe
+
+    def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
+        moving.write_down(settings, hosts)
+
+    def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
+        moving.move(settings, unit, host, log)
+
+    def _members(self, settings: Settings) -> list[str]:
+        return [each for each in where.members(settings) if where.job_of(each)[0] == self.name]
+
+    def _elsewhere(self, settings: Settings) -> bool:
+        """Whether one still runs on a host that has lost the role."""
+        return any(where.runs_on(settings, each) not in (None, LOCAL) for each in self._members(settings))

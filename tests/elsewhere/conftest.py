@@ -1,0 +1,78 @@
+"""An instance with one other host that may have jobs, and an archiver that needs no daemon."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sluice.collection import enrolment, hosts, ssh
+from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection.hosts import Host
+from sluice.runtime import detached
+from sluice.runtime.settings import ROOT, Settings
+from tests.collection.conftest import JAVA
+from tests.collection.one_host import emulated
+
+#: It says what it was given, writes its progress, and ends in an orderly way when it is told to.
+ARCHIVER = """
+import json, os, signal, sys, time
+from pathlib import Path
+stopped = []
+signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
+print("began with", *sys.argv[1:], flush=True)
+if "--progress" in sys.argv:
+    progress = {"pid": os.getpid(), "updated_at": 1.0, "topics": {}}
+    Path(sys.argv[sys.argv.index("--progress") + 1]).write_text(json.dumps(progress))
+while not stopped:
+    time.sleep(0.02)
+print("ended in order", flush=True)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A small checkout: the platform's, and the release of the host."""
+    made = tmp_path / "root"
+    for folder in ("include/sluice", "jobs", ".venv/bin"):
+        (made / folder).mkdir(parents=True)
+    shutil.copy(ROOT / "include" / "settings.yaml", made / "include")
+    shutil.copy(ROOT / "jobs" / "shadow.py", made / "jobs")
+    (made / "jobs" / "archiver.py").write_text(ARCHIVER)
+    python = made / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec {sys.executable} "$@"\n')  # imports take long
+    python.chmod(0o755)
+    return made
+
+
+@pytest.fixture
+def settings(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    home = tmp_path / "home"
+    (home / "run").mkdir(parents=True)
+    for name, value in (("ROOT", root), ("HOME", home), ("INSTANCE", "test"), ("PORT_BASE", 29_000)):
+        monkeypatch.setenv(f"SLUICE_{name}", str(value))  # a shadow reads them
+    yield Settings(instance="test", home=home, root=root, port_base=29_000)
+    for name in detached.names(home / "run"):
+        if record := detached.read(name, home / "run"):
+            detached.stop(record, 15, run=home / "run")
+
+
+@pytest.fixture
+def machine(settings: Settings, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmulatedHost]:
+    """h1, enrolled, with the role."""
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
+    with emulated(settings, settings.home.parent / "h1") as made:
+        made.program("java", JAVA)
+        path = settings.home / hosts.FILE
+        path.write_text(path.read_text().replace("ssh:", f"roles: [jobs], release: {root}, ssh:"))
+        found = hosts.load(settings)["h1"]
+        enrolment.enrol(settings, found, ssh.host_key(found.address, made.port)[1])
+        yield made
+
+
+@pytest.fixture
+def host(settings: Settings, machine: EmulatedHost) -> Host:
+    return hosts.load(settings)["h1"]

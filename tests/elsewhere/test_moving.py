@@ -1,0 +1,104 @@
+"""A member goes to another host and back while it is supervised: real processes, and a real SSH server."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection.ssh import HostUnreachable
+from sluice.elsewhere import far, leftovers, moving, places
+from sluice.runtime import detached
+from sluice.runtime.settings import Settings
+from sluice.runtime.supervision import Supervisor
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+
+
+def command(settings: Settings) -> list[str]:
+    return places.command(settings, "archiver", places.belongs_on(settings, "archiver"))
+
+
+@pytest.fixture
+def supervised(settings: Settings) -> Iterator[Supervisor]:
+    """The first member, watched by a thread."""
+    argv = functools.partial(command, settings)
+    supervisor = Supervisor("archiver", argv, "me", run=settings.home / "run")
+    supervisor.claim()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            list(supervisor.poll())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield supervisor
+    ended.set()
+    thread.join(60)
+    supervisor.stop()
+
+
+def pids(machine: EmulatedHost) -> list[int]:
+    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]
+
+
+def test_a_member_goes_to_another_host_and_back_and_runs_once(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor
+) -> None:
+    here = detached.read("archiver", settings.home / "run")
+    assert here
+    until(lambda: "began with" in supervised.log.read_text(), what="it can be told to end")
+    moving.move(settings, "archiver:1", "h1", print)
+    assert len(pids(machine)) == 1
+    until(lambda: supervised.log.read_text().count("began with") == 2, what="it can be told to end there")
+    assert not detached.alive(here)
+    assert places.runs_on(settings, "archiver") == "h1"
+    moving.move(settings, "archiver:1", "h1", print)  # it is there
+    moving.move(settings, "archiver:1", "local", print)
+    assert not pids(machine)
+    assert supervised.log.read_text().count("ended in order") == 2
+
+
+def test_a_member_leaves_a_host_without_power_and_the_host_is_empty_when_it_is_back(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor
+) -> None:
+    moving.move(settings, "archiver:1", "h1", print)
+    machine.switch_off()
+    moving.move(settings, "archiver:1", "local", print)
+    assert places.runs_on(settings, "archiver") == "local"
+    machine.switch_on()
+    assert not pids(machine)
+
+
+def test_a_member_that_ran_on_while_its_host_was_cut_off_is_stopped(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor
+) -> None:
+    moving.move(settings, "archiver:1", "h1", print)
+    machine.cut_off()
+    moving.move(settings, "archiver:1", "local", print)
+    (left,) = pids(machine)
+    machine.reconnect()
+
+    def gone() -> bool:
+        leftovers.stop(settings, print)
+        return not pids(machine)
+
+    until(gone, what=f"pid {left} is stopped")
+
+
+def test_a_host_that_is_asked_for_its_jobs_while_it_is_away_says_nothing(
+    settings: Settings, machine: EmulatedHost
+) -> None:
+    from sluice.collection import hosts
+
+    host = hosts.load(settings)["h1"]
+    assert far.there(settings, host) == {}
+    machine.switch_off()
+    with pytest.raises(HostUnreachable):
+        far.there(settings, host)
+    leftovers.stop(settings, print)  # others are asked, and it is asked again

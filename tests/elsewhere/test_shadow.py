@@ -1,0 +1,184 @@
+"""A shadow and its job: started, adopted, ended, unknown, left behind. The host is a real SSH server."""
+
+from __future__ import annotations
+
+import json
+import stat
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.collection import enrolment
+from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection.enrolment import EnrolError
+from sluice.collection.hosts import Host
+from sluice.collection.release import ReleaseError
+from sluice.elsewhere import far, leftovers, state
+from sluice.elsewhere.far import FarJob
+from sluice.elsewhere.shadow import Shadow
+from sluice.runtime.settings import Settings
+from sluice.stack import jobs
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+
+MEMBER = "archiver-2"
+ARGUMENTS = ["--member", MEMBER]
+
+
+class Standing:
+    """A shadow in a thread, and what it has said."""
+
+    def __init__(self, settings: Settings, host: Host) -> None:
+        self._settings = settings
+        self.said: list[str] = []
+        self.code: list[int] = []
+        self.stop = threading.Event()
+        self.job = FarJob(settings, host, MEMBER)
+        shadow = Shadow(settings, MEMBER, host.name, self.job, self.stop)
+        self._thread = threading.Thread(
+            target=lambda: self.code.append(shadow.run(ARGUMENTS, self.said.append))
+        )
+        self._thread.start()
+
+    def end(self) -> None:
+        self.stop.set()
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+
+    def becomes(self, wanted: str) -> state.State:
+        """Wait until the shadow says so."""
+
+        def so() -> state.State | None:
+            path = self._settings.home / "elsewhere" / f"{MEMBER}.json"
+            found = state.State(**json.loads(path.read_text())) if path.exists() else None
+            return found if found and found.state == wanted else None
+
+        found = until(so, what=wanted)
+        assert found
+        return found
+
+
+@pytest.fixture
+def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Callable[[], Standing]:
+    def make() -> Standing:
+        made.append(Standing(settings, host))
+        return made[-1]
+
+    made: list[Standing] = []
+    yield make
+    machine.reconnect()
+    for each in made:
+        each.end()
+    leftovers.stop(settings, print)
+
+
+def pids(machine: EmulatedHost) -> list[int]:
+    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]
+
+
+def test_a_job_starts_elsewhere_is_shown_here_and_stops_in_order(
+    settings: Settings,
+    machine: EmulatedHost,
+    stand: Callable[[], Standing],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    standing = stand()
+    (pid,) = [standing.becomes("alive").pid]
+    assert pids(machine) == [pid]
+    path = jobs.progress_file(settings, MEMBER)
+    until(path.exists, what="the job's progress is here")
+    document = json.loads(path.read_text())
+    assert document["pid"] == pid
+    assert time.time() - document["updated_at"] < 600, "by the clock of this machine"
+    standing.end()
+    assert standing.code == [0]
+    assert standing.said[-1] == f"{MEMBER}: stopped on h1"
+    assert not pids(machine)
+    assert "began with --member archiver-2 --progress" in capfd.readouterr().out
+    logs = list(machine.home.glob(f".sluice/*/jobs/{MEMBER}/state/logs/out"))
+    assert "ended in order" in logs[0].read_text()
+
+
+def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing]
+) -> None:
+    stand().becomes("alive")
+    for path in machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*/*"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    secret = settings.postgres.password or "SLUICE_POSTGRES"
+    assert not [each for each in machine.processes() if secret in " ".join(each.cmdline())]
+
+
+def test_a_second_shadow_adopts_the_job_and_one_with_other_settings_restarts_it(
+    settings: Settings, host: Host, machine: EmulatedHost, stand: Callable[[], Standing]
+) -> None:
+    first = stand()
+    pid = first.becomes("alive").pid
+    job = FarJob(settings, host, MEMBER)
+    assert not job.start(ARGUMENTS, print)
+    assert job.status().pid == pid
+    other = settings.model_copy(update={"archive": settings.archive.model_copy(update={"max_lines": 7})})
+    assert FarJob(other, host, MEMBER).start(ARGUMENTS, print)
+    (now,) = pids(machine)
+    assert now != pid
+    (version,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*")
+    assert '"max_lines": 7' in (version / "environment").read_text()
+
+
+def test_a_shadow_ends_with_its_job(machine: EmulatedHost, stand: Callable[[], Standing]) -> None:
+    standing = stand()
+    standing.becomes("alive")
+    for each in machine.processes("python"):
+        if each.pid in pids(machine):
+            each.kill()
+    until(lambda: standing.code, what="the shadow ends")
+    assert standing.code == [1]
+    assert standing.said[-1] == f"{MEMBER}: it has ended on h1"
+
+
+def test_a_job_of_a_silent_host_is_unknown_and_what_it_leaves_is_stopped_when_the_host_answers(
+    settings: Settings,
+    host: Host,
+    machine: EmulatedHost,
+    stand: Callable[[], Standing],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    standing = stand()
+    pid = standing.becomes("alive").pid
+    monkeypatch.setattr(far, "LOOK_SECONDS", 1.0)
+    machine.cut_off()
+    assert "does not answer" in standing.becomes("unknown").why
+    standing.end()
+    assert standing.code == [0]
+    assert "may still run on h1, and is stopped when that answers" in standing.said[-1]
+    assert pids(machine) == [pid], "nothing reached it"
+    said: list[str] = []
+    machine.reconnect()
+    until(lambda: leftovers.stop(settings, said.append) or said, what="it is stopped")
+    assert said == [f"{MEMBER}: stopped on h1, where it was left"]
+    assert not pids(machine)
+    assert leftovers.found(settings, host) == []
+
+
+def test_another_release_is_refused_with_the_remedy(
+    settings: Settings, host: Host, machine: EmulatedHost, root: Path
+) -> None:
+    elsewhere = root.parent / "release"
+    elsewhere.mkdir()
+    other = host.model_copy(update={"release": str(elsewhere)})
+    with pytest.raises(ReleaseError, match=r"release = .*: that is not the platform's version .*make setup"):
+        FarJob(settings, other, MEMBER).start(ARGUMENTS, print)
+    assert not pids(machine)
+    with pytest.raises(ReleaseError, match="not the platform's version"):
+        enrolment.check(settings, other)
+    with pytest.raises(EnrolError, match="release moved"):
+        enrolment.check(settings, host.model_copy(update={"release": None, "roles": ("edge",)}))
+    (root / ".venv" / "bin" / "python").write_text("#!/bin/sh\necho no module; exit 1\n")
+    with pytest.raises(
+        ReleaseError, match=r"its .venv/bin/python does not run Sluice .*no module.*make setup"
+    ):
+        enrolment.check(settings, host)

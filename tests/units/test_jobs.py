@@ -1,0 +1,120 @@
+"""Archivers as units: over a real SSH server they are measured, and moved by the placement."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.collection import hosts
+from sluice.collection.emulated.host import EmulatedHost
+from sluice.elsewhere import places
+from sluice.runtime.settings import Placement, Settings
+from sluice.runtime.supervision import Supervisor
+from sluice.storage import units as book
+from sluice.units import measure, moves
+from sluice.units.explain import explain
+from sluice.units.jobs import Jobs
+from sluice.units.view import View, view
+from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
+from tests.elsewhere.conftest import settings as plain  # noqa: F401
+from tests.elsewhere.test_moving import command
+from tests.tasks.database import sqlite
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+
+KINDS = [Jobs("archiver")]
+
+
+@pytest.fixture
+def settings(plain: Settings) -> Settings:  # noqa: F811
+    """This machine is too slow for anything, so what may move does; there is one move an hour."""
+    placement = Placement(silent_seconds=1.0, speeds={"local": 0.01, "h1": 4.0}, moves_an_hour=1)
+    return plain.model_copy(update={"placement": placement})
+
+
+@pytest.fixture
+def database() -> sa.Engine:
+    return sqlite()
+
+
+@pytest.fixture
+def member(settings: Settings) -> Iterator[None]:
+    """The first archiver, watched as the DAG `archive` does it."""
+    argv = functools.partial(command, settings)
+    supervisor = Supervisor("archiver", argv, "me", run=settings.home / "run")
+    supervisor.claim()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            list(supervisor.poll())
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    ended.set()
+    thread.join(60)
+    supervisor.stop()
+
+
+def looked(settings: Settings, database: sa.Engine) -> View:
+    measure.look(settings, database, KINDS)
+    return view(settings, database, KINDS)
+
+
+def where(seen: View) -> dict[str, str]:
+    return {each.running.name: each.running.host for each in seen.units}
+
+
+def test_without_another_host_there_are_no_such_units(
+    settings: Settings, database: sa.Engine, member: None
+) -> None:
+    assert looked(settings, database).units == ()
+
+
+def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_power(
+    settings: Settings,
+    database: sa.Engine,
+    machine: EmulatedHost,  # noqa: F811
+    member: None,
+) -> None:
+    assert where(looked(settings, database)) == {"archiver:1": "local"}
+    proposal = moves.propose(settings, database, KINDS)
+    (said,) = explain(proposal, {}, "archiver:1")
+    assert said.moves_to == "h1", said.text
+    moves.apply(settings, database, KINDS, print)
+    assert where(looked(settings, database)) == {"archiver:1": "h1"}
+    with database.connect() as connection:
+        reading = book.read_units(connection)["archiver:1"].reading
+    (there,) = [each.pid for each in machine.processes() if "jobs/archiver.py" in each.cmdline()]
+    assert reading is not None
+    assert reading["process"].partition(".")[0] == str(there)
+
+    machine.switch_off()
+    until(lambda: looked(settings, database).states["h1"].state == "away", what="h1 is away")
+    (move,) = moves.apply(settings, database, KINDS, print)
+    assert (move.source, move.target) == (None, "local"), "such a move needs no budget"
+    assert where(looked(settings, database)) == {"archiver:1": "local"}
+
+
+def test_an_archiver_leaves_a_host_that_lost_the_role(
+    settings: Settings,
+    database: sa.Engine,
+    machine: EmulatedHost,  # noqa: F811
+    member: None,
+    root: Path,  # noqa: F811
+) -> None:
+    looked(settings, database)
+    moves.apply(settings, database, KINDS, print)
+    path = settings.home / hosts.FILE
+    path.write_text(path.read_text().replace(f"roles: [jobs], release: {root}, ", ""))
+    assert places.belongs_on(settings, "archiver") == "local"
+    until(lambda: places.runs_on(settings, "archiver") == "local", what="it comes home")
+    assert not [each for each in machine.processes() if "jobs/archiver.py" in each.cmdline()]
+    assert where(looked(settings, database)) == {}
