@@ -1,9 +1,11 @@
 """### Speed layer
-Runs `jobs/speed_layer.py`, a PySpark Structured Streaming job, for ever as a detached process.
+Runs `jobs/speed_layer.py`, which counts with PySpark, for ever as a detached process; with the setting
+`speed.drivers` above 1 as so many processes, which share the topics.
 
 The task adopts the process or starts it, and then waits in the triggerer. The triggerer restarts the process
 within seconds of its death, when it stands still while its lag grows, and when one of the connections was
-changed. Restarts are in the task's log and in `sluice status`.
+changed. It starts and stops processes when the setting changes. All of that is in the task's log; restarts
+are in `sluice status`.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """

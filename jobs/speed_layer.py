@@ -1,9 +1,10 @@
 """Count for ever: from Kafka into the state and the online results.
 
-    python jobs/speed_layer.py [--topic NAME ...]
+    python jobs/speed_layer.py [--topic NAME ...] [--member NAME]
 
-Without --topic it counts `logs` and every topic that a task reads, new ones too. SIGTERM stops it after the
-batch under way. Exit codes: 0 stopped, 1 could not start, 3 another speed layer counts the same topic.
+Without --topic it counts `logs` and every topic that a task reads, new ones too; with the setting
+`speed.drivers` above 1, those that are the driver's. SIGTERM stops it after the batch under way. Exit codes:
+0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import threading
 
 from sluice.metrics import load_team
 from sluice.runtime import garbage
-from sluice.runtime.settings import get_settings
-from sluice.spark.session import SPEED_LAYER, session
+from sluice.runtime.settings import get_settings, newest
+from sluice.spark.session import SPEED_LAYER as CONFIG
+from sluice.spark.session import session
+from sluice.speed.driver import run
+from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress, progress_path
-from sluice.speed.streaming import run
+from sluice.stack.jobs import SPEED_LAYER, drivers
 from sluice.storage.commits import FencedOut
 
 FENCED = 3
@@ -30,7 +34,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--topic", action="append", default=[], help="count only this topic (repeatable)")
-    topics = parser.parse_args().topic
+    parser.add_argument(
+        "--member", default=SPEED_LAYER, help="this driver's name among several (default: %(default)s)"
+    )
+    given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     for chatty in ("kafka", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -41,11 +48,16 @@ def main() -> int:
 
     load_team()
     settings = get_settings()
-    progress = SpeedProgress(progress_path(settings))
-    spark = session(settings, "sluice speed layer", config=SPEED_LAYER)
+    progress = SpeedProgress(progress_path(settings, given.member), given.member)
+    if len(drivers(settings)) > 1 and not (given.topic or progress.owned):
+        logging.error("another process is the driver %s: see `sluice status`", given.member)
+        return FENCED
+    named = Named(given.topic) if given.topic else None
+    own = named or OwnTopics(settings, given.member, lambda: drivers(newest(settings)))
+    spark = session(settings, "sluice speed layer", config=CONFIG)
     garbage.loaded()
     try:
-        run(spark, settings, progress, topics, stopping)
+        run(spark, settings, progress, own, stopping)
     except FencedOut as error:
         progress.state("fenced")
         logging.error("%s", error)

@@ -22,7 +22,7 @@ from sluice.collection.placed import PlacedError
 from sluice.elsewhere import leftovers, places, state
 from sluice.runtime import detached
 from sluice.runtime.crew import Crew
-from sluice.runtime.settings import Settings, get_settings
+from sluice.runtime.settings import Settings, get_settings, newest
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
 from sluice.stack import jobs
 from sluice_airflow.connections import aenvironment, environment
@@ -135,7 +135,7 @@ def supervisor(
     environment: Callable[[], dict[str, str]],
     stuck_after: float,
 ) -> Supervisor | Crew:
-    """What watches ``jobs/<job>.py``; of the archiver there may be several.
+    """What watches ``jobs/<job>.py``; of the archiver and of the speed layer there may be several.
 
     Airflow and the jobs share one Python, because they import the same package.
     """
@@ -152,7 +152,20 @@ def supervisor(
             stuck_after=stuck_after,
         )
 
-    return Crew(job, make, Follows(settings)) if job == "archiver" else make(job)
+    wanted = _WANTED.get(job)
+    return make(job) if wanted is None else Crew(job, make, wanted(settings))
+
+
+def _drivers(settings: Settings) -> Callable[[float, int], int]:
+    """How many drivers the speed layer should have: as many as the setting says now."""
+    return lambda now, members: newest(settings).speed.drivers
+
+
+#: How many members there should be of a job that may have several.
+_WANTED: dict[str, Callable[[Settings], Callable[[float, int], int]]] = {
+    "archiver": Follows,
+    jobs.SPEED_LAYER: _drivers,
+}
 
 
 def _unknown(job: str) -> dict[str, str]:

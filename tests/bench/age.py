@@ -123,7 +123,7 @@ class Layer:
             time.sleep(RELEASE_SECONDS)
         offsets: Any = SimpleNamespace(bounds=_bounds, close=lambda: None)
         nowhere: Any = None
-        claim = TopicClaim(self._database, "logs")
+        claim = TopicClaim(self._database, "logs", "speed_layer")
         self._writer = Writer(self._log, claim, nowhere, offsets, tasks=2)
         began = time.perf_counter()
         self._writer.open()

@@ -328,11 +328,14 @@ def test_a_description_makes_no_version(client: TestClient, login: Login) -> Non
 
 
 def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_path: Path) -> None:
-    from sluice.speed.progress import SpeedProgress
+    from sluice.runtime.settings import Settings
+    from sluice.speed.progress import SpeedProgress, progress_path
+    from sluice.stack import jobs
     from sluice_airflow.api import stores
 
-    path = tmp_path / "progress.json"
-    client.app.dependency_overrides[stores.progress] = lambda: path  # type: ignore[attr-defined]
+    settings = Settings(instance="test", home=tmp_path)
+    read = {stores.progress: lambda: jobs.progress(settings, jobs.SPEED_LAYER)}
+    client.app.dependency_overrides.update(read)  # type: ignore[attr-defined]
     login.as_("user")
     asked = {"strategy": "planned", "half_life": 2.0}
     made = client.put(f"{API}/tasks/hits", json={**HITS, "grouping": asked}).json()
@@ -349,7 +352,7 @@ def test_grouping_and_hot_keys_of_a_task(client: TestClient, login: Login, tmp_p
     hot = {"key": ["<script>", "\u0000"], "share": 0.5, "error": 0.0, "workers": [1]}
     shown = document("hits", label=f"{made['id']}v1", hot=[hot])
     older = document("hits", label=f"{made['id']}v0")
-    SpeedProgress(path).batch("logs", {}, grouping={"old": older, "new": shown})
+    SpeedProgress(progress_path(settings)).batch("logs", {}, grouping={"old": older, "new": shown})
     answer = client.get(f"{API}/tasks/hits/grouping")
     assert answer.headers["content-type"] == "application/json"
     assert (answer.json()["strategy"], answer.json()["decision"]["figures"]["tuples"]) == ("combine", 200_000)

@@ -14,6 +14,7 @@ import pytest
 from sluice.runtime import crew, detached
 from sluice.runtime.crew import Crew
 from sluice.runtime.supervision import Superseded, Supervisor
+from tests.waiting import until
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 Start = Callable[..., Crew]
@@ -53,6 +54,17 @@ def test_a_crew_grows_and_shrinks_by_one_at_a_time(start: Start, tmp_path: Path)
     list(narrow.poll())
     assert not list(narrow.poll())
     assert list(running(tmp_path)) == ["job"]
+
+
+def test_members_that_died_while_nobody_watched_are_forgotten(start: Start, tmp_path: Path) -> None:
+    wide = start(3)
+    wide.claim()
+    for _ in range(2):
+        list(wide.poll())
+    os.kill(running(tmp_path)["job-3"], signal.SIGKILL)
+    until(lambda: "job-3" not in running(tmp_path))
+    start(2).claim()
+    assert detached.names(tmp_path / "run") == ["job", "job-2"]
 
 
 def test_the_first_member_stays_whatever_is_wanted(start: Start, tmp_path: Path) -> None:

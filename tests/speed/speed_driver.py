@@ -109,12 +109,16 @@ class Source:
 
 
 class SpeedTest:
-    """A topic with two tasks, used by one test alone, in the running platform."""
+    """A topic with two tasks, used by one test alone, in the running platform.
 
-    def __init__(self, settings: Settings, home: Path) -> None:
+    It has a database of its own, or that of another such topic.
+    """
+
+    def __init__(self, settings: Settings, home: Path, beside: SpeedTest | None = None) -> None:
         self.home = home
         self.topic = f"online_{secrets.token_hex(4)}"
-        self.settings = settings = _own_database(settings, self.topic)
+        self.settings = settings = beside.settings if beside else _own_database(settings, self.topic)
+        self._beside = beside
         self.engine = engine(settings)
         self.hbase = HBase.of(settings, patience=30)
         self.store = TaskStore(self.engine)
@@ -141,8 +145,16 @@ class SpeedTest:
         return self.source.append(lines)
 
     def start(self, *arguments: str, fault: str = "", **more: str) -> subprocess.Popen[bytes]:
-        env = environment(self.settings) | {
-            "SLUICE_FAULT": fault,
+        command = [sys.executable, str(self.settings.root / "jobs" / "speed_layer.py"), "--topic", self.topic]
+        env = self.environment(**more) | {"SLUICE_FAULT": fault}
+        with (self.home / "speed_layer.log").open("ab") as log:
+            process = subprocess.Popen([*command, *arguments], env=env, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """What a driver has in its environment."""
+        return environment(self.settings) | {
             "SLUICE_SPEED__BATCH_SECONDS": "0.2",
             "SLUICE_POSTGRES__DATABASE": self.settings.postgres.database,
             # Progress, checkpoints and Spark's files go to the test's home; the secrets are in the other one.
@@ -151,11 +163,6 @@ class SpeedTest:
             "SLUICE_KAFKA__IDENTITY_KEY": self.settings.kafka.identity_key,
             **more,
         }
-        command = [sys.executable, str(self.settings.root / "jobs" / "speed_layer.py"), "--topic", self.topic]
-        with (self.home / "speed_layer.log").open("ab") as log:
-            process = subprocess.Popen([*command, *arguments], env=env, stdout=log, stderr=log)
-        self.processes.append(process)
-        return process
 
     @contextlib.contextmanager
     def running(self, **more: str) -> Iterator[subprocess.Popen[bytes]]:
@@ -213,6 +220,8 @@ class SpeedTest:
                 process.wait()
         self.producer.close()
         self.hbase.close()
+        if self._beside is not None:
+            return
         self.engine.dispose()
         with _administrator(self.settings) as connection:
             connection.execute(sa.text(f"DROP DATABASE {self.settings.postgres.database} WITH (FORCE)"))

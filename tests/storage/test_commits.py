@@ -192,7 +192,7 @@ def test_the_projection_never_goes_back(log: CommitLog) -> None:
 
 def test_a_topic_has_one_claim_at_a_time(stack: Settings) -> None:
     topic = f"storage_{secrets.token_hex(4)}"
-    first, second = TopicClaim(engine(stack), topic), TopicClaim(engine(stack), topic)
+    first, second = (TopicClaim(engine(stack), topic, driver) for driver in ("one", "two"))
     first.take()
     with pytest.raises(FencedOut, match="holds the topic's lock"):
         second.take(0.3)

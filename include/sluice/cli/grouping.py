@@ -113,10 +113,10 @@ def _first_line(text: str | None) -> str:
 
 def _reports(name: str | None) -> list[GroupingReport]:
     from sluice.runtime.settings import get_settings
-    from sluice.speed.progress import progress_path
     from sluice.speed.routed.report import reports
+    from sluice.stack.jobs import SPEED_LAYER, progress
 
-    return reports(progress_path(get_settings()), name)
+    return reports(progress(get_settings(), SPEED_LAYER), name)
 
 
 def _print(found: list[GroupingReport], style: Format) -> None:

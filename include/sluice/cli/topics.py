@@ -1,11 +1,11 @@
-"""`sluice topics ...`: what the lines of a topic look like."""
+"""`sluice topics ...`: what the lines of a topic look like, and which driver counts it."""
 
 from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,9 @@ from sluice.cli.format import Format, write
 if TYPE_CHECKING:
     from sluice.tasks.topics import TopicStore
 
-app = typer.Typer(help="What the lines of a topic look like: their format and time.", no_args_is_help=True)
+app = typer.Typer(
+    help="Topics: what their lines look like, and which driver counts them.", no_args_is_help=True
+)
 
 
 @app.command()
@@ -47,19 +49,26 @@ def apply(
 
 @app.command("list")
 def list_(style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
-    """Show the topics that are described or that a task reads."""
-    rows = [
-        (
-            topic.spec.name,
-            topic.spec.format,
-            " ".join(topic.spec.columns),
-            topic.spec.time.format if topic.spec.time else "apache",
-            topic.tasks,
-            topic.created_by,
-        )
-        for topic in _store().list()
-    ]
-    write(("topic", "format", "columns", "time", "tasks", "by"), rows, style)
+    """Show the topics that are described or that a task reads.
+
+    Where the speed layer has several drivers, driver is the one that should count a topic, and owner the one
+    that does; they differ while the topic moves.
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.storage.speed_topics import SpeedTopics
+
+    settings = get_settings()
+    columns = ["topic", "format", "columns", "time", "tasks", "by"]
+    places = SpeedTopics(engine(settings)).places() if settings.speed.drivers > 1 else None
+    rows: list[tuple[Any, ...]] = []
+    for topic in _store().list():
+        name, time = topic.spec.name, topic.spec.time.format if topic.spec.time else "apache"
+        row = (name, topic.spec.format, " ".join(topic.spec.columns), time, topic.tasks, topic.created_by)
+        place = places.get(name) if places is not None else None
+        shown = (None, None) if place is None else (place.driver, place.owner)
+        rows.append(row if places is None else (*row, *shown))
+    write((*columns, *(("driver", "owner") if places is not None else ())), rows, style)
 
 
 @app.command()
@@ -69,6 +78,53 @@ def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's 
 
     given = _store().get(name).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     typer.echo(to_yaml([{"name": name, "format": "combined", **given}]), nl=False)
+
+
+@app.command()
+def move(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    driver: Annotated[str, typer.Argument(metavar="DRIVER", help="As in `sluice topics list`.")],
+) -> None:
+    """Let another driver of the speed layer count a topic, from the next batch on.
+
+    The old driver stops the topic after a commit, and the new one goes on there: each line counts once. It
+    takes seconds. `sluice topics list` shows both drivers.
+
+    Example:
+      sluice topics move shop speed_layer-2
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.speed import moves
+
+    before = moves.move(get_settings(), topic, driver)
+    typer.echo(f"{topic}: {driver} counts it already" if before == driver else f"{topic}: moves to {driver}")
+
+
+@app.command()
+def spread(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would move.")] = False,
+) -> None:
+    """Move topics so that the drivers that run have about the same load, by as few moves as that takes.
+
+    The load of a topic is how many bytes of lines were counted a second in the last five minutes. Topics of a
+    driver that does not run move to the others. Nothing moves if little would be gained.
+
+    Example:
+      sluice topics spread --dry-run
+    """
+    from sluice.runtime.settings import get_settings
+    from sluice.speed import moves
+    from sluice.storage.postgres import engine
+    from sluice.storage.speed_topics import SpeedTopics
+
+    settings = get_settings()
+    found = moves.spread(settings)
+    if not dry_run:
+        SpeedTopics(engine(settings)).move({each.unit: each.target for each in found})
+    for each in found:
+        typer.echo(f"{each.unit}: {each.source} -> {each.target}: {each.why}")
+    if not found:
+        typer.echo("nothing moves: the drivers that run are about equally loaded")
 
 
 def _make(names: Sequence[str]) -> Iterator[str]:

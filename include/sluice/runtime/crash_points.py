@@ -17,15 +17,21 @@ from typing import Literal
 
 #: In this order: a task of a batch wrote its first blocks of state; it wrote its last; all blocks of the
 #: batch are written but none is committed; they are committed but not yet projected; some of their results
-#: are projected, which is not recorded yet; an archive file is written under its temporary name but not
-#: claimed; it is claimed but not yet in the index; a backfill's blocks of a day are written but nothing
-#: points to them; they are pointed to but their results are not yet projected.
+#: are projected, which is not recorded yet; a driver stopped a topic but holds its lock; it released the
+#: topic; another one has the topic's lock but is not its owner yet; it is the owner but has read nothing; an
+#: archive file is written under its temporary name but not claimed; it is claimed but not yet in the index; a
+#: backfill's blocks of a day are written but nothing points to them; they are pointed to but their results
+#: are not yet projected.
 Point = Literal[
     "state_put",
     "state_written",
     "after_blocks",
     "after_commit",
     "projected",
+    "topic_stopped",
+    "topic_released",
+    "topic_locked",
+    "topic_taken",
     "archive_before_rename",
     "archive_after_rename",
     "backfill_blocks",

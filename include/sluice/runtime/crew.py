@@ -44,7 +44,15 @@ class Crew:
         return sum(member.restarted_lately for member in self._members)
 
     def claim(self) -> str:
-        """Adopt all members, or start the first; returns a line for the log."""
+        """Adopt all members, or start the first; returns a line for the log.
+
+        Members after them that died while nobody watched are forgotten, and what is left of them is killed.
+        """
+        run = self._members[0].run
+        dead = self._numbers(run, living=False) - set(range(len(self._members) + 1))
+        for record in (detached.read(f"{self._job}-{number}", run) for number in dead):
+            if record is not None:
+                detached.stop(record, 0.0, run=run)
         return "; ".join([member.claim() for member in self._members])
 
     def poll(self) -> Iterator[str]:
@@ -82,10 +90,14 @@ class Crew:
 
     def _others(self, run: Path) -> list[str]:
         """The members after the first, up to the highest number that runs; one that is missing is started."""
-        numbers = {
+        highest = max(self._numbers(run, living=True), default=1)
+        return [f"{self._job}-{number}" for number in range(2, highest + 1)]
+
+    def _numbers(self, run: Path, *, living: bool) -> set[int]:
+        """The numbers of the members after the first that run, or of those that are recorded and do not."""
+        return {
             int(found[1])
             for name in detached.names(run)
             if (found := re.fullmatch(rf"{re.escape(self._job)}-(\d+)", name))
-            and detached.alive(detached.read(name, run))
+            and detached.alive(detached.read(name, run)) is living
         }
-        return [f"{self._job}-{number}" for number in range(2, max(numbers, default=1) + 1)]

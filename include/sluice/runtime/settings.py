@@ -94,6 +94,7 @@ class Speed(BaseModel):
     small_batch: int = Field(2_000, ge=0)  # a batch of fewer lines, about, is counted in the driver
     projection_seconds: float = Field(0.5, gt=0)  # results are written at most so often
     workers: int = Field(0, ge=0, le=1 << 16)  # for routed tasks; 0: as many as run at the same time
+    drivers: int = Field(1, ge=1, le=64)  # processes that share the topics
 
 
 class Archive(BaseModel):
@@ -362,3 +363,14 @@ def make_secret(home: Path, name: str) -> str:
 def get_settings() -> Settings:
     """This process's settings, read once."""
     return Settings()
+
+
+def newest(before: Settings) -> Settings:
+    """The settings as settings.yaml says now; `before` while it cannot be read, as when it is being edited.
+
+    For processes that run for ever and follow a setting.
+    """
+    try:
+        return Settings(instance=before.instance, home=before.home)
+    except (OSError, ValueError, yaml.YAMLError):
+        return before

@@ -84,7 +84,7 @@ class MicroBatch:
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
         self._writer = Writer(
             commits,
-            TopicClaim(database, topic),
+            TopicClaim(database, topic, progress.driver),
             Connections.of(settings),
             offsets,
             tasks=tasks,

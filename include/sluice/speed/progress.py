@@ -1,7 +1,8 @@
 """The speed layer's progress and heartbeat, as a file.
 
-Supervision, `sluice status` and the demo read ``var/<instance>/run/speed_layer.progress.json``. It is
-replaced whole, so a reader never sees half of it::
+Supervision, `sluice status` and the demo read ``var/<instance>/run/speed_layer.progress.json``, or one such
+file of each driver (`stack.jobs.progress` makes one document of them). It is replaced whole, so a reader
+never sees half of it::
 
     {"state": "running", "pid": 4711, "token": ..., "started_at": ..., "updated_at": ...,
      "topics": {"logs": {"state": "counting", "seq": 17, "end": {"0": 2500, ...}, "records": 10000,
@@ -30,6 +31,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +41,7 @@ from filelock import FileLock, Timeout
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from sluice.stack.jobs import SPEED_LAYER
 
 State = Literal["starting", "running", "stopped", "fenced"]
 TopicState = Literal["starting", "counting", "failed", "stopped"]
@@ -47,8 +50,8 @@ ERRORS_KEPT = 5
 TASK_SUMS = ("task_lines", "task_skipped")
 
 
-def progress_path(settings: Settings) -> Path:
-    return settings.home / "run" / "speed_layer.progress.json"
+def progress_path(settings: Settings, driver: str = SPEED_LAYER) -> Path:
+    return settings.home / "run" / f"{driver}.progress.json"
 
 
 class SpeedProgress:
@@ -58,8 +61,9 @@ class SpeedProgress:
     must not hide the progress of the first.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, driver: str = SPEED_LAYER) -> None:
         self.path = path
+        self.driver = driver
         self._owner = FileLock(path.with_suffix(".lock"), thread_local=False)
         self._lock = threading.Lock()
         self._topics: dict[str, dict[str, Any]] = {}
@@ -120,22 +124,23 @@ class SpeedProgress:
         """The results of all commits up to `seq` are written; how many changed, and how long it took."""
         with self._lock:
             shown = {"seq": seq, "results": results, "ms": took_ms, "at": _now()}
-            self._of(topic)["projection"] = shown
+            if topic in self._topics:  # else it was forgotten while its last results were written
+                self._topics[topic]["projection"] = shown
             self._write()
 
     def _of(self, topic: str) -> dict[str, Any]:
         return self._topics.setdefault(topic, {"state": "starting", "errors": []})
 
-    def _owned(self) -> bool:
+    @property
+    def owned(self) -> bool:
         """Whether this process holds the file's lock; it takes the lock if that is free."""
-        try:
-            self._owner.acquire(timeout=0)
-        except Timeout:
-            return False
-        return True
+        with suppress(Timeout):
+            if not self._owner.is_locked:
+                self._owner.acquire(timeout=0)
+        return self._owner.is_locked
 
     def _write(self) -> None:
-        if self._owner.is_locked or self._owned():
+        if self.owned:
             whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
             write_whole(self.path, json.dumps(whole, indent=1))
 

@@ -1,4 +1,4 @@
-"""The speed layer's application: a thread a topic, which counts one micro-batch after the other.
+"""A thread a topic, which counts one micro-batch after the other.
 
 The commit book has the offsets to continue from, and the driver says where each batch ends. So Spark keeps no
 position and no checkpoint, and a batch may be as large as the lines that wait (`batch_size`). A topic that
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.runtime.backoff import Backoff
@@ -21,8 +20,6 @@ from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.storage.commits import FencedOut
-from sluice.storage.postgres import engine
-from sluice.tasks.topics import TOPICS_SECONDS, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,17 +30,18 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 STEADY_SECONDS = 60.0  # a topic that was counted this long starts its back-off from the beginning
 POLL_SECONDS = 0.5
 IDLE_SECONDS = 0.1  # how soon the first line of an idle topic is seen
-BEAT_SECONDS = 2.0
 TAKE_UP_SECONDS = 5.0  # how soon a changed task counts on an idle topic
-STOP_SECONDS = 60.0  # how long a stop waits for the batches under way
 
 
 class TopicStream:
-    """Counts one topic in a thread of its own, until it is stopped."""
+    """Counts one topic in a thread of its own, until it is stopped.
+
+    It ends by itself if another speed layer counts the topic, or has not released it yet: see `fenced`.
+    """
 
     def __init__(self, spark: SparkSession, settings: Settings, topic: str, progress: SpeedProgress) -> None:
         self.topic = topic
-        self.fenced: FencedOut | None = None  # why it ended, if another speed layer counts the topic
+        self.fenced: FencedOut | None = None
         self._spark = spark
         self._settings = settings
         self._progress = progress
@@ -57,6 +55,11 @@ class TopicStream:
     def ask_to_stop(self) -> None:
         """Let it stop after the batch under way."""
         self._stopping.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it counts no more, and has released the topic."""
+        return not self._thread.is_alive()
 
     def join(self, seconds: float) -> None:
         """Wait for its end; after so many seconds cancel the batch under way, whose lines do not count."""
@@ -80,7 +83,6 @@ class TopicStream:
             try:
                 self._count()
             except FencedOut as error:
-                self._show(error)
                 self.fenced = error
                 return
             except Exception as error:
@@ -91,7 +93,7 @@ class TopicStream:
                     backoff.reset()
                 pause = backoff.pause()
                 log.error("topic %s: starting again in %.0f s: %s", self.topic, pause, error, exc_info=error)
-                self._show(error)
+                self.show(error)
                 self._stopping.wait(pause)
 
     def _count(self) -> None:
@@ -132,53 +134,7 @@ class TopicStream:
         self._size.counted(waiting, counts["bytes"])
         return any(end[name] < last for name, last in ends.items())
 
-    def _show(self, error: Exception) -> None:
+    def show(self, error: Exception) -> None:
+        """Show that the topic is not counted now, and why."""
         self._progress.topic(self.topic, "failed")
         self._progress.error(self.topic, f"{type(error).__name__}: {error}"[:1000])
-
-
-def run(
-    spark: SparkSession,
-    settings: Settings,
-    progress: SpeedProgress,
-    topics: Sequence[str],
-    stopping: threading.Event,
-) -> None:
-    """Count these topics, or all topics if none is named, until `stopping` is set.
-
-    Raises FencedOut when another speed layer counts one of them; the others are then stopped as well.
-    """
-    streams: dict[str, TopicStream] = {}
-    look, beat = 0.0, 0.0
-    progress.state("running")
-    try:
-        while not stopping.is_set():
-            now = time.monotonic()
-            if now >= look:
-                look = now + TOPICS_SECONDS
-                wanted = topics or TopicStore(engine(settings)).names_or(streams)
-                for topic in set(wanted) - streams.keys():
-                    streams[topic] = TopicStream(spark, settings, topic, progress)
-                    streams[topic].start()
-                gone = {topic: streams.pop(topic) for topic in streams.keys() - set(wanted)}
-                _stop(gone.values())
-                for topic in gone:
-                    progress.forget(topic)
-            for stream in streams.values():
-                if stream.fenced is not None:
-                    raise stream.fenced
-            if now >= beat:
-                beat = now + BEAT_SECONDS
-                progress.beat()
-            stopping.wait(POLL_SECONDS)
-    finally:
-        _stop(streams.values())
-
-
-def _stop(streams: Collection[TopicStream]) -> None:
-    """Stop after the batches under way; lines that are not committed in time are not counted."""
-    for stream in streams:
-        stream.ask_to_stop()
-    deadline = time.monotonic() + STOP_SECONDS
-    for stream in streams:
-        stream.join(deadline - time.monotonic())

@@ -1,52 +1,68 @@
 """The two jobs that run for ever, and how to see from outside whether they make progress.
 
-Both write ``run/<job>.progress.json`` every second or two, even when idle. The positions in it show their
-progress, and the lag of their Kafka groups shows what they still have to do.
+A job is one process or several: its members are ``archiver``, ``archiver-2`` ..., or ``speed_layer``,
+``speed_layer-2`` ... Each writes ``run/<member>.progress.json`` every second or two, even when idle. The
+positions in it show its progress, and the lag of the Kafka groups shows what is still to do.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
-#: A member that has not written its progress for so long does not count.
+SPEED_LAYER = "speed_layer"
+#: A member that has not written its progress for so long does not work.
 SILENT_SECONDS = 30.0
+
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Job:
-    """How to read a topic's position from the job's progress file, and the job's Kafka group."""
+    """How to read a job's progress files, and its Kafka group.
 
-    position_of: Callable[[dict[str, Any]], Any]
+    together: one document of those of several members, by member.
+    """
+
+    position_of: Callable[[Document], Any]  # of a topic's part of a file
     group: str  # sluice-<this>-<topic>
+    together: Callable[[Mapping[str, Document]], Document]
 
 
-JOBS = {
-    "speed_layer": Job(lambda topic: topic.get("end"), "speed"),
-    "archiver": Job(
-        lambda topic: {number: each.get("position") for number, each in topic.get("partitions", {}).items()},
-        "archive",
-    ),
-}
+def drivers(settings: Settings) -> list[str]:
+    """The names of the speed layer's drivers, the first one first."""
+    return [SPEED_LAYER, *(f"{SPEED_LAYER}-{number}" for number in range(2, settings.speed.drivers + 1))]
 
 
-def progress(settings: Settings, job: str) -> dict[str, Any]:
+def running_drivers(settings: Settings) -> list[str]:
+    """Those drivers that run, by their progress files."""
+    found = members(settings, SPEED_LAYER)
+    return [
+        name
+        for name in drivers(settings)
+        if name in found and found[name].get("state") == "running" and not silent(found[name])
+    ]
+
+
+def progress(settings: Settings, job: str) -> Document:
     """The content of the job's progress file; empty if there is none that can be read.
 
-    Of a job with several members it is that of all, without those that have been silent for long.
+    Of a job with several members it is that of all. Of drivers, each topic says which `driver` counts it, and
+    when that one wrote (`updated_at`). The document is as old as the oldest member's.
     """
-    own = _read(settings, job)
-    others = (settings.home / "run").glob(f"{job}-*.progress.json")
-    found = [_read(settings, path.name.removesuffix(".progress.json")) for path in others]
-    living = [each for each in found if time.time() - each.get("updated_at", 0) < SILENT_SECONDS]
-    return _together([own, *living]) if own and living else own
+    found = members(settings, job)
+    if len(found) > 1:
+        return JOBS[job].together(found)
+    return next(iter(found.values()), {})
 
 
 def progress_file(settings: Settings, member: str) -> Path:
@@ -54,27 +70,76 @@ def progress_file(settings: Settings, member: str) -> Path:
     return settings.home / "run" / f"{member}.progress.json"
 
 
-def _read(settings: Settings, member: str) -> dict[str, Any]:
+def members(settings: Settings, job: str) -> dict[str, Document]:
+    """The progress of each member that there should be, by its name, the first one first.
+
+    A process is missed if there is a record of it. An archiver that is silent is none: the others have its
+    partitions. Nobody else has a driver's topics.
+    """
+    run = settings.home / "run"
+    names = sorted(path.name.removesuffix(".progress.json") for path in run.glob(f"{job}-*.progress.json"))
+    recorded = detached.names(run) if job == SPEED_LAYER else ()
+    found = {job: _read(settings, job)}
+    for name in names:
+        document, missed = _read(settings, name), name in recorded
+        if document and (missed or (not silent(document) and document.get("state") != "stopped")):
+            found[name] = document
+    return {name: document for name, document in found.items() if document}
+
+
+def silent(document: Mapping[str, Any]) -> bool:
+    """Whether a member has not written its progress for long."""
+    return time.time() - _written(document) > SILENT_SECONDS
+
+
+def _written(document: Mapping[str, Any]) -> float:
+    """When it was written, in seconds since the epoch."""
+    at = document.get("updated_at", 0.0)
+    return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else float(at)
+
+
+def _read(settings: Settings, member: str) -> Document:
     try:
         return dict(json.loads(progress_file(settings, member).read_text()))
     except (FileNotFoundError, ValueError):
         return {}
 
 
-def _together(members: list[dict[str, Any]]) -> dict[str, Any]:
-    """One document of the archivers' ones: a partition is as the member says that wrote last.
-
-    A topic is archived if one member archives it; the document is as old as the oldest.
-    """
+def _one_archiver(members: Mapping[str, Document]) -> Document:
+    """A partition is as the member says that wrote last. A topic is archived if one member archives it."""
     topics: dict[str, Any] = {}
-    for member in sorted(members, key=lambda each: each["updated_at"]):
+    for member in sorted(members.values(), key=_written):
         for name, topic in member.get("topics", {}).items():
             before = topics.get(name, topic)
             works = before if before.get("state") == "archiving" else topic
             partitions = {**before.get("partitions", {}), **topic.get("partitions", {})}
             topics[name] = {**topic, "state": works.get("state"), "partitions": partitions}
-    oldest = min(each["updated_at"] for each in members)
-    return {**members[0], "updated_at": oldest, "topics": topics}
+    return _of_all(members, topics)
+
+
+def _one_driver(members: Mapping[str, Document]) -> Document:
+    """A topic is as the driver says that counts it, or else as the one says that wrote last."""
+    topics: dict[str, Any] = {}
+    for driver, document in sorted(members.items(), key=lambda each: _written(each[1])):
+        for name, topic in document.get("topics", {}).items():
+            if topic.get("state") == "counting" or topics.get(name, {}).get("state") != "counting":
+                topics[name] = {**topic, "driver": driver, "updated_at": document.get("updated_at")}
+    return _of_all(members, topics)
+
+
+def _of_all(members: Mapping[str, Document], topics: Mapping[str, Any]) -> Document:
+    oldest = min(members.values(), key=_written)
+    return {**next(iter(members.values())), "updated_at": oldest.get("updated_at"), "topics": topics}
+
+
+JOBS = {
+    SPEED_LAYER: Job(lambda topic: topic.get("end"), "speed", _one_driver),
+    "archiver": Job(
+        lambda topic: {number: each.get("position") for number, each in topic.get("partitions", {}).items()},
+        "archive",
+        _one_archiver,
+    ),
+}
 
 
 def failing(settings: Settings, job: str) -> dict[str, str]:
@@ -100,7 +165,10 @@ def position(settings: Settings, member: str) -> Any:
 
 
 def lag(settings: Settings, member: str) -> int | None:
-    """The Kafka records that the job has yet to process, over its topics; None if Kafka fails."""
+    """The Kafka records that the job has yet to process, over its topics; None if Kafka fails.
+
+    Of a driver they are those of its own topics.
+    """
     from kafka.errors import KafkaError
 
     from sluice.transmission.lag import group_lag
@@ -108,7 +176,8 @@ def lag(settings: Settings, member: str) -> int | None:
 
     job, records = _job(member), 0
     try:
-        for topic in progress(settings, job).get("topics", {}):
+        whole = _read(settings, member) if job == SPEED_LAYER else progress(settings, job)
+        for topic in whole.get("topics", {}):
             group = f"sluice-{JOBS[job].group}-{topic}"
             with suppress(TopicMissing):  # it was described before its first line: there is no work yet
                 records += sum(each.records for each in group_lag(settings, group, topic).values())

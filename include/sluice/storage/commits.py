@@ -19,6 +19,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from sluice.runtime.crash_points import crash_point
 from sluice.storage import schema
 from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod
 from sluice.storage.postgres import patiently
@@ -31,6 +32,10 @@ PATIENCE_SECONDS = 120.0
 ROWS_A_STATEMENT = 1_000
 # A killed writer keeps its lock until PostgreSQL notices that its connection is closed.
 CLAIM_SECONDS, CLAIM_POLL_SECONDS = 5.0, 0.2
+# It notices that at once, unless the whole host was lost: then after 30 s, by these settings of the session.
+NOTICE_THE_DEAD = (
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4"
+)
 
 
 class FencedOut(RuntimeError):
@@ -416,32 +421,58 @@ class TopicClaim:
     """A lock on a topic, which lasts as long as its connection; it stops a second writer early.
 
     It only saves the second writer useless work. What keeps two writers from both counting is the primary key
-    of the commits, because this lock is lost with the connection when PostgreSQL restarts.
+    of the commits, because this lock is lost with the connection when PostgreSQL restarts. Where several
+    drivers share the topics, the lock is also what a driver waits for that gets a topic from another, and the
+    topic's row says who has it.
     """
 
-    def __init__(self, engine: sa.Engine, topic: str) -> None:
+    def __init__(self, engine: sa.Engine, topic: str, driver: str) -> None:
         self._engine = engine
         self._topic = topic
+        self._driver = driver
         self._connection: sa.Connection | None = None
 
     def take(self, seconds: float = CLAIM_SECONDS) -> None:
         """Take the lock. Raises FencedOut if another writer still has it after `seconds`."""
         connection = patiently(self._engine.connect, PATIENCE_SECONDS)
-        self._connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-        self._connection.detach()  # so that closing it also closes the session, which frees the lock
-        key = sa.func.hashtextextended("sluice speed layer " + self._topic, 0)
-        deadline = time.monotonic() + seconds
-        while not self._connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))):
-            if time.monotonic() > deadline:
-                self.release()
-                raise FencedOut(self._topic, "it holds the topic's lock in PostgreSQL")
-            time.sleep(CLAIM_POLL_SECONDS)
+        connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        connection.detach()  # so that closing it also closes the session, which frees the lock
+        try:
+            connection.execute(sa.text(NOTICE_THE_DEAD))
+            self._lock(connection, time.monotonic() + seconds)
+            crash_point("topic_locked")
+            self._own(connection, taken=True)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        crash_point("topic_taken")
 
     def release(self) -> None:
+        """Free the lock, if this has it."""
         connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(DBAPIError):  # PostgreSQL went away, and the lock with it
-                connection.close()
+        if connection is None:
+            return
+        crash_point("topic_stopped")
+        with suppress(DBAPIError):  # PostgreSQL went away, and the lock with it
+            self._own(connection, taken=False)
+        with suppress(DBAPIError):
+            connection.close()
+        crash_point("topic_released")
+
+    def _own(self, connection: sa.Connection, *, taken: bool) -> None:
+        """Note in the topic's row, if it has one, that this driver took it or released it."""
+        t = schema.speed_topics
+        row = sa.update(t).where(t.c.topic == self._topic)
+        took, left = row.values(owner=self._driver), row.where(t.c.owner == self._driver).values(owner=None)
+        connection.execute(took if taken else left)
+
+    def _lock(self, connection: sa.Connection, deadline: float) -> None:
+        key = sa.func.hashtextextended("sluice speed layer " + self._topic, 0)
+        while not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(key))):
+            if time.monotonic() > deadline:
+                raise FencedOut(self._topic, "it holds the topic's lock in PostgreSQL")
+            time.sleep(CLAIM_POLL_SECONDS)
 
 
 def _parts(values: Sequence[Any]) -> Iterator[list[Any]]:

@@ -161,6 +161,16 @@ state_periods = Table(
     Index("state_periods_seq", "topic", "seq"),
 )
 
+# Which driver of the speed layer should count a topic, and which one counts it. A topic without a row is the
+# first driver's, or gets a row: with one driver the table is empty. To move a topic is to change `driver`.
+speed_topics = Table(
+    "speed_topics",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("driver", Text, nullable=False),  # e.g. "speed_layer-2"
+    Column("owner", Text),  # the driver that took the topic last, until it releases it
+)
+
 # The last commit whose results are all in HBase.
 projections = Table(
     "projections",

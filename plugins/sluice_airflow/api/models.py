@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from sluice.engine.trial import MAX_LINES, LineTrial
+from sluice.storage.speed_topics import Place
 from sluice.tasks import TopicSpec
 from sluice.tasks.store import Task
 from sluice.tasks.topics import Topic
@@ -132,16 +133,28 @@ class ListChangeOut(BaseModel):
 
 
 class TopicOut(BaseModel):
-    """What a topic's lines look like; `by` is null where nobody described it."""
+    """What a topic's lines look like; `by` is null where nobody described it.
+
+    `driver` and `owner` are null where one driver counts all topics.
+    """
 
     topic: TopicSpec
     tasks: int
     since: datetime | None
     by: str | None
+    driver: str | None = Field(description="The driver of the speed layer that should count it.")
+    owner: str | None = Field(description="The driver that counts it; another one while the topic moves.")
 
     @classmethod
-    def of(cls, topic: Topic) -> TopicOut:
-        return cls(topic=topic.spec, tasks=topic.tasks, since=topic.created_at, by=topic.created_by)
+    def of(cls, topic: Topic, place: Place | None) -> TopicOut:
+        return cls(
+            topic=topic.spec,
+            tasks=topic.tasks,
+            since=topic.created_at,
+            by=topic.created_by,
+            driver=None if place is None else place.driver,
+            owner=None if place is None else place.owner,
+        )
 
 
 class ProblemOut(BaseModel):

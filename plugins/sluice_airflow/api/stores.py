@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from fastapi import Depends
 
 from sluice.results.layers import Layers, StoredLayers
 from sluice.runtime.settings import Settings, get_settings
-from sluice.speed.progress import progress_path
+from sluice.stack import jobs
 from sluice.storage import news
 from sluice.storage.postgres import engine
 from sluice.tasks.lists import ValueLists
@@ -41,9 +40,9 @@ def topic_store(database: Database) -> TopicStore:
     return TopicStore(database)
 
 
-def progress() -> Path:
-    """The progress file of the running speed layer."""
-    return progress_path(get_settings())
+def progress() -> dict[str, Any]:
+    """What the running speed layer says of itself."""
+    return jobs.progress(get_settings(), jobs.SPEED_LAYER)
 
 
 def instance() -> Settings:
@@ -73,7 +72,7 @@ Instance = Annotated[Settings, Depends(instance)]
 Tasks = Annotated[TaskStore, Depends(task_store)]
 Lists = Annotated[ValueLists, Depends(value_lists)]
 Topics = Annotated[TopicStore, Depends(topic_store)]
-ProgressFile = Annotated[Path, Depends(progress)]
+Progress = Annotated[dict[str, Any], Depends(progress)]
 ResultLayers = Annotated[Layers, Depends(layers)]
 News = Annotated[Hub, Depends(hub)]
 ReadPlaces = Annotated[Reads, Depends(reads)]

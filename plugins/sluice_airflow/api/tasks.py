@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -18,7 +17,7 @@ from sluice.transmission.sample import sample
 from sluice_airflow.api.errors import below
 from sluice_airflow.api.models import ChangeOut, DiffOut, HistoryOut, NewTrialIn, TaskOut, TrialIn, TrialOut
 from sluice_airflow.api.security import Reader, UnhurriedReader, Writer, may
-from sluice_airflow.api.stores import ProgressFile, Tasks
+from sluice_airflow.api.stores import Progress, Tasks
 
 router = APIRouter(tags=["tasks"])
 HIDDEN = "(hidden)"
@@ -87,13 +86,13 @@ def task_history(name: str, user: Reader, tasks: Tasks) -> list[HistoryOut]:
 
 
 @router.get("/tasks/{name}/grouping")
-def task_grouping(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> GroupingReport:
+def task_grouping(name: str, user: Reader, tasks: Tasks, progress: Progress) -> GroupingReport:
     """How the task's lines are dealt out to workers, why, and how evenly."""
     return _shown(_report(name, tasks, progress), user)
 
 
 @router.get("/tasks/{name}/hotkeys")
-def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: ProgressFile) -> tuple[HotKeyReport, ...]:
+def task_hotkeys(name: str, user: Reader, tasks: Tasks, progress: Progress) -> tuple[HotKeyReport, ...]:
     """The task's most frequent keys, over its last batches; a viewer sees the shares, not the keys."""
     return _shown(_report(name, tasks, progress), user).hot
 
@@ -190,7 +189,7 @@ def _trial(tasks: TaskStore, spec: TaskSpec, wanted: TrialIn, user: BaseUser) ->
     return TrialOut(lines=tried, error=failure(resolved, topic, lines, limits))
 
 
-def _report(name: str, tasks: TaskStore, progress: Path) -> GroupingReport:
+def _report(name: str, tasks: TaskStore, progress: Progress) -> GroupingReport:
     task = tasks.get(name)  # an unknown name gets another error than a task that is not counted yet
     found = [report for report in reports(progress, name) if report.label == task.label]
     if not found:

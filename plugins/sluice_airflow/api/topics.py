@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response, status
 from pydantic import ValidationError
 
+from sluice.storage.speed_topics import SpeedTopics
 from sluice.tasks import Problem, TasksRefused, TopicSpec, explain
 from sluice_airflow.api.models import TopicOut
 from sluice_airflow.api.security import Reader, Writer
-from sluice_airflow.api.stores import Topics
+from sluice_airflow.api.stores import Database, Topics
 
 router = APIRouter(tags=["topics"])
 
@@ -24,9 +25,10 @@ Document = Annotated[
 
 
 @router.get("/topics")
-def list_topics(user: Reader, topics: Topics) -> list[TopicOut]:
+def list_topics(user: Reader, topics: Topics, database: Database) -> list[TopicOut]:
     """The topics that are described or that a task reads, by name."""
-    return [TopicOut.of(topic) for topic in topics.list()]
+    places = SpeedTopics(database).places()
+    return [TopicOut.of(topic, places.get(topic.spec.name)) for topic in topics.list()]
 
 
 @router.get("/topics/{name}")

@@ -71,9 +71,9 @@ def whole_audit(settings: Settings) -> Hops:
 
 def grouping_reports(settings: Settings) -> list[GroupingReport]:
     """The speed layer's report on each task's grouping; none if it was restarted since."""
-    from sluice.speed.progress import progress_path
     from sluice.speed.routed.report import NothingCounted, reports
+    from sluice.stack.jobs import SPEED_LAYER, progress
 
     with suppress(NothingCounted):
-        return reports(progress_path(settings))
+        return reports(progress(settings, SPEED_LAYER))
     return []

@@ -84,12 +84,15 @@ def deploy(settings: Settings, airflow: Airflow, say: Say) -> None:
 
 def not_deployed(settings: Settings, airflow: Airflow) -> list[str]:
     from sluice.collection import deploy as collection
-    from sluice.stack.jobs import position
+    from sluice.stack.jobs import members, position
 
     waiting = [f"DAG {dag}" for dag in FOR_EVER if not any(r.state == "running" for r in airflow.runs(dag))]
     if not collection.agents(settings) or not collection.drained(settings):
         waiting.append("Flume's agents")
-    return waiting + [job for job in ("speed_layer", "archiver") if position(settings, job) is None]
+    jobs = ("speed_layer", "archiver")
+    return waiting + [
+        job for job in jobs if not any(position(settings, each) for each in members(settings, job))
+    ]
 
 
 def replay_log(settings: Settings, log: Path | None, say: Say) -> None:

@@ -30,8 +30,6 @@ from sluice.transmission.topics import Span, TopicMissing, Topics
 MINUTE = 60.0
 #: Rebalances that are shown of all topics, and rows that are read of one to compute their cost.
 SHOWN, READ = 20, 1_000
-#: A job that has written no progress for so long does not work.
-SILENT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -103,8 +101,8 @@ class _Look:
         paces = {
             number: max(0, found.now.get(number, 0) - found.then.get(number, 0)) / MINUTE for number in spans
         }
-        works = counts(self._speed_layer_says, topic, self._at)
-        return Hop("speed_layer", found.now, paces, dict.fromkeys(spans, "speed_layer") if works else {})
+        driver = counts(self._speed_layer_says, topic, self._at)
+        return Hop("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
 
 
 def partition_lag(topic: str, hop: Hop, number: int, span: Span, waited: float | None) -> PartitionLag:
@@ -116,9 +114,11 @@ def partition_lag(topic: str, hop: Hop, number: int, span: Span, waited: float |
     return PartitionLag(topic, hop.consumer, number, hop.owners.get(number), position, span.end, behind)
 
 
-def counts(progress: Mapping[str, Any], topic: str, now: datetime) -> bool:
-    """Whether the speed layer counts the topic, by its progress file."""
-    said = progress.get("updated_at")
-    if not said or progress.get("topics", {}).get(topic, {}).get("state") != "counting":
-        return False
-    return (now - datetime.fromisoformat(said)).total_seconds() < SILENT_SECONDS
+def counts(progress: Mapping[str, Any], topic: str, now: datetime) -> str | None:
+    """The driver that counts the topic, by the speed layer's progress; None if none does."""
+    found = progress.get("topics", {}).get(topic, {})
+    said = found.get("updated_at", progress.get("updated_at"))
+    if not said or found.get("state") != "counting":
+        return None
+    silent = (now - datetime.fromisoformat(said)).total_seconds() >= jobs.SILENT_SECONDS
+    return None if silent else str(found.get("driver", jobs.SPEED_LAYER))

@@ -6,9 +6,8 @@ and it is complete after a few batches.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -104,18 +103,14 @@ class NothingCounted(LookupError):
         super().__init__(f"no running speed layer has counted {of} yet: `sluice status` shows what runs")
 
 
-def reports(path: Path, task: str | None = None) -> list[GroupingReport]:
+def reports(progress: Mapping[str, Any], task: str | None = None) -> list[GroupingReport]:
     """The reports of that task, or of all tasks by name. Raises NothingCounted.
 
-    path: the progress file.
+    progress: the speed layer's, as of `stack.jobs.progress`.
     """
-    try:
-        topics = json.loads(path.read_text())["topics"]
-    except FileNotFoundError:
-        raise NothingCounted(task) from None
     found = [
         GroupingReport.model_validate(document)
-        for topic in topics.values()
+        for topic in progress.get("topics", {}).values()
         for document in topic.get("grouping", {}).values()
     ]
     chosen = [report for report in found if task in (None, report.task)]
