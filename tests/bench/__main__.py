@@ -34,7 +34,7 @@ PLATFORM = (*ALONE, *STACK)
 #: The benches of `make bench-grouping`, in its order.
 GROUPING = ("grouping_bars", "grouping")
 #: Benches that only their names run.
-APART = ("before", "endpoint")
+APART = ("before", "endpoint", "topic_moves")
 BENCHES = (*PLATFORM, *GROUPING, *APART)
 
 
