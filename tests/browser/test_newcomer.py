@@ -19,9 +19,10 @@ from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
 from sluice.transmission.sample import sample
 from tests.browser.people import CONSOLE, PATIENCE_MS, admin, console, log_in, tab_to
-from tests.browser.test_pages import until
+from tests.browser.test_pages import until as until_page
 from tests.e2e.conftest import DEPLOYED_SECONDS, JOBS
-from tests.e2e.running import Platform, access_line, wait_until
+from tests.e2e.running import Platform, access_line
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Frame, Page
@@ -41,8 +42,8 @@ CHART_MS = 120_000.0
 def lines(stack: Settings) -> Iterator[None]:
     """Lines of now come in, as long as the tests of this module run."""
     run = stack.home / "run"
-    wait_until(
-        lambda: all(detached.alive(detached.read(job, run)) for job in JOBS), DEPLOYED_SECONDS, "no jobs"
+    until(
+        lambda: all(detached.alive(detached.read(job, run)) for job in JOBS), DEPLOYED_SECONDS, "the jobs run"
     )
     platform, enough = Platform(stack, stack.home / "faults"), threading.Event()
 
@@ -58,10 +59,10 @@ def lines(stack: Settings) -> Iterator[None]:
     writer = threading.Thread(target=write, name="lines")
     writer.start()
     try:
-        wait_until(
+        until(
             lambda: any(CLIENTS[1].encode() in line for line in sample(stack, "logs", POINTED)),
             120,
-            "no line came",
+            "a line came",
         )
         yield
     finally:
@@ -101,7 +102,7 @@ def test_by_mouse_alone(stack: Settings, lines: None, page: Page) -> None:
     frame.get_by_role("link", name="New statistic").click()
     frame.locator("#pieces").get_by_role("button", name=STATUS, exact=True).first.click()
     frame.get_by_role("button", name="Count by it").first.click()
-    until(frame, "/^logs_by_/.test(document.getElementById('name')?.value ?? '')")
+    until_page(frame, "/^logs_by_/.test(document.getElementById('name')?.value ?? '')")
     frame.get_by_role("button", name="Review and save").click()
     frame.get_by_role("button", name="Save", exact=True).click()
     frame.get_by_role("status").filter(has_text="Saved").wait_for()
@@ -110,7 +111,7 @@ def test_by_mouse_alone(stack: Settings, lines: None, page: Page) -> None:
     first = series(frame, STATUS)
     frame.evaluate("window.same = document.querySelector('.plot canvas')")
     frame.locator("#live", has_text="live").wait_for()
-    until(frame, f"!document.querySelector('.legend').innerText.includes({first!r})", CHART_MS / 1000)
+    until_page(frame, f"!document.querySelector('.legend').innerText.includes({first!r})", CHART_MS / 1000)
     assert frame.evaluate("window.same === document.querySelector('.plot canvas')")
 
     page.context.set_offline(True)
@@ -120,7 +121,7 @@ def test_by_mouse_alone(stack: Settings, lines: None, page: Page) -> None:
     assert frame.locator(".legend").first.inner_text() == before
     page.context.set_offline(False)
     frame.get_by_label("As", exact=True).select_option("stack")
-    until(frame, "!document.getElementById('trouble').textContent", CHART_MS / 1000)
+    until_page(frame, "!document.getElementById('trouble').textContent", CHART_MS / 1000)
 
 
 def test_by_keyboard_alone(stack: Settings, lines: None, page: Page) -> None:
@@ -144,10 +145,10 @@ def test_by_keyboard_alone(stack: Settings, lines: None, page: Page) -> None:
         if frame.evaluate("document.activeElement.textContent") != CLIENTS[1]:
             keys.press("ArrowDown")
     keys.press("Enter")
-    until(frame, "document.activeElement.id === 'made-of'")
+    until_page(frame, "document.activeElement.id === 'made-of'")
     tab_to(page, "Count by it")
     keys.press("Enter")
-    until(frame, "/^logs_by_/.test(document.getElementById('name')?.value ?? '')")
+    until_page(frame, "/^logs_by_/.test(document.getElementById('name')?.value ?? '')")
     tab_to(page, "Review and save")
     keys.press("Enter")
     frame.locator("h1", has_text="Save logs_by_").wait_for()
@@ -167,8 +168,8 @@ def test_by_keyboard_alone(stack: Settings, lines: None, page: Page) -> None:
     series(frame, CLIENTS[0])
     tab_to(page, "count of ", whole=False)
     keys.press("End")
-    until(frame, "document.getElementById('reader').textContent.includes('count')")
+    until_page(frame, "document.getElementById('reader').textContent.includes('count')")
     keys.press("Enter")
-    until(frame, "document.activeElement.id === 'point-heading'")
+    until_page(frame, "document.activeElement.id === 'point-heading'")
     assert frame.locator("img[src=x]").count() == 0
     assert CONSOLE in frame.url
