@@ -19,7 +19,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from sluice.archive.scaling import Follows
 from sluice.collection.hosts import LOCAL, HostsError
 from sluice.collection.placed import PlacedError
-from sluice.elsewhere import leftovers, places, state
+from sluice.elsewhere import places, state
 from sluice.runtime import detached
 from sluice.runtime.crew import Crew
 from sluice.runtime.settings import Settings, get_settings, newest
@@ -87,6 +87,8 @@ class JobTrigger(BaseTrigger):
         """Stop what other hosts still run of this job although it moved away."""
         if self.job not in places.JOBS:
             return
+        from sluice.elsewhere import leftovers  # slow to import, so not where DAGs are parsed
+
         try:
             await asyncio.to_thread(leftovers.stop, get_settings(), self.log.warning)
         except Exception as error:  # a faulty list of hosts is no reason to stop watching

@@ -21,6 +21,7 @@ from sluice.collection import enrolment, hosts, inventory
 from sluice.collection.emulated import power
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.stack import network
 from sluice.storage import postgres
 from sluice.storage.dashboards import Dashboards
 from sluice.tasks import parse_tasks
@@ -77,6 +78,7 @@ def test_a_number_of_hosts_that_cannot_be_used_is_named_with_the_remedy(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["sluice", "demo", "--hosts", number])
     monkeypatch.setenv("SLUICE_INSTANCE", "demo")
+    monkeypatch.delenv(network.MARK, raising=False)  # the tests may run in an instance's network
     get_settings.cache_clear()
     with pytest.raises(SystemExit) as ended:
         main()
