@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,6 @@ from sluice.collection import hosts
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.elsewhere import places
 from sluice.runtime.settings import Placement, Settings
-from sluice.runtime.supervision import Supervisor
 from sluice.storage import units as book
 from sluice.units import measure, moves
 from sluice.units.explain import explain
@@ -22,7 +18,7 @@ from sluice.units.jobs import Jobs
 from sluice.units.view import View, view
 from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
 from tests.elsewhere.conftest import settings as plain  # noqa: F401
-from tests.elsewhere.test_moving import command
+from tests.elsewhere.test_moving import supervised  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
@@ -43,26 +39,6 @@ def database() -> sa.Engine:
     return sqlite()
 
 
-@pytest.fixture
-def member(settings: Settings) -> Iterator[None]:
-    """The first archiver, watched as the DAG `archive` does it."""
-    argv = functools.partial(command, settings)
-    supervisor = Supervisor("archiver", argv, "me", run=settings.home / "run")
-    supervisor.claim()
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.05):
-            list(supervisor.poll())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    yield
-    ended.set()
-    thread.join(60)
-    supervisor.stop()
-
-
 def looked(settings: Settings, database: sa.Engine) -> View:
     measure.look(settings, database, KINDS)
     return view(settings, database, KINDS)
@@ -72,17 +48,16 @@ def where(seen: View) -> dict[str, str]:
     return {each.running.name: each.running.host for each in seen.units}
 
 
-def test_without_another_host_there_are_no_such_units(
-    settings: Settings, database: sa.Engine, member: None
-) -> None:
+@pytest.mark.usefixtures("supervised")
+def test_without_another_host_there_are_no_such_units(settings: Settings, database: sa.Engine) -> None:
     assert looked(settings, database).units == ()
 
 
+@pytest.mark.usefixtures("supervised")
 def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_power(
     settings: Settings,
     database: sa.Engine,
     machine: EmulatedHost,  # noqa: F811
-    member: None,
 ) -> None:
     assert where(looked(settings, database)) == {"archiver:1": "local"}
     proposal = moves.propose(settings, database, KINDS)
@@ -103,11 +78,11 @@ def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_
     assert where(looked(settings, database)) == {"archiver:1": "local"}
 
 
+@pytest.mark.usefixtures("supervised")
 def test_an_archiver_leaves_a_host_that_lost_the_role(
     settings: Settings,
     database: sa.Engine,
     machine: EmulatedHost,  # noqa: F811
-    member: None,
     root: Path,  # noqa: F811
 ) -> None:
     looked(settings, database)
