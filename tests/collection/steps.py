@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal
 
 import pytest
 
-from sluice.collection import lifecycle, metrics, moving, placed, records, relocation
+from sluice.collection import lifecycle, metrics, moving, placed, records, relocation, remnants, remote
+
+Side = Literal["old", "new"]
+Victim = Literal["mover", "old", "new"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,8 @@ class Step:
     module: ModuleType
     function: str
     after: bool
-    #: Which side has a process of the collector then.
-    runs: str = ""
+    #: The hosts that have a process of the collector then.
+    runs: tuple[Side, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -44,47 +47,49 @@ class Step:
 
 
 STEPS = (
-    Step("copied", relocation, "prepare", after=True, runs="old"),
-    Step("wanted", placed, "write", after=True, runs="old"),
-    Step("held", metrics, "drain", after=False, runs="old"),
-    Step("drained", metrics, "drain", after=True, runs="old"),
-    Step("stopped", lifecycle, "stop", after=True),
-    Step("torn", records, "write", after=False),  # the record names the new host, and is not complete
-    Step("recorded", records, "write", after=True),
-    Step("started", lifecycle, "start", after=True, runs="new"),
-    Step("ready", moving, "_tell_edges", after=False, runs="new"),
+    Step("copied", relocation, "prepare", after=True, runs=("old",)),
+    Step("wanted", placed, "write", after=True, runs=("old",)),
+    Step("begun", remnants, "add", after=True, runs=("old",)),
+    Step("started", remote, "start", after=True, runs=("old", "new")),
+    Step("ready", lifecycle, "await_ready", after=True, runs=("old", "new")),
+    # The record names the new host, and is not complete.
+    Step("torn", records, "write", after=False, runs=("old", "new")),
+    Step("recorded", records, "write", after=True, runs=("old", "new")),
+    Step("told", moving, "_tell_edges", after=True, runs=("old", "new")),
+    Step("held", metrics, "drain", after=False, runs=("old", "new")),
+    Step("drained", metrics, "drain", after=True, runs=("old", "new")),
+    Step("stopped", remote, "stop", after=True, runs=("new",)),
 )
-
-Victim = Literal["mover", "old", "new", "both"]
 
 
 @dataclass(frozen=True)
 class Kill:
     """kill -9 when a move is at a step.
 
-    victim: the mover; the collector on the old or the new host; or `both`, the mover and the collector.
+    victims: the mover, and the collector on the old or the new host, or several of them.
     """
 
     step: Step
-    victim: Victim
+    victims: tuple[Victim, ...]
 
     def __str__(self) -> str:
-        return f"{self.step}-{self.victim}"
+        return "-".join([self.step.name, *self.victims])
 
 
 def matrix() -> list[Kill]:
-    """Everybody who runs, at each step."""
-    return [Kill(step, victim) for step in STEPS for victim in _victims(step)]
+    """At each step the mover, each process of the collector, and each of these with the mover."""
+    return [Kill(step, victims) for step in STEPS for victims in _victims(step)]
 
 
-def _victims(step: Step) -> tuple[Victim, ...]:
-    if not step.runs:
-        return ("mover",)
-    return ("mover", "old" if step.runs == "old" else "new", "both")
+def _victims(step: Step) -> Iterator[tuple[Victim, ...]]:
+    yield ("mover",)
+    for side in step.runs:
+        yield (side,)
+        yield ("mover", side)
 
 
-#: The kills of every test run: one at the beginning, while it drains, between the hosts, and on the new one.
-FEW = "wanted-old,drained-both,torn-mover,started-new"
+#: The kills of every test run: before it begins, as it starts, in the middle of the record, and as it ends.
+FEW = "wanted-old,started-new,torn-mover-new,drained-mover-old"
 
 
 def chosen() -> list[Kill]:

@@ -27,7 +27,6 @@ from sluice.collection import (
     hosts,
     in_kafka,
     lifecycle,
-    metrics,
     moving,
     placed,
     relocation,
@@ -153,21 +152,43 @@ def test_it_moves_and_no_edge_is_restarted(settings: Settings, two: Hosts) -> No
     assert running(two, settings) == before
 
 
-def test_what_does_not_drain_stays_and_takes_lines_again(
+def test_what_does_not_drain_is_drained_when_it_can_be(
     settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (state(settings, "h1") / "size").write_text("7")
-    before = running(two, settings)
+    said: list[str] = []
     with monkeypatch.context() as impatient:
-        drain = metrics.drain
-        impatient.setattr(metrics, "drain", lambda counters, _: drain(counters, 1.0))
-        with pytest.raises(AgentError, match="still holds blocks of lines"):
-            moving.move(settings, "collector1", "h2")
-    assert running(two, settings) == before
-    assert not (state(settings, "h1") / "hold").exists()
+        impatient.setattr(remnants, "DRAIN_SECONDS", 1.0)
+        moving.move(settings, "collector1", "h2", said.append)
+    assert "what is in its channel stays on h1 for now" in said[-1]
+    assert running(two, settings).keys() == {"h1", "h2"}
+    assert told(settings) == "collector1=127.0.1.2\n"
+    assert not health.check_all(settings, deploy.agents(settings), {}, {})["collector1"].alerts
+    wait_long(settings)
+    assert health.check_all(settings, deploy.agents(settings), {}, {})["collector1"].alerts
     (state(settings, "h1") / "size").unlink()
-    moving.move(settings, "collector1", "h2")
+    deploy.ensure(settings)
     assert running(two, settings).keys() == {"h2"}
+
+
+def wait_long(settings: Settings) -> None:
+    """Have what is left on hosts look as if it had been there for an hour."""
+    for path in (settings.home / "flume").glob("*/left/*.json"):
+        os.utime(path, (0, 0))
+
+
+def test_one_that_does_not_start_at_the_new_host_goes_on_where_it_is(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = running(two, settings)
+    two["h2"].program("java", "exit 1")
+    with pytest.raises(AgentError, match="the agent ended at once"):
+        moving.move(settings, "collector1", "h2")
+    assert running(two, settings) == before
+    assert deploy.agent(settings, "collector1").runs_on == "h1"
+    deploy.ensure(settings)
+    assert running(two, settings) == before
+    assert not remnants.known(settings)
 
 
 def crash() -> None:
@@ -179,15 +200,14 @@ def test_after_a_crash_at_any_step_it_ends_well(
 ) -> None:
     """The supervision may look at it between crash and repetition, or not."""
     at, to = "h1", "h2"
-    for supervised, steps in ((False, STEPS), (True, STEPS[4:7])):
+    for looked_at, steps in ((False, STEPS), (True, STEPS[2:-1])):
         for step in steps:
             with monkeypatch.context() as crashed:
                 step.reach(crashed, crash)
                 with pytest.raises(Crash):
                     moving.move(settings, "collector1", to)
-            if supervised:
-                deploy.ensure(settings)
-                assert len(running(two, settings)) == 1, step
+            if looked_at:
+                until(lambda: deploy.ensure(settings) or len(running(two, settings)) == 1, what=str(step))
             moving.move(settings, "collector1", to)
             assert running(two, settings).keys() == {to}, step
             assert deploy.agent(settings, "collector1").runs_on == to
@@ -203,19 +223,21 @@ def test_whoever_is_killed_on_the_way_it_ends_well(
         at = deploy.agent(settings, "collector1").runs_on
         to = "h1" if at == "h2" else "h2"
         with monkeypatch.context() as killed:
-            kill.step.reach(
-                killed, partial(strike, settings, two, kill, at if kill.step.runs == "old" else to)
-            )
+            kill.step.reach(killed, partial(strike, settings, two, kill, {"old": at, "new": to}))
             with suppress(Crash, AgentError):
                 moving.move(settings, "collector1", to)
         until(lambda: supervised(settings, two), what=f"after {kill}")
 
 
-def strike(settings: Settings, two: Hosts, kill: Kill, host: str) -> None:
-    if kill.victim != "mover":
-        os.kill(until(lambda: running(two, settings).get(host)), signal.SIGKILL)
-    if kill.victim in ("mover", "both"):
+def strike(settings: Settings, two: Hosts, kill: Kill, sides: dict[str, str]) -> None:
+    for host in (sides[side] for side in kill.victims if side != "mover"):
+        os.kill(until(partial(process, settings, two, host)), signal.SIGKILL)
+    if "mover" in kill.victims:
         crash()
+
+
+def process(settings: Settings, two: Hosts, host: str) -> int:
+    return running(two, settings).get(host, 0)
 
 
 def supervised(settings: Settings, two: Hosts) -> bool:
@@ -233,17 +255,17 @@ def supervised(settings: Settings, two: Hosts) -> bool:
     )
 
 
-def test_one_that_dies_while_it_drains_is_started_again_and_moves(
+def test_one_that_dies_while_it_drains_is_started_again_and_drained(
     settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = next(step for step in STEPS if step.name == "held")
+    said: list[str] = []
     with monkeypatch.context() as killed:
         held.reach(killed, lambda: os.kill(running(two, settings)["h1"], signal.SIGKILL))
-        with pytest.raises(AgentError, match="collector1 ended on h1 while its channel drained"):
-            moving.move(settings, "collector1", "h2")
-    deploy.ensure(settings)
-    assert running(two, settings).keys() == {"h1"}
-    deploy.apply(settings, deploy_plan.plan(settings))
+        moving.move(settings, "collector1", "h2", said.append)
+    assert "collector1 ended on h1 while its channel drained" in said[-1]
+    until(lambda: deploy.ensure(settings) or not remnants.known(settings))
+    assert (state(settings, "h1") / "clean").exists()
     assert running(two, settings).keys() == {"h2"}
 
 
@@ -287,6 +309,7 @@ def test_a_silent_host_is_left_and_drained_when_it_answers(
     assert running(two, settings).keys() == {"h2"}
     assert told(settings) == "collector1=127.0.1.2\n"
     assert not deploy.drained(settings)
+    wait_long(settings)
     looks = health.check_all(settings, deploy.agents(settings), {}, {})
     assert looks["collector1"].alerts.keys() == {"collector1: left on h1"}
     lines = {line.name: line.state for line in shown.agents(settings)}

@@ -40,7 +40,7 @@ def logs(settings: Settings, agent: Agent, lines: int) -> list[str]:
 
 
 def _left(agent: Agent) -> Line:
-    """What a collector left behind when it moved, on a host that was silent."""
+    """What a collector left behind on another host."""
     at = agent.runs_on
     return Line(f"{agent.process}@{at}", UNKNOWN, 0, 0, f"moved; its channel is drained when {at} answers")
 

@@ -44,9 +44,9 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
     port: edges that change or go are drained and stopped while the old collectors still take their lines;
-    collectors that go, or move to another host, are drained; collectors that change are stopped (their
-    channel is on disk); then everything starts, collectors first. What a host that does not answer should run
-    is brought there by `ensure` when it answers.
+    collectors that go are drained; collectors that change are stopped (their channel is on disk); collectors
+    that move take over from themselves (`relocation`); then everything starts, collectors first. What a host
+    that does not answer should run is brought there by `ensure` when it answers.
 
     An agent on another host that goes and cannot be drained is left out, and so is a collector that cannot
     move, and the others are deployed. Then, and if an agent does not start, DeployError is raised at the end.
@@ -76,6 +76,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
             log(f"{change.agent}: {change.action}d")
         in_kafka.grant_rights(settings, log)
         _, failed = start_all(settings, log, check=True)
+        remnants.drain(settings, log)
     if left or failed:
         raise DeployError("; ".join([*left.values(), *failed.values()]))
     return todo
@@ -84,7 +85,7 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 def ensure(settings: Settings, log: Log = print, failed: dict[str, str] | None = None) -> list[str]:
     """Start every deployed agent that does not run; return the names of those that then work.
 
-    What a collector left on a host that answers again is drained.
+    What a collector left on another host is drained.
 
     An agent that cannot start is named to ``log``, and in ``failed`` with the reason, and tried again at the
     next call. This does nothing while a deployment is at work, because that has stopped agents on purpose.

@@ -78,7 +78,7 @@ def check_all(
         return [check(settings, a, previous.get(a.name), failed.get(a.name, "")) for a in those]
 
     found = {each.agent: each for healths in by_host(agents, look) for each in healths}
-    for left in remnants.known(settings):
+    for left in remnants.overdue(settings):
         if health := found.get(left.name):
             found[left.name] = replace(health, alerts={**health.alerts, **_left(left)})
     return found
@@ -126,8 +126,8 @@ def _check_remote(settings: Settings, agent: Agent, previous: Health | None, fai
 def _left(agent: Agent) -> dict[str, str]:
     at = agent.runs_on
     return {
-        f"{agent.name}: left on {at}": f"{agent.name}: blocks of lines may be on {at}, which was silent when "
-        f"it moved; they are sent when {at} answers. If it is gone for good: sluice hosts forget {at}"
+        f"{agent.name}: left on {at}": f"{agent.name}: blocks of lines may still be on {at}; they are sent "
+        f"when {at} answers and Kafka runs. If {at} is gone for good: sluice hosts forget {at}"
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sluice.collection import inventory, lifecycle, placed, records, relocation
+from sluice.collection import inventory, lifecycle, placed, records, relocation, remnants
 from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import Change, deployed
 from sluice.collection.errors import AgentError
@@ -21,13 +21,12 @@ class MoveError(AgentError):
 def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> None:
     """Move a collector whose `runs_on` is `placed`, and record its place; no line is lost or counted twice.
 
-    It may be repeated after a crash at any step, and does nothing to a collector that runs there. If the
-    collector's present host is silent, it starts at the new one, and what it left is drained when the host
-    answers (`remnants`).
+    It may be repeated after a crash at any step, and does nothing to a collector that runs there. What its
+    old host cannot drain now, because it is silent or Kafka is away, is drained later (`remnants`).
 
     Raises inventory.InventoryError if it cannot run there, MoveError or HostUnreachable if nothing was
-    changed, and AgentError: if its channel does not drain, it goes on where it is, and if it does not start
-    at the new host, the supervision tries on. Either way the new place stays recorded as wanted.
+    changed, and AgentError if it goes on where it is because it does not start at the new host, or if the
+    supervision tries on to start it there. Either way the new place stays recorded as wanted.
     """
     with records.locked(settings, wait=True):
         placement = {**placed.read(settings), placed.unit(collector): to_host}
@@ -50,6 +49,7 @@ def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> 
             lifecycle.start(settings, rendered.agent, log)
         lifecycle.await_ready(settings, [rendered.agent])
         _tell_edges(settings)
+        remnants.drain_of(settings, collector, log)
 
 
 def _check(settings: Settings, found: Inventory, name: str) -> None:

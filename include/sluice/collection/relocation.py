@@ -1,13 +1,17 @@
 """A collector goes to another host, exactly. Callers hold the deployment's lock.
 
-1. Its new version is copied to the new host. Until then nothing else happens.
-2. Its source refuses blocks, so the edges send to their other collectors; its channel drains to Kafka; it
-   stops.
-3. It is recorded at the new host. From now on the supervision starts it there, and nowhere else.
-4. It starts there, and the edges are told its address. None of them is restarted.
+Between two other hosts, the new process takes over from the old one:
 
-After a crash before the third step the supervision starts it where it was, and the move can be repeated.
-After the third step the supervision ends the move. What a silent host still has becomes a remnant.
+1. The new version is copied, starts at the new host, and is ready. Nobody sends to it yet.
+2. It is recorded at the new host. From now on the supervision keeps it there; the old process is a remnant.
+3. The edges are told the new address. None of them is restarted.
+4. The old source refuses blocks, so the edges connect again, to the new host; its channel drains; it stops.
+
+After a crash before the second step the supervision ends what began at the new host, and the move can be
+repeated. After the second step the supervision ends the move. An old host that is silent holds nothing up.
+
+On this machine an agent's configuration is also the record of what is deployed. So a collector that comes
+from here, or goes here, stops before it starts. After a crash in between, the supervision starts it.
 """
 
 from __future__ import annotations
@@ -25,8 +29,7 @@ from sluice.runtime.settings import Settings
 def prepare(settings: Settings, rendered: Rendered, log: Log) -> None:
     """Copy the new version. Raises HostUnreachable, AgentError."""
     if rendered.agent.runs_on != LOCAL:
-        texts = {name: text for name, text in rendered.files.items() if name != AGENT_FILE}
-        remote.prepare(settings, rendered.agent, texts, log)
+        remote.prepare(settings, rendered.agent, _texts(rendered), log)
 
 
 def speaks_tls(settings: Settings, collector: Agent) -> bool:
@@ -35,22 +38,39 @@ def speaks_tls(settings: Settings, collector: Agent) -> bool:
 
 
 def relocate(settings: Settings, old: Agent, change: Change, log: Log) -> None:
-    """Take a collector from its host to that of the change, and record it there; it is not started yet.
+    """Record a collector at the host of the change, and run it there unless that is this machine.
 
-    Raises HostUnreachable if the new host does not answer, and AgentError if the channel does not drain;
-    then it stays where it is.
+    What is at the old host is then to be drained (`remnants`), unless it ended here. Raises HostUnreachable
+    and AgentError: the collector stays where it is if it does not start at the new host, or if its channel
+    must drain first and does not.
     """
     rendered = change.rendered
     if rendered is None:
         raise ValueError(f"{change.agent} goes, it does not move")
     prepare(settings, rendered, log)
+    new = rendered.agent
+    if LOCAL in (old.runs_on, new.runs_on):
+        _end(settings, old, log)
+    else:
+        remnants.add(settings, new)  # until it is recorded there
+        remote.start(settings, new, lifecycle.DRAIN_SECONDS, log, _texts(rendered))
+        lifecycle.await_ready(settings, [new])
+        remnants.add(settings, old)
+    # The host first: what a crash tears here is then a change at the new host, which a deployment makes good.
+    write_whole(folder(settings, old.name) / AGENT_FILE, rendered.files[AGENT_FILE])
+    records.write(settings, change)
+    remnants.remove(settings, new)
+    log(f"{old.name}: moves from {old.runs_on} to {new.runs_on}")
+
+
+def _end(settings: Settings, old: Agent, log: Log) -> None:
+    """Drain and stop a collector before it starts elsewhere."""
     try:
         lifecycle.stop(settings, old, log, must_drain=True)
     except HostUnreachable as error:
         remnants.add(settings, old)
         log(f"{old.name}: what is in its channel stays on {old.runs_on} until the host answers: {error}")
-    # The host first: what a crash tears here is then a change at the new host, which a deployment makes good.
-    write_whole(folder(settings, old.name) / AGENT_FILE, rendered.files[AGENT_FILE])
-    records.write(settings, change)
-    remnants.remove(settings, rendered.agent)
-    log(f"{old.name}: moves from {old.runs_on} to {rendered.agent.runs_on}")
+
+
+def _texts(rendered: Rendered) -> dict[str, str]:
+    return {name: text for name, text in rendered.files.items() if name != AGENT_FILE}

@@ -1,7 +1,7 @@
-"""What a collector left behind on a host that was silent when it moved away.
+"""A collector's process and channel on a host where it is not deployed, to be drained and stopped.
 
-Blocks of lines may lie there in its channel, and it may still run there. It is drained and stopped when the
-host answers. Until then two processes may be the one collector. That is harmless: they share nothing, each
+It moved away from there, or a move to there was broken off. The host may be silent, or Kafka away: then this
+waits. Until it is done two processes may be the one collector. That is harmless: they share nothing, each
 block is in the channel of the one that took it, and of lines that an edge sent to both one copy is dropped by
 their identity. Remnants are recorded in ``<home>/flume/<name>/left/<host>.json``.
 """
@@ -9,12 +9,16 @@ their identity. Remnants are recorded in ``<home>/flume/<name>/left/<host>.json`
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from sluice.collection import lifecycle, remote
 from sluice.collection.at_once import by_host
 from sluice.collection.deploy_plan import deployed
+from sluice.collection.errors import AgentError
+from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.render import Agent, folder
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
@@ -23,6 +27,8 @@ Log = Callable[[str], None]
 
 #: How long one try may take: nobody looks after the other agents meanwhile.
 DRAIN_SECONDS = 10.0
+#: A move that goes well needs less, so this is worth an alert.
+LONG_SECONDS = 60.0
 
 
 def known(settings: Settings) -> list[Agent]:
@@ -34,6 +40,12 @@ def known(settings: Settings) -> list[Agent]:
     found = sorted((settings.home / "flume").glob("*/left/*.json"))
     agents = [Agent.from_json(path.read_text()) for path in found]
     return [agent for agent in agents if (agent.name, agent.runs_on) not in at]
+
+
+def overdue(settings: Settings) -> list[Agent]:
+    """Those that have waited for long."""
+    since = time.time() - LONG_SECONDS
+    return [each for each in known(settings) if _added(settings, each) < since]
 
 
 def add(settings: Settings, agent: Agent) -> None:
@@ -57,6 +69,16 @@ def drain(settings: Settings, log: Log) -> None:
     by_host(known(settings), drain_each)
 
 
+def drain_of(settings: Settings, collector: str, log: Log) -> None:
+    """Drain and stop those of one collector; one that cannot be drained now is tried again later."""
+    for each in known(settings):
+        if each.name == collector:
+            try:
+                _drain(settings, each, log)
+            except (MetricsUnreachable, AgentError) as error:
+                log(f"{each.name}: what is in its channel stays on {each.runs_on} for now: {error}")
+
+
 def _drain(settings: Settings, agent: Agent, log: Log) -> None:
     if not lifecycle.clean(settings, agent):
         if remote.status(settings, agent).state != "alive":
@@ -65,7 +87,15 @@ def _drain(settings: Settings, agent: Agent, log: Log) -> None:
             return  # it starts
         remote.stop(settings, agent, DRAIN_SECONDS, log, must_drain=True)
     remove(settings, agent)
-    log(f"{agent.name}: what it had left on {agent.runs_on} is in Kafka")
+    log(f"{agent.name}: what it had on {agent.runs_on} is in Kafka")
+
+
+def _added(settings: Settings, agent: Agent) -> float:
+    """When it became one; never, if it was drained just now."""
+    try:
+        return _path(settings, agent).stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _path(settings: Settings, agent: Agent) -> Path:

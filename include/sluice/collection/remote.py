@@ -49,9 +49,18 @@ def settled(settings: Settings, agent: Agent) -> bool:
     return True
 
 
-def start(settings: Settings, agent: Agent, drain_seconds: float, log: Log) -> None:
-    """Bring the agent to its deployed configuration and have it run; adopt it if it does."""
-    wanted, now = _bundle(settings, agent), status(settings, agent)
+def start(
+    settings: Settings,
+    agent: Agent,
+    drain_seconds: float,
+    log: Log,
+    texts: Mapping[str, str] | None = None,
+) -> None:
+    """Bring the agent to its deployed configuration and have it run; adopt it if it does.
+
+    texts: of another configuration, by the files' names.
+    """
+    wanted, now = _bundle(settings, agent, texts), status(settings, agent)
     if now.state == "alive" and now.version == wanted.version:
         return
     _check(settings, agent)

@@ -36,6 +36,9 @@ RUNS = 3
 TIMES = Times(settle=8.0, gap=8.0)
 #: What has no picture over time needs no clock: a phase lasts until the group is stable.
 SHORT = Times(settle=5.0, gap=5.0)
+#: Where partitions or members are unequal, the slowest member first reads what came while the group started.
+#: What still waits for it would be part of the standstill of a step.
+UNEQUAL = Times(settle=16.0, gap=5.0)
 QUICK = Times(settle=3.0, gap=3.0)
 #: Before runs that need known loads and speeds, and before the first one, for the compilers.
 WARM_UP = Times(settle=8.0, gap=0.0)
@@ -52,8 +55,8 @@ Say = Callable[[str], None]
 class Plan:
     """What is measured on live brokers.
 
-    times: of each scenario; by default TIMES for paper 003's and SHORT for others. by_load: whether our
-    assignor gets loads and speeds, in scenarios where they are known.
+    times: of each scenario; by default TIMES for paper 003's, UNEQUAL where loads and speeds are known, and
+    SHORT for others. by_load: whether our assignor gets loads and speeds, in scenarios where they are known.
     """
 
     scenarios: Sequence[str] = LIVE
@@ -63,7 +66,9 @@ class Plan:
     by_load: bool = True
 
     def times_of(self, scenario: str) -> Times:
-        return self.times or (TIMES if scenario == PAPER.name else SHORT)
+        return self.times or (
+            TIMES if scenario == PAPER.name else UNEQUAL if SCENARIOS[scenario].known else SHORT
+        )
 
     def order(self) -> list[Key]:
         """Every run, in order: after each round all scenarios have had equally many.

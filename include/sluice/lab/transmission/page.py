@@ -15,7 +15,7 @@ from sluice.lab.tables import Cell, Measured, Table, pivot, selected
 from sluice.lab.transmission import paper, runs
 from sluice.lab.transmission.bars import bars
 from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS
-from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, PROCESSED, SHORT, TIMES
+from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, PROCESSED, SHORT, TIMES, UNEQUAL
 from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.ownership import QUIET_SECONDS
 from sluice.lab.transmission.rivals import ALL
@@ -92,6 +92,7 @@ def render(measured: Measured) -> str:
         session=SESSION_MS / 1e3,
         gap=TIMES.gap,
         short=SHORT.gap,
+        unequal=UNEQUAL.settle,
         quiet=QUIET_SECONDS,
         metadata=METADATA_MS / 1e3,
         sample=SAMPLE_SECONDS,
