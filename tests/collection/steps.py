@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, Literal
 
 import pytest
 
 from sluice.collection import lifecycle, metrics, moving, placed, records, relocation, remnants, remote
+from sluice.collection.errors import AgentError
+from tests.waiting import until
 
 Side = Literal["old", "new"]
 Victim = Literal["mover", "old", "new"]
+
+
+class Crash(BaseException):
+    """The mover's process ends here."""
+
+
+def crash() -> None:
+    raise Crash
 
 
 @dataclass(frozen=True)
@@ -94,5 +107,30 @@ FEW = "wanted-old,started-new,torn-mover-new,drained-mover-old"
 
 def chosen() -> list[Kill]:
     """A few; or those that SLUICE_TEST_MOVES names, with commas between; with `all` the whole matrix."""
-    named = os.environ.get("SLUICE_TEST_MOVES", FEW).split(",")
-    return [kill for kill in matrix() if named == ["all"] or str(kill) in named]
+    wanted = os.environ.get("SLUICE_TEST_MOVES", FEW)
+    return matrix() if wanted == "all" else named(wanted)
+
+
+def named(names: str) -> list[Kill]:
+    """Kills by their names, with commas between."""
+    known = {str(kill): kill for kill in matrix()}
+    return [known[name] for name in names.split(",")]
+
+
+@contextmanager
+def struck(patch: pytest.MonkeyPatch, kill: Kill, process: Callable[[Side], int]) -> Iterator[None]:
+    """Kill them when a move in this block comes to the step; the block may end by that.
+
+    process: the number of the collector's process on a side, as soon as there is one.
+    """
+
+    def strike() -> None:
+        for side in kill.victims:
+            if side != "mover":
+                os.kill(until(partial(process, side)), signal.SIGKILL)
+        if "mover" in kill.victims:
+            crash()
+
+    with patch.context() as killed, suppress(Crash, AgentError):
+        kill.step.reach(killed, strike)
+        yield

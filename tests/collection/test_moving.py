@@ -44,7 +44,7 @@ from sluice.collection.records import DeployError
 from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
-from tests.collection.steps import STEPS, Kill, Step, chosen
+from tests.collection.steps import STEPS, Crash, Side, Step, chosen, crash, struck
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -61,10 +61,6 @@ collectors:
 JAVA = """case $1 in -version) echo 'openjdk version "17.0.9"' ;; *) exec {} {} "$@" ;; esac"""
 
 Hosts = dict[str, EmulatedHost]
-
-
-class Crash(BaseException):
-    """The mover's process ends here."""
 
 
 @pytest.fixture
@@ -191,10 +187,6 @@ def test_one_that_does_not_start_at_the_new_host_goes_on_where_it_is(
     assert not remnants.known(settings)
 
 
-def crash() -> None:
-    raise Crash
-
-
 def test_after_a_crash_at_any_step_it_ends_well(
     settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,22 +214,14 @@ def test_whoever_is_killed_on_the_way_it_ends_well(
     for kill in chosen():
         at = deploy.agent(settings, "collector1").runs_on
         to = "h1" if at == "h2" else "h2"
-        with monkeypatch.context() as killed:
-            kill.step.reach(killed, partial(strike, settings, two, kill, {"old": at, "new": to}))
-            with suppress(Crash, AgentError):
-                moving.move(settings, "collector1", to)
+        sides: dict[Side, str] = {"old": at, "new": to}
+        with struck(monkeypatch, kill, partial(process, settings, two, sides)):
+            moving.move(settings, "collector1", to)
         until(lambda: supervised(settings, two), what=f"after {kill}")
 
 
-def strike(settings: Settings, two: Hosts, kill: Kill, sides: dict[str, str]) -> None:
-    for host in (sides[side] for side in kill.victims if side != "mover"):
-        os.kill(until(partial(process, settings, two, host)), signal.SIGKILL)
-    if "mover" in kill.victims:
-        crash()
-
-
-def process(settings: Settings, two: Hosts, host: str) -> int:
-    return running(two, settings).get(host, 0)
+def process(settings: Settings, two: Hosts, sides: dict[Side, str], side: Side) -> int:
+    return running(two, settings).get(sides[side], 0)
 
 
 def supervised(settings: Settings, two: Hosts) -> bool:

@@ -1,8 +1,8 @@
 """Agents on five other hosts: deployed by Airflow, two lose their power, and every line is proved.
 
 Edges run on two of the hosts, and collectors move among the others while lines come: one by the DAG
-`placement`, because its host is silent, and one by hand. The hosts are SSH
-servers on addresses of their own (`sluice.collection.emulated`).
+`placement`, because its host is silent, and one by hand, also while it, or its mover, is killed. The hosts
+are SSH servers on addresses of their own (`sluice.collection.emulated`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,14 @@ from sluice.collection import (
 )
 from sluice.collection.emulated import fleet
 from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage.postgres import engine
+from tests.collection import steps
+from tests.collection.steps import Kill, Side, struck
 from tests.e2e.running import DAYS, Platform, access_lines
 from tests.waiting import until
 
@@ -48,6 +52,8 @@ PLACED_SECONDS = 240.0
 LINES = 500
 EDGES, GATHERERS = ("far1", "far2"), ("far3", "far4", "far5")
 COLLECTORS = ("gather1", "gather2")
+#: One where the new process takes over, one while the record is written, one while the old one drains.
+KILLS = "started-new,torn-mover,drained-mover-old"
 ROLES: fleet.Roles = {**dict.fromkeys(EDGES, ("edge",)), **dict.fromkeys(GATHERERS, ("collector",))}
 
 
@@ -164,13 +170,46 @@ def pid(settings: Settings, name: str) -> int:
     return remote.status(settings, deploy.agent(settings, name)).pid
 
 
+def move_there_and_back(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) -> int:
+    """Move gather1 while lines come, and kill whoever takes part; returns how many lines came."""
+    with traffic(platform, host, seed=50_000) as written:
+        for kill in steps.named(KILLS):
+            move_under_fire(platform.settings, patch, kill)
+        moving.move(platform.settings, "gather1", "far3")
+    return written[0]
+
+
+def move_under_fire(settings: Settings, patch: pytest.MonkeyPatch, kill: Kill) -> None:
+    """Take gather1 to the other one of two hosts. The move is repeated, as the DAG `placement` does it."""
+    agent = deploy.agent(settings, "gather1")
+    to = "far3" if agent.runs_on == "far5" else "far5"
+    sides: dict[Side, str] = {"old": agent.runs_on, "new": to}
+
+    def process(side: Side) -> int:
+        now = remote.status(settings, replace(agent, runs_on=sides[side]))
+        return now.pid if now.state == "alive" else 0
+
+    with struck(patch, kill, process):
+        moving.move(settings, "gather1", to)
+
+    def arrives() -> bool:
+        with suppress(AgentError, MetricsUnreachable):
+            moving.move(settings, "gather1", to)
+        return deploy.agent(settings, "gather1").runs_on == to and not remnants.known(settings)
+
+    until(arrives, PLACED_SECONDS, f"gather1 runs on {to} after {kill}")
+
+
 def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubled(
-    platform: Platform, five: dict[str, EmulatedHost], placing: None
+    platform: Platform, five: dict[str, EmulatedHost], placing: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = platform.settings
     for seed, name in enumerate(EDGES):
         write(platform, five[name], seed=700 + seed)
     platform.drain()
+
+    edge = pid(settings, "far1")
+    under_fire = move_there_and_back(platform, five["far1"], monkeypatch)
 
     # An edge and a collector lose their power.
     write(platform, five["far2"], seed=710)
@@ -182,7 +221,6 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     until(lambda: silent <= open_alerts(settings), ALERT_SECONDS, "an alert: far2, gather2 are unknown")
 
     # Collectors move while lines come: one whose host is silent by itself, and one that runs by hand.
-    edge = pid(settings, "far1")
     with traffic(platform, five["far1"], seed=10_000) as written:
         moved = lambda: deploy.agent(settings, "gather2").runs_on == "far5" and "gather2" in running(platform)  # noqa: E731
         until(moved, PLACED_SECONDS, "the placement starts gather2 on far5")
@@ -210,7 +248,7 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
 
     hops = platform.drain()
     accounts = {each.host: each for each in hops.files if each.host in EDGES}
-    lines = {"far1": 2 * LINES + written[0], "far2": 2 * LINES}
+    lines = {"far1": 2 * LINES + under_fire + written[0], "far2": 2 * LINES}
     assert {name: each.lines for name, each in accounts.items()} == lines
     assert not any(each.missing_lines for each in accounts.values())
     platform.assert_online_is_exact(DAY)

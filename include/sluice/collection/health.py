@@ -4,7 +4,7 @@ Rules, each with the alert's name behind ``<agent>:``
   unknown             its host does not answer: it may well run, so nothing is started
   stopped             it is deployed on another host and does not run there
   deployment          it runs on another host, and what is to be done to it fails
-  left on <host>      it moved away while that host was silent; blocks of lines may be in its channel there
+  left on <host>      it moved away, and is not drained yet; blocks of lines may be in its channel there
   dead                the process is gone (its supervision restarts it)
   no metrics          it runs and does not answer
   not complete        it runs without its source, channel or sink
