@@ -170,6 +170,10 @@ def pid(settings: Settings, name: str) -> int:
     return remote.status(settings, deploy.agent(settings, name)).pid
 
 
+def is_on(platform: Platform, collector: str, host: str) -> bool:
+    return deploy.agent(platform.settings, collector).runs_on == host and collector in running(platform)
+
+
 def move_there_and_back(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) -> int:
     """Move gather1 while lines come, and kill whoever takes part; returns how many lines came."""
     with traffic(platform, host, seed=50_000) as written:
@@ -222,8 +226,9 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
 
     # Collectors move while lines come: one whose host is silent by itself, and one that runs by hand.
     with traffic(platform, five["far1"], seed=10_000) as written:
-        moved = lambda: deploy.agent(settings, "gather2").runs_on == "far5" and "gather2" in running(platform)  # noqa: E731
-        until(moved, PLACED_SECONDS, "the placement starts gather2 on far5")
+        until(
+            lambda: is_on(platform, "gather2", "far5"), PLACED_SECONDS, "the placement starts gather2 on far5"
+        )
         moving.move(settings, "gather1", LOCAL)
         before = written[0]
         until(lambda: written[0] > before + LINES, ALERT_SECONDS, "lines come")
@@ -238,11 +243,8 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
         five[name].switch_on()
     until(lambda: "far2" in running(platform), DEPLOYED_SECONDS, "far2 is started again")
     until(lambda: not remnants.known(settings), DEPLOYED_SECONDS, "far4 is drained")
-    until(
-        lambda: not open_alerts(settings) & {*silent, left},
-        ALERT_SECONDS,
-        "the alerts of silent hosts are cleared",
-    )
+    cleared = lambda: not open_alerts(settings) & {*silent, left}  # noqa: E731
+    until(cleared, ALERT_SECONDS, "the alerts of silent hosts are cleared")
     assert not five["far4"].processes("java")
     assert len(five["far2"].processes("java")) == 1
 
