@@ -14,23 +14,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError, KafkaTimeoutError, TopicAuthorizationFailedError
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
+from kafka.admin import ResourceType
+from kafka.errors import (
+    GroupAuthorizationFailedError,
+    KafkaError,
+    KafkaTimeoutError,
+    TopicAuthorizationFailedError,
+)
 
-from sluice.collection import broker, certificates, in_kafka, rights
+from sluice.collection import broker, certificates, hosts, in_kafka, rights
 from sluice.collection.broker import BrokerError
 from sluice.collection.render import Agent
 from sluice.runtime.settings import Settings
 from sluice.stack import health
 from sluice.stack.daemons import kafka
-from sluice.transmission import listener
+from sluice.transmission import clients, listener
+from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
 
 pytestmark = pytest.mark.slow
 
 SECONDS = 240.0
 ADDRESS = "127.0.0.1"
+COLLECTOR = Agent("collector1", "collector", "logs", "file", 1_000, 1)
 
 
 def free_base(settings: Settings) -> int:
@@ -122,8 +131,8 @@ def read(client: dict[str, Any], topic: str) -> None:
 
 
 def test_a_user_writes_to_its_topics_and_does_nothing_else(served: Settings) -> None:
-    assert rights.grant(served, {"logs"}) == ["h1"]
-    assert rights.grant(served, {"logs"}) == []
+    assert rights.grant(served, {"h1": {"logs"}}) == ["h1"]
+    assert rights.grant(served, {"h1": {"logs"}}) == []
     client = options(served)
     send(client, "logs")
     with pytest.raises(TopicAuthorizationFailedError):
@@ -135,24 +144,58 @@ def test_a_user_writes_to_its_topics_and_does_nothing_else(served: Settings) -> 
         with pytest.raises(KafkaError):
             admin.create_topics({"mine": {"num_partitions": 1, "replication_factor": 1}})
         with pytest.raises(KafkaError):
-            admin.describe_acls(rights._filter("h1", None))
+            admin.describe_acls(rights._filter("h1", ResourceType.ANY, None))
     send({"bootstrap_servers": served.kafka.bootstrap}, "other")  # the platform itself may do everything
 
-    assert rights.grant(served, {"other"}) == ["h1"]
+    assert rights.grant(served, {"h1": {"other"}}) == ["h1"]
     send(client, "other")
     with pytest.raises(TopicAuthorizationFailedError):
         send(client, "logs")
 
 
+def test_a_job_s_user_reads_everything_in_sluice_s_groups_and_writes_nothing(
+    served: Settings, tmp_path: Path
+) -> None:
+    """With the settings that a job on the host gets."""
+    for name, content in certificates.files(served.home / "hosts", "h1").items():
+        (tmp_path / name).write_bytes(content)
+    settings = broker.from_elsewhere(served, "h1", tmp_path)
+    assert broker.password(served, "h1") not in repr(settings)
+    assert rights.grant(served, {"h1": {broker.ALL}}) == ["h1"]
+    client = clients.options(settings.kafka)
+    with pytest.raises(KafkaError, match="AuthorizationFailed"):
+        send(client, "logs")
+    with Topics(settings) as topics:
+        assert topics.describe("other").partitions
+    with pytest.raises(GroupAuthorizationFailedError), consumer(client, "theirs") as reads:
+        reads.committed(TopicPartition("logs", 0))
+    at = TopicPartition("logs", 0)
+    with consumer(client, archive_group("logs")) as reads:
+        send({"bootstrap_servers": served.kafka.bootstrap}, "logs")
+        reads.assign([at])
+        reads.commit({at: OffsetAndMetadata(0, "", -1)})
+        assert reads.committed(at) == 0
+    assert group_lag(settings, archive_group("logs"), "logs")[0].committed == 0
+
+    rights.grant(served, {"h1": {"logs"}})
+    send(client, "logs")
+    with pytest.raises(GroupAuthorizationFailedError), consumer(client, archive_group("logs")) as reads:
+        reads.committed(at)
+
+
+def consumer(client: dict[str, Any], group: str) -> closing[KafkaConsumer]:
+    return closing(KafkaConsumer(**client, group_id=group, enable_auto_commit=False))
+
+
 @pytest.mark.parametrize("wrong", [{"password": "guessed"}, {"shows": False}])
 def test_strangers_are_not_let_in(served: Settings, wrong: dict[str, Any]) -> None:
-    rights.grant(served, {"logs"})
+    rights.grant(served, {"h1": {"logs"}})
     with pytest.raises(KafkaTimeoutError):
         send(options(served, **wrong), "logs", patience_ms=4_000)
 
 
 def test_a_user_that_is_dismissed_is_not_let_in(served: Settings) -> None:
-    rights.grant(served, {"logs"})
+    rights.grant(served, {"h1": {"logs"}})
     client = options(served)
     assert not kafka.outdated(served)
     rights.dismiss(served, "h1")
@@ -173,15 +216,38 @@ def test_a_broker_that_is_away_is_named_and_left_alone_for_a_while(
     monkeypatch.setattr(rights, "_REQUEST_MS", 300)
     broker.admit(settings, "h1")
     with pytest.raises(BrokerError, match=r"Kafka at 127\.0\.0\.1:29020 cannot be told of the hosts' users"):
-        rights.grant(settings, {"logs"})
+        rights.grant(settings, {"h1": {"logs"}})
     said: list[str] = []
     in_kafka.grant_rights(settings, said.append)
     assert not said, "it was asked although no collector is deployed"
-    collector = Agent("collector1", "collector", "logs", "file", 1_000, 1)
-    monkeypatch.setattr(in_kafka, "deployed", lambda _: [collector])
+    list_hosts(settings, h1="collector")
+    monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
     in_kafka.grant_rights(settings, said.append)
     in_kafka.grant_rights(settings, said.append)
     assert len(said) == 1
+
+
+def list_hosts(settings: Settings, **roles: str) -> None:
+    listed = [
+        {"name": name, "address": f"127.0.1.{number}", "ssh": {"user": "me"}, "roles": own.split()}
+        | ({"release": "/opt/sluice"} if "jobs" in own else {})
+        for number, (name, own) in enumerate(roles.items(), 1)
+    ]
+    own = [{"name": hosts.LOCAL, "address": ADDRESS}]
+    (settings.home / hosts.FILE).write_text(yaml.safe_dump(own + listed))
+
+
+def test_each_role_has_the_rights_that_it_needs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_hosts(settings, h1="collector", h2="jobs", h3="collector jobs", h4="edge")
+    for name in ("h1", "h2", "h3", "h5"):
+        broker.admit(settings, name)
+    monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
+    given: list[object] = []
+    monkeypatch.setattr(rights, "grant", lambda _, wanted: given.append(wanted) or [])
+    in_kafka.grant_rights(settings, print)
+    assert given == [{"h1": {"logs"}, "h2": {broker.ALL}, "h3": {"logs", broker.ALL}}]
+    with pytest.raises(BrokerError, match="Kafka does not know host-h2 yet, or not to read"):
+        broker.check_granted(settings, "h2", broker.ALL)
 
 
 def test_without_such_a_host_nothing_listens_more_than_before(settings: Settings) -> None:

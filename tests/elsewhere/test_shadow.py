@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 import threading
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import enrolment
+from sluice.collection import broker, enrolment
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
@@ -111,6 +112,26 @@ def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     secret = settings.postgres.password or "SLUICE_POSTGRES"
     assert not [each for each in machine.processes() if secret in " ".join(each.cmdline())]
+
+
+def test_a_job_waits_until_kafka_knows_its_host(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing]
+) -> None:
+    broker.record(settings, "h1", [])
+    standing = stand()
+    until(lambda: "Kafka does not know host-h1 yet" in standing.becomes("starts").why, what="why it waits")
+    assert not pids(machine)
+    broker.record(settings, "h1", [broker.ALL])
+    standing.becomes("alive")
+    (version,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*")
+    given = json.loads(environment(version)["SLUICE_KAFKA"])
+    assert given["bootstrap"] == f"127.0.0.1:{settings.port('kafka_hosts')}"
+    assert given["login"]["password"] == broker.password(settings, "h1")
+
+
+def environment(version: Path) -> dict[str, str]:
+    lines = shlex.split((version / "environment").read_text())
+    return dict(each.split("=", 1) for each in lines if each != "export")
 
 
 def test_a_second_shadow_adopts_the_job_and_one_with_other_settings_restarts_it(

@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Kafka, Settings
 from sluice.speed import source
 from sluice.speed.source import NoRecords, Part, RecordsGone, Slice, TopicRange
 from sluice.transmission.topics import Topics
@@ -17,7 +17,8 @@ from tests.identities import KEY
 
 
 def of(**slices: tuple[int, int]) -> TopicRange:
-    return TopicRange("127.0.0.1:1", "logs", [Slice(int(n[1:]), *own) for n, own in slices.items()], KEY)
+    wanted = [Slice(int(n[1:]), *own) for n, own in slices.items()]
+    return TopicRange(Kafka(bootstrap="127.0.0.1:1"), "logs", wanted, KEY)
 
 
 def test_the_largest_slices_are_dealt_first_and_each_part_reads_in_the_order_of_partitions() -> None:
@@ -87,4 +88,4 @@ def test_records_that_left_kafka_are_an_error_and_are_not_skipped(topic: Topic) 
 def test_records_that_do_not_come_are_an_error(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE_SECONDS", 0.5)
     with pytest.raises(NoRecords, match="partition 1: Kafka sent nothing from offset"):
-        list(Part(topic.settings.kafka.bootstrap, topic.name, [Slice(1, 0, 1 << 40)], KEY))
+        list(Part(topic.settings.kafka, topic.name, [Slice(1, 0, 1 << 40)], KEY))

@@ -34,6 +34,7 @@ from sluice.archive.polling import polled
 from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
+from sluice.transmission import clients
 from sluice.transmission.identity import Message
 from sluice.transmission.lag import archive_group
 from sluice.transmission.mac import identity_key
@@ -255,7 +256,7 @@ def fitting(polled: Collection[Sequence[Message]]) -> int:
 
 def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssignor) -> KafkaConsumer:
     return KafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
+        **clients.options(settings.kafka),
         group_id=archive_group(topic),
         client_id=member,
         enable_auto_commit=False,

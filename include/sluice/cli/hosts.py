@@ -26,8 +26,9 @@ def enrol(
     Without --fingerprint it makes a key for the host and prints it, with the fingerprint of the key that the
     host shows. Put the first into the account's ~/.ssh/authorized_keys there, and compare the second. Then
     confirm the fingerprint: the host's key is pinned, Java and space are checked, and the certificates are
-    made. A host with the role collector also gets a user in Kafka. The first such host has Kafka start again,
-    to listen at this machine's address. One with the role jobs has PostgreSQL start again, to listen to it.
+    made. A host with the role collector or jobs also gets a user in Kafka. The first such host has Kafka
+    start again, to listen at this machine's address. One with the role jobs has PostgreSQL start again, to
+    listen to it.
 
     Examples:
       sluice hosts enrol web3

@@ -1,4 +1,4 @@
-"""What Kafka must know of the hosts with collectors: the passwords of their users, and a listener for them.
+"""What Kafka must know of hosts with collectors or jobs: the passwords of their users, a listener for them.
 
 A host's password is in ``<home>/hosts/<name>/kafka``, of mode 0600. It goes to the host in a file, by SFTP.
 `rights` tells Kafka.
@@ -10,18 +10,22 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from sluice.collection import certificates
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import KafkaLogin, Settings
 from sluice.transmission import listener
 from sluice.transmission.listener import Listener
 
 #: The file of a collector's version with its user and password, as Java's login takes it.
 LOGIN = "kafka.jaas"
+#: The roles whose hosts have a user in Kafka.
+ROLES = frozenset({"collector", "jobs"})
+#: In the place of a topic: to read all topics, and to be in Sluice's consumer groups, as jobs do.
+ALL = "*"
 
 
 class BrokerError(AgentError):
@@ -51,7 +55,7 @@ def admit(settings: Settings, host: str) -> None:
 
 
 def granted(settings: Settings, host: str) -> set[str]:
-    """The topics to which the host's user may write, as far as Kafka was told (`rights`)."""
+    """The topics to which the host's user may write, and perhaps ALL, as far as Kafka was told (`rights`)."""
     path = _record(settings, host)
     known = json.loads(path.read_text()) if path.exists() else {}
     return set(known["topics"]) if known.get("password") == _password_sum(settings, host) else set()
@@ -70,14 +74,15 @@ def dismissed(settings: Settings, host: str) -> None:
 
 
 def check_granted(settings: Settings, host: str, topic: str) -> None:
-    """Raises BrokerError if Kafka does not know yet that the host may write to the topic.
+    """Raises BrokerError if Kafka does not know yet that the host may write to the topic, or read ALL.
 
-    A collector must not begin before: Kafka's client, once it was refused, does not try again.
+    Nothing must begin there before: Kafka's client, once it was refused, does not try again.
     """
     if topic not in granted(settings, host):
+        what = "to read" if topic == ALL else f"for topic {topic!r}"
         raise BrokerError(
-            f"Kafka does not know {user(host)} yet, or not for topic {topic!r}: it is told as soon as it "
-            "answers; if this stays, see the log of the task supervise"
+            f"Kafka does not know {user(host)} yet, or not {what}: it is told as soon as it answers; if this "
+            "stays, see the log of the task supervise"
         )
 
 
@@ -98,14 +103,38 @@ def bootstrap(settings: Settings, address: str) -> str:
     return f"{address}:{settings.port(listener.PORT)}"
 
 
+def from_elsewhere(settings: Settings, host: str, at: PurePath) -> Settings:
+    """The settings of a job on the host: it logs in, if the broker listens to other hosts.
+
+    at: the folder there with the `certificates.files`. Raises BrokerError if the host has no user.
+    """
+    found = listener.read(settings.home)
+    if found is None or "kafka" in settings.external:
+        return settings
+    own = KafkaLogin(
+        user=user(host),
+        password=password(settings, host),
+        authority=str(at / certificates.AUTHORITY),
+        certificate=str(at / certificates.CERTIFICATE),
+        key=str(at / certificates.KEY),
+    )
+    reached = {"bootstrap": bootstrap(settings, found.address), "login": own}
+    return settings.model_copy(update={"kafka": settings.kafka.model_copy(update=reached)})
+
+
 def login(settings: Settings, host: str) -> bytes:
     """The file with which the host's collectors log in. Raises BrokerError if the host has no user."""
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    secret = password(settings, host)
+    return f'KafkaClient {{ {module} required username="{user(host)}" password="{secret}"; }};\n'.encode()
+
+
+def password(settings: Settings, host: str) -> str:
+    """Of the host's user. Raises BrokerError if the host has none."""
     path = password_file(settings, host)
     if not path.exists():
         raise BrokerError(f"host {host} has no user in Kafka: run `sluice hosts enrol {host}`")
-    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
-    text = f'KafkaClient {{ {module} required username="{user(host)}" password="{path.read_text()}"; }};\n'
-    return text.encode()
+    return path.read_text()
 
 
 def _record(settings: Settings, host: str) -> Path:

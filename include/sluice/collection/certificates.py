@@ -32,6 +32,8 @@ from sluice.transmission.listener import STORE_PASSWORD
 
 PASSWORD = STORE_PASSWORD.encode()
 IDENTITY, TRUST = "identity.p12", "trust.p12"
+#: The same for programs that want PEM: the host's certificate and key, and the authority's certificate.
+CERTIFICATE, KEY, AUTHORITY = "host.crt", "host.key", "authority.crt"
 _YEARS = timedelta(days=3650)
 _AUTHORITY = "authority.pem"
 #: What the authority's key is for. With it, and with identifiers of keys, certificates are as RFC 5280 (4.2)
@@ -102,6 +104,12 @@ def pem(folder: Path, name: str) -> tuple[bytes, bytes]:
 def authority(folder: Path) -> bytes:
     """The authority's certificate, in PEM: it is no secret."""
     return _authority(folder)[1].public_bytes(Encoding.PEM)
+
+
+def files(folder: Path, name: str) -> dict[str, bytes]:
+    """`CERTIFICATE`, `KEY` and `AUTHORITY` of the host, by their names."""
+    certificate, key = pem(folder, name)
+    return {CERTIFICATE: certificate, KEY: key, AUTHORITY: authority(folder)}
 
 
 def checksum(folder: Path) -> str:

@@ -130,7 +130,7 @@ def public_key(settings: Settings, host: Host) -> str:
 def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
     """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
 
-    A host with the role collector also gets a password in Kafka, whose broker is to listen to it. Raises
+    A host with collectors or jobs also gets a password in Kafka, whose broker is to listen to it. Raises
     EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
     """
     shown, print_shown = ssh.host_key(host.address, port(host))
@@ -145,7 +145,7 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
         certificates.issue(folder(settings), LOCAL, local.address)
         write_whole(folder(settings, LOCAL) / "address", local.address)
     certificates.issue(folder(settings), host.name, host.address)
-    if "collector" in host.roles and "kafka" not in settings.external:
+    if broker.ROLES & set(host.roles) and "kafka" not in settings.external:
         broker.admit(settings, host.name)
     broker.listen(settings, local.address)
     write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)

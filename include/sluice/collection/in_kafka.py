@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from sluice.collection import broker, remnants
+from sluice.collection import broker, hosts, remnants
 from sluice.collection.deploy_plan import Change, deployed
 from sluice.runtime.settings import Settings
 
@@ -38,7 +38,7 @@ def make_topics(settings: Settings, changes: Iterable[Change], log: Log) -> None
 
 
 def grant_rights(settings: Settings, log: Log) -> None:
-    """Have Kafka know the users of other hosts, with rights on the topics of all deployed collectors.
+    """Have Kafka know the users of other hosts, with the rights that their roles need.
 
     A failure is only logged: the supervision tries again, and lines wait in the collectors' channels.
     """
@@ -48,12 +48,21 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
     if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
         return
-    topics = {a.topic for a in (*deployed(settings), *remnants.known(settings)) if a.tier == "collector"}
-    if not topics:
-        return
     try:
-        for host in rights.grant(settings, topics):
-            log(f"{broker.user(host)}: Kafka knows it, with rights to write for the collectors on {host}")
-    except broker.BrokerError as error:
+        for host in rights.grant(settings, _wanted(settings)):
+            log(f"{broker.user(host)}: Kafka knows it, with the rights that {host} needs")
+    except (broker.BrokerError, hosts.HostsError) as error:
         _failed_at[settings.home] = time.monotonic()
         log(str(error))
+
+
+def _wanted(settings: Settings) -> dict[str, set[str]]:
+    """The rights of each host that has a user, as far as it needs any now. Raises HostsError."""
+    topics = {a.topic for a in (*deployed(settings), *remnants.known(settings)) if a.tier == "collector"}
+    there, found = hosts.load(settings), {}
+    for name in broker.admitted(settings):
+        roles = there[name].roles if name in there else ()
+        wanted = (topics if "collector" in roles else set()) | ({broker.ALL} if "jobs" in roles else set())
+        if wanted:
+            found[name] = wanted
+    return found

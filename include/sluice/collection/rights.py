@@ -1,12 +1,13 @@
-"""Kafka's users for the hosts with collectors, and their rights.
+"""Kafka's users for other hosts, and their rights.
 
-A host's user may write to the collectors' topics, and describe them, and nothing else. Its password reaches
-Kafka salted and hashed.
+The user of a host with collectors may write to their topics, and describe them. That of a host with jobs may
+read all topics, and be in Sluice's consumer groups. They may do nothing else. A password reaches Kafka salted
+and hashed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from kafka import KafkaAdminClient
@@ -25,28 +26,31 @@ from kafka.admin import (
 )
 from kafka.errors import KafkaError, NoError, SecurityDisabledError
 
-from sluice.collection.broker import BrokerError, admitted, dismissed, granted, password_file, record, user
+from sluice.collection.broker import ALL, BrokerError, admitted, dismissed, granted, password, record, user
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 
-_RIGHTS = (ACLOperation.WRITE, ACLOperation.DESCRIBE)
+_WRITES = (ACLOperation.WRITE, ACLOperation.DESCRIBE)
+_READS = (ACLOperation.READ, ACLOperation.DESCRIBE)
+_GROUPS = ResourcePattern(ResourceType.GROUP, "sluice-", ACLResourcePatternType.PREFIXED)
 _SCRAM = ScramMechanism.SCRAM_SHA_512
 _REQUEST_MS = 10_000
 
 
-def grant(settings: Settings, topics: Iterable[str]) -> list[str]:
-    """Have Kafka know each host's user, with rights on just these topics; returns the hosts that changed.
+def grant(settings: Settings, wanted: Mapping[str, set[str]]) -> list[str]:
+    """Have Kafka know these hosts' users, with just these rights; returns the hosts that changed.
 
-    Nothing is asked while nothing changes. Raises BrokerError.
+    wanted: by host, the topics to write to, and ALL to read. Nothing is asked while nothing changes. Raises
+    BrokerError.
     """
-    wanted = set(topics)
-    changed = [host for host in admitted(settings) if granted(settings, host) != wanted]
+    changed = [host for host, topics in wanted.items() if granted(settings, host) != topics]
     if changed:
         with _admin(settings) as admin:
             for host in changed:
-                _give(admin, host, password_file(settings, host).read_text(), wanted)
-                gone = granted(settings, host) - wanted
-                _delete(admin, [_filter(host, topic) for topic in sorted(gone)])
-                record(settings, host, wanted)
+                _give(admin, host, password(settings, host), wanted[host])
+                gone = granted(settings, host) - wanted[host]
+                _delete(admin, [each for topic in sorted(gone) for each in _filters(host, topic)])
+                record(settings, host, wanted[host])
     return changed
 
 
@@ -58,7 +62,7 @@ def dismiss(settings: Settings, host: str) -> None:
     if host not in admitted(settings):
         return
     with _admin(settings) as admin:
-        _delete(admin, [_filter(host, None)])
+        _delete(admin, [_filter(host, ResourceType.ANY, None)])
         known = admin.describe_user_scram_credentials([user(host)])[user(host)]
         if known["credential_infos"]:
             _altered(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user(host), _SCRAM)]))
@@ -68,15 +72,9 @@ def dismiss(settings: Settings, host: str) -> None:
 def _give(admin: KafkaAdminClient, host: str, password: str, topics: Iterable[str]) -> None:
     _altered(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user(host), _SCRAM, password)]))
     acls = [
-        ACL(
-            f"User:{user(host)}",
-            "*",
-            right,
-            ACLPermissionType.ALLOW,
-            ResourcePattern(ResourceType.TOPIC, topic, ACLResourcePatternType.LITERAL),
-        )
+        ACL(f"User:{user(host)}", "*", right, ACLPermissionType.ALLOW, what)
         for topic in sorted(topics)
-        for right in _RIGHTS
+        for what, right in _rights(topic)
     ]
     for error in admin.create_acls(acls)["failed"]:
         raise BrokerError(
@@ -85,12 +83,19 @@ def _give(admin: KafkaAdminClient, host: str, password: str, topics: Iterable[st
         )
 
 
+def _rights(topic: str) -> Iterator[tuple[ResourcePattern, ACLOperation]]:
+    at = ResourcePattern(ResourceType.TOPIC, topic, ACLResourcePatternType.LITERAL)
+    yield from ((at, right) for right in (_READS if topic == ALL else _WRITES))
+    if topic == ALL:
+        yield from ((_GROUPS, right) for right in _READS)
+
+
 @contextmanager
 def _admin(settings: Settings) -> Iterator[KafkaAdminClient]:
     """Kafka's administration, by the listener of this machine."""
     try:
         client = KafkaAdminClient(
-            bootstrap_servers=settings.kafka.bootstrap,
+            **clients.options(settings.kafka),
             client_id="sluice-hosts",
             request_timeout_ms=_REQUEST_MS,
             bootstrap_timeout_ms=_REQUEST_MS,
@@ -116,7 +121,14 @@ def _delete(admin: KafkaAdminClient, filters: list[ACLFilter]) -> None:
             raise BrokerError(f"Kafka takes no rights away: {error.__name__}")
 
 
-def _filter(host: str, topic: str | None) -> ACLFilter:
-    """Each right of the host's user, or each on one topic."""
-    pattern = ResourcePatternFilter(ResourceType.ANY, topic, ACLResourcePatternType.ANY)
+def _filters(host: str, topic: str) -> Iterator[ACLFilter]:
+    """The rights of the host's user on a topic, or on ALL."""
+    yield _filter(host, ResourceType.TOPIC, topic)
+    if topic == ALL:
+        yield _filter(host, ResourceType.GROUP, _GROUPS.resource_name)
+
+
+def _filter(host: str, kind: ResourceType, name: str | None) -> ACLFilter:
+    """Each right of the host's user on things of that kind and name; None: of any name."""
+    pattern = ResourcePatternFilter(kind, name, ACLResourcePatternType.ANY)
     return ACLFilter(f"User:{user(host)}", None, ACLOperation.ANY, ACLPermissionType.ANY, pattern)

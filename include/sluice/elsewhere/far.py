@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 
-from sluice.collection import certificates, database, enrolment, release
+from sluice.collection import broker, certificates, database, enrolment, release
 from sluice.collection.bundle import KEEPER, SUMS, summed
 from sluice.collection.copying import copied
 from sluice.collection.hosts import Host
@@ -30,7 +30,6 @@ STOP_SECONDS = 10
 #: How long a host may take to answer a look, less than its shadow has to stop.
 LOOK_SECONDS = 10.0
 _FOLDER = "jobs"
-_AUTHORITY = "authority.crt"
 _LIST = (
     'for keeper in "$1"/*/current/keeper; do [ -f "$keeper" ] || continue; '
     'at="${keeper%/current/keeper}"; echo "${at##*/} $(sh "$keeper" status | head -n 1)"; done'
@@ -52,7 +51,7 @@ class FarJob:
     def start(self, arguments: Sequence[str], log: Log) -> bool:
         """Have it run with the settings of now, or adopt it if it does; returns whether it was started.
 
-        Raises ReleaseError.
+        Raises ReleaseError, and BrokerError while Kafka does not know the host.
         """
         at = self._host.release or ""
         files = self._files(at, arguments)
@@ -61,6 +60,8 @@ class FarJob:
         if now.state == "alive" and now.version == version:
             log(f"{self._member}: runs on {self._host.name}, pid {now.pid}")
             return False
+        if self._there.kafka.login:
+            broker.check_granted(self._settings, self._host.name, broker.ALL)
         release.check(self._link, at, self._settings.root)
         copied(self._link, self._folder / "versions" / version, {**files, SUMS: sums})
         if now.state == "alive":
@@ -100,13 +101,19 @@ class FarJob:
         words = [f"jobs/{job}.py", *arguments, "--progress", str(self._state / "progress.json")]
         quoted = shlex.join(words)
         start = f'cd {at} && . "${{0%/*}}/environment" && exec {release.PYTHON} {quoted}\n'
-        there = database.from_elsewhere(self._settings, str(self._folder / "current" / _AUTHORITY))
         return {
             "keeper": KEEPER.read_bytes(),
             "start": start.encode(),
-            "environment": environment(there, self._state, at).encode(),
-            _AUTHORITY: certificates.authority(enrolment.folder(self._settings)),
+            "environment": environment(self._there, self._state, at).encode(),
+            **certificates.files(enrolment.folder(self._settings), self._host.name),
         }
+
+    @property
+    def _there(self) -> Settings:
+        """The settings of the job: how it reaches PostgreSQL and Kafka from its host. Raises BrokerError."""
+        at = self._folder / "current"
+        settings = database.from_elsewhere(self._settings, str(at / certificates.AUTHORITY))
+        return broker.from_elsewhere(settings, self._host.name, at)
 
 
 def there(settings: Settings, host: Host) -> dict[str, Status]:

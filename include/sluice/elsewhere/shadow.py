@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from sluice.collection.broker import BrokerError
 from sluice.collection.errors import AgentError
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import state
@@ -63,6 +64,8 @@ class Shadow:
             except HostUnreachable as error:
                 self._answers = False
                 self._say("unknown", why=str(error))
+            except BrokerError as error:  # Kafka is told of the host soon
+                self._say("starts", why=str(error))
             else:
                 if now.state != "alive":
                     log(f"{self._member}: it has ended on {self._host}")

@@ -30,12 +30,23 @@ class UnknownInstance(ValueError):
     """The instance has no port base of its own."""
 
 
-class Kafka(BaseModel):
+class KafkaLogin(BaseModel, frozen=True):
+    """How a job on another host shows who it is; the last three are files in PEM."""
+
+    user: str
+    password: str = Field(repr=False)
+    authority: str
+    certificate: str
+    key: str
+
+
+class Kafka(BaseModel, frozen=True):
     bootstrap: str = ""
     partitions: int = Field(4, ge=1)
     replication: int = Field(1, ge=1)
     max_message_bytes: int = Field(16 << 20, ge=1 << 20)
     identity_key: str = Field("", repr=False)  # the edges prove their lines' identities with it
+    login: KafkaLogin | None = None  # Sluice makes it for jobs on other hosts; None: Kafka asks nobody
 
 
 class Hdfs(BaseModel):

@@ -14,6 +14,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 from sluice.transmission.lag import speed_group
 from sluice.transmission.topics import Topics
 
@@ -87,7 +88,7 @@ class TopicOffsets:
         self.topic = topic
         self._settings = settings
         self._consumer = KafkaConsumer(
-            bootstrap_servers=settings.kafka.bootstrap,
+            **clients.options(settings.kafka),
             client_id="sluice-speed",
             group_id=speed_group(topic),
             enable_auto_commit=False,

@@ -17,7 +17,8 @@ import pyarrow as pa
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Kafka, Settings
+from sluice.transmission import clients
 from sluice.transmission.identity import records
 from sluice.transmission.mac import identity_key
 
@@ -70,18 +71,18 @@ class Part:
     It yields RECORDS; no batch ends inside a record. Raises RecordsGone, NoRecords, KafkaError.
     """
 
-    bootstrap: str
+    kafka: Kafka
     topic: str
     slices: Sequence[Slice]
     key: bytes = field(repr=False)  # for the records' identities
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        consumer = _consumer(self.bootstrap)
+        consumer = _consumer(self.kafka)
         try:
             for each in self.slices:
                 yield from self._read(consumer, each)
         except BaseException:  # who knows what it still waits for
-            _own.consumers.pop(self.bootstrap).close()
+            _own.consumers.pop(self.kafka).close()
             raise
 
     def _read(self, consumer: KafkaConsumer, wanted: Slice) -> Iterator[pa.RecordBatch]:
@@ -106,7 +107,7 @@ class Part:
 class TopicRange:
     """The records of a topic between two positions."""
 
-    bootstrap: str
+    kafka: Kafka
     topic: str
     slices: Sequence[Slice]  # in the order of partitions, none empty
     key: bytes = field(repr=False)
@@ -116,7 +117,7 @@ class TopicRange:
         """A partition that is missing in `start` begins at 0."""
         slices = (Slice(int(name), start.get(name, 0), offset) for name, offset in end.items())
         wanted = sorted(each for each in slices if each.end > each.start)
-        return cls(settings.kafka.bootstrap, topic, wanted, identity_key(settings))
+        return cls(settings.kafka, topic, wanted, identity_key(settings))
 
     def parts(self, most: int | None = None) -> list[Part]:
         """The records in at most so many parts with about as many records each; None: one a partition.
@@ -130,23 +131,23 @@ class TopicRange:
             least = loads.index(min(loads))
             dealt[least].append(each)
             loads[least] += each.end - each.start
-        return [Part(self.bootstrap, self.topic, sorted(own), self.key) for own in dealt]
+        return [Part(self.kafka, self.topic, sorted(own), self.key) for own in dealt]
 
 
 class _Own(threading.local):
-    """This thread's consumers by address, kept from batch to batch."""
+    """This thread's consumers by broker, kept from batch to batch."""
 
     def __init__(self) -> None:
-        self.consumers: dict[str, KafkaConsumer] = {}
+        self.consumers: dict[Kafka, KafkaConsumer] = {}
 
 
 _own = _Own()
 
 
-def _consumer(bootstrap: str) -> KafkaConsumer:
-    if bootstrap not in _own.consumers:
-        _own.consumers[bootstrap] = KafkaConsumer(
-            bootstrap_servers=bootstrap,
+def _consumer(kafka: Kafka) -> KafkaConsumer:
+    if kafka not in _own.consumers:
+        _own.consumers[kafka] = KafkaConsumer(
+            **clients.options(kafka),
             client_id="sluice-speed-reader",
             group_id=None,
             enable_auto_commit=False,
@@ -159,4 +160,4 @@ def _consumer(bootstrap: str) -> KafkaConsumer:
             enable_incremental_fetch_sessions=False,  # each batch asks for other partitions
             metrics_enabled=False,
         )
-    return _own.consumers[bootstrap]
+    return _own.consumers[kafka]

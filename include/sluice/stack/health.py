@@ -16,6 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Unhealthy
+from sluice.transmission import clients
 
 SECONDS = 5.0
 #: How long Kafka's client looks for a broker.
@@ -50,7 +51,7 @@ def kafka(settings: Settings) -> None:
     milliseconds = int(SECONDS * 1000)
     try:
         admin = KafkaAdminClient(
-            bootstrap_servers=settings.kafka.bootstrap,
+            **clients.options(settings.kafka),
             bootstrap_timeout_ms=BOOTSTRAP_MILLISECONDS,
             request_timeout_ms=milliseconds,
         )

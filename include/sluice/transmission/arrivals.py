@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from kafka import KafkaConsumer, TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 from sluice.transmission.records import HOST
 from sluice.transmission.topics import REQUEST_MS, Topics
 
@@ -24,7 +25,7 @@ def arrivals(settings: Settings, topic: str, since: int) -> dict[str, list[int]]
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
     consumer = KafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
+        **clients.options(settings.kafka),
         client_id="sluice-arrivals",
         group_id=None,
         enable_auto_commit=False,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 
@@ -47,7 +48,7 @@ def group_lag(settings: Settings, group: str, topic: str) -> dict[int, Lag]:
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
     admin = KafkaAdminClient(
-        bootstrap_servers=settings.kafka.bootstrap,
+        **clients.options(settings.kafka),
         client_id="sluice-lag",
         request_timeout_ms=REQUEST_MS,
         bootstrap_timeout_ms=REQUEST_MS,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from kafka import KafkaConsumer, TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 from sluice.transmission.identity import Message, records
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import REQUEST_MS, Topics
@@ -37,7 +38,7 @@ def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS)
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
     consumer = KafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
+        **clients.options(settings.kafka),
         client_id="sluice-sample",
         group_id=None,
         enable_auto_commit=False,

@@ -14,6 +14,7 @@ from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
 from kafka.errors import NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 
 REQUEST_MS = 10_000
 
@@ -156,7 +157,7 @@ class Topics:
     def _admin(self) -> KafkaAdminClient:
         if self._client is None:
             self._client = KafkaAdminClient(
-                bootstrap_servers=self._kafka.bootstrap,
+                **clients.options(self._kafka),
                 client_id="sluice-topics",
                 request_timeout_ms=REQUEST_MS,
                 bootstrap_timeout_ms=REQUEST_MS,

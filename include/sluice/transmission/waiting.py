@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from kafka import KafkaConsumer, TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import clients
 from sluice.transmission.topics import REQUEST_MS
 
 #: Even if Kafka is busy, a person waits for the answer.
@@ -26,7 +27,7 @@ def since(settings: Settings, positions: Mapping[tuple[str, int], int]) -> dict[
     if not positions:
         return {}
     consumer = KafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
+        **clients.options(settings.kafka),
         client_id="sluice-waiting",
         group_id=None,
         enable_auto_commit=False,
