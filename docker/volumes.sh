@@ -15,6 +15,13 @@ in_volume() { # in_volume VOLUME COMMAND...
   "$engine" run --rm -i --network none --user 0 -v "${project}_$volume:/volume" -w /volume "$image" "$@"
 }
 
+made() { # made VOLUME: with Compose's labels, without which `down -v` would not delete it
+  local name=${project}_$1
+  "$engine" volume inspect "$name" >/dev/null 2>&1 || "$engine" volume create \
+    --label "com.docker.compose.project=$project" --label "com.docker.compose.volume=$1" \
+    --label "io.podman.compose.project=$project" "$name" >/dev/null
+}
+
 for volume in instance postgres kafka namenode datanode zookeeper airflow; do
   file=$folder/$volume.tar
   case $1 in
@@ -23,6 +30,7 @@ for volume in instance postgres kafka namenode datanode zookeeper airflow; do
       (umask 077; in_volume "$volume" tar --numeric-owner -c . </dev/null >"$file.part")
       mv "$file.part" "$file" ;;
     load)
+      made "$volume"
       if [ -n "$(in_volume "$volume" ls -A </dev/null)" ]; then
         echo "$volume is not empty: delete it first ($engine volume rm ${project}_$volume)" >&2; exit 1
       fi

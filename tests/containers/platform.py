@@ -14,7 +14,7 @@ import yaml
 
 from sluice.runtime.settings import ROOT
 from sluice.stack.memory import proportional_bytes
-from tests.containers.podman import compose, container, inside, podman, run
+from tests.containers.podman import PROJECT, compose, container, inside, podman, run
 from tests.waiting import until
 
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())["services"]
@@ -48,6 +48,8 @@ def remove() -> None:
     """Remove containers, volumes and networks, as far as they are there."""
     with suppress(AssertionError):
         compose("down", "-v", "-t", "5")
+    left = podman("volume", "ls", "-q", "--filter", f"name={PROJECT}_").split()
+    assert not left, f"`down -v` does not delete these volumes: podman volume rm {' '.join(left)}"
 
 
 def unhealthy() -> dict[str, str]:
