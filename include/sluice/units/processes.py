@@ -1,4 +1,9 @@
-"""What a host's kernel says of its processes and of itself, read from /proc by one command."""
+"""What a host's kernel says of its processes and of itself, read from /proc by one command.
+
+A unit's process leads a session (`setsid`), and what it starts is in that session: Spark's JVM and its Python
+workers are a driver's. So the load of a unit is that of its session. A process that ended left its time with
+its parent, so nothing of the sum is lost.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +15,17 @@ from dataclasses import dataclass
 Run = Callable[..., str]
 
 LOCAL_SECONDS = 60
+#: The processes of these numbers, and those of their sessions.
+_FILTER = (
+    "BEGIN { n = split(wanted, each); for (i = 1; i <= n; i++) is[each[i]] = 1 } "
+    '{ line = $0; pid = $1; sub(/.*\\) /, ""); if (pid in is || $4 in is) print line }'
+)
 _SCRIPT = (
     "getconf CLK_TCK; getconf _NPROCESSORS_ONLN; cat /proc/uptime; head -n 1 /proc/stat; "
-    'for pid; do cat "/proc/$pid/stat" 2>/dev/null || echo; done'
+    f"cat /proc/[0-9]*/stat 2>/dev/null | awk -v wanted=\"$*\" '{_FILTER}'"
 )
 #: Fields of /proc/<pid>/stat behind the command's name, and of the first line of /proc/stat (proc(5)).
-_STATE, _UTIME, _STIME, _START = 0, 11, 12, 19
+_STATE, _SESSION, _TIMES, _START = 0, 3, slice(11, 15), 19
 _USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ = 1, 2, 3, 6, 7
 #: A host may answer anything; what is beyond these is no reading.
 _MOST, _DIGITS, _MOST_CORES = 10**15, 16, 1 << 16
@@ -27,7 +37,10 @@ class ReadingError(ValueError):
 
 @dataclass(frozen=True)
 class Process:
-    """identity: its number and its start, which no later process has. cpu, age: in seconds."""
+    """identity: its number and its start, which no later process has. cpu, age: in seconds.
+
+    cpu: of it and of all processes of its session, also those that have ended.
+    """
 
     identity: str
     cpu: float
@@ -60,9 +73,10 @@ def parse(text: str, pids: Sequence[int]) -> Machine:
         ticks, cores, uptime, machine, *lines = text.split("\n")
         second, up, columns = max(_whole(ticks), 1), _whole(uptime.partition(".")[0]), machine.split()
         busy = sum(_whole(columns[n]) for n in (_USER, _NICE, _SYSTEM, _IRQ, _SOFTIRQ))
-        found = {pid: _process(pid, line, second, up) for pid, line in zip(pids, lines, strict=False) if line}
-        there = {pid: each for pid, each in found.items() if each}
-        return Machine(max(_whole(cores, _MOST_CORES), 1), busy / second, there)
+        stats = [_Stat.of(line) for line in lines if line]
+        leaders = {each.pid: each for each in stats if each.pid in pids and each.lives}
+        found = {pid: _process(leader, stats, second, up) for pid, leader in leaders.items()}
+        return Machine(max(_whole(cores, _MOST_CORES), 1), busy / second, found)
     except (ValueError, IndexError) as error:
         raise ReadingError(f"no reading of processes: {text[:200]!r}") from error
 
@@ -74,10 +88,26 @@ def _whole(text: str, most: int = _MOST) -> int:
     return int(text)
 
 
-def _process(pid: int, line: str, second: int, up: int) -> Process | None:
-    fields = line.rpartition(")")[2].split()
-    if fields[_STATE] in ("Z", "X"):
-        return None
-    start = _whole(fields[_START])
-    cpu = (_whole(fields[_UTIME]) + _whole(fields[_STIME])) / second
-    return Process(f"{pid}.{start}", cpu, max(0.0, up - start / second))
+@dataclass(frozen=True)
+class _Stat:
+    """One line of /proc/<pid>/stat. ticks: its own, and those of children that it has waited for."""
+
+    pid: int
+    session: int
+    lives: bool
+    start: int
+    ticks: int
+
+    @classmethod
+    def of(cls, line: str) -> _Stat:
+        """Raises ValueError, IndexError."""
+        fields = line.rpartition(")")[2].split()
+        pid, session = _whole(line.partition(" ")[0]), _whole(fields[_SESSION])
+        ticks = sum(map(_whole, fields[_TIMES]))
+        return cls(pid, session, fields[_STATE] not in ("Z", "X"), _whole(fields[_START]), ticks)
+
+
+def _process(leader: _Stat, stats: Sequence[_Stat], second: int, up: int) -> Process:
+    ticks = sum(each.ticks for each in stats if leader.pid in (each.pid, each.session))
+    age = max(0.0, up - leader.start / second)
+    return Process(f"{leader.pid}.{leader.start}", ticks / second, age)
