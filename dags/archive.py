@@ -1,7 +1,8 @@
 """### Archive
 Runs `jobs/archiver.py` for ever, as a detached process that is supervised like the speed layer. It is a Kafka
 consumer group that writes the master dataset to HDFS exactly once. It archives `logs` and every topic that a
-task reads. While it falls behind, one more process is started at a time, up to `archive.members`.
+task reads. While it falls behind, one more process is started at a time, up to `archive.members`. `sluice
+jobs list` says on which host each process runs.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """

@@ -5,7 +5,7 @@ Runs `jobs/speed_layer.py`, which counts with PySpark, for ever as a detached pr
 The task adopts the process or starts it, and then waits in the triggerer. The triggerer restarts the process
 within seconds of its death, when it stands still while its lag grows, and when one of the connections was
 changed. It starts and stops processes when the setting changes. All of that is in the task's log; restarts
-are in `sluice status`.
+are in `sluice status`. `sluice jobs list` says on which host each process runs.
 
 **To stop it**: pause the DAG, then mark the running task failed. Pausing alone stops nothing.
 """

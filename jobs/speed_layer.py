@@ -1,10 +1,11 @@
 """Count for ever: from Kafka into the state and the online results.
 
-    python jobs/speed_layer.py [--topic NAME ...] [--member NAME]
+    python jobs/speed_layer.py [--topic NAME ...] [--member NAME] [--progress PATH]
 
 Without --topic it counts `logs` and every topic that a task reads, new ones too; with the setting
 `speed.drivers` above 1, those that are the driver's. SIGTERM stops it after the batch under way. Exit codes:
-0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver.
+0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver. A driver that
+ever ran on another host may be left there: its topics are waited for instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import logging
 import signal
 import sys
 import threading
+from pathlib import Path
 
+from sluice.elsewhere import state
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
@@ -37,6 +40,9 @@ def main() -> int:
     parser.add_argument(
         "--member", default=SPEED_LAYER, help="this driver's name among several (default: %(default)s)"
     )
+    parser.add_argument(
+        "--progress", type=Path, help="where to write the progress (default: the instance's run directory)"
+    )
     given = parser.parse_args()
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     for chatty in ("kafka", "py4j"):
@@ -48,12 +54,13 @@ def main() -> int:
 
     load_team()
     settings = get_settings()
-    progress = SpeedProgress(progress_path(settings, given.member), given.member)
+    progress = SpeedProgress(given.progress or progress_path(settings, given.member), given.member)
     if len(drivers(settings)) > 1 and not (given.topic or progress.owned):
         logging.error("another process is the driver %s: see `sluice status`", given.member)
         return FENCED
     named = Named(given.topic) if given.topic else None
-    own = named or OwnTopics(settings, given.member, lambda: drivers(newest(settings)))
+    moves = given.progress is not None or state.known(settings, given.member)
+    own = named or OwnTopics(settings, given.member, lambda: drivers(newest(settings)), moves=moves)
     spark = session(settings, "sluice speed layer", config=CONFIG)
     garbage.loaded()
     try:

@@ -84,7 +84,7 @@ class JobTrigger(BaseTrigger):
             self.log.warning(line)
 
     async def _sweep(self) -> None:
-        """Stop what other hosts still run of this job although it moved away."""
+        """Stop what other hosts still run of any job although it moved away."""
         if self.job not in places.JOBS:
             return
         from sluice.elsewhere import leftovers  # slow to import, so not where DAGs are parsed

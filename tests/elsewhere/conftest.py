@@ -1,4 +1,4 @@
-"""An instance with one other host that may have jobs, and an archiver that needs no daemon."""
+"""An instance with one other host that may have jobs, and jobs that need no daemon."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ import pytest
 from sluice.collection import broker, enrolment, hosts, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import Host
+from sluice.elsewhere import places
 from sluice.runtime import detached
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 
-#: It says what it was given, writes its progress, and ends in an orderly way when it is told to.
-ARCHIVER = """
+#: An archiver, or a driver. It says what it was given, writes its progress, and ends in an orderly way when
+#: it is told to.
+JOB = """
 import json, os, signal, sys, time
 from pathlib import Path
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
 print("began with", *sys.argv[1:], flush=True)
 if "--progress" in sys.argv:
-    progress = {"pid": os.getpid(), "updated_at": 1.0, "topics": {}}
+    progress = {"pid": os.getpid(), "state": "running", "updated_at": 1.0, "topics": {}}
     Path(sys.argv[sys.argv.index("--progress") + 1]).write_text(json.dumps(progress))
 while not stopped:
     time.sleep(0.02)
@@ -41,7 +43,8 @@ def root(tmp_path: Path) -> Path:
         (made / folder).mkdir(parents=True)
     shutil.copy(ROOT / "include" / "settings.yaml", made / "include")
     shutil.copy(ROOT / "jobs" / "shadow.py", made / "jobs")
-    (made / "jobs" / "archiver.py").write_text(ARCHIVER)
+    for job in places.JOBS:
+        (made / "jobs" / f"{job}.py").write_text(JOB)
     python = made / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\n[ "$1" = -c ] || exec {sys.executable} "$@"\n')  # imports take long
     python.chmod(0o755)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,15 +20,15 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 
-def command(settings: Settings) -> list[str]:
-    return places.command(settings, "archiver", places.belongs_on(settings, "archiver"))
+def command(settings: Settings, member: str) -> list[str]:
+    return places.command(settings, member, places.belongs_on(settings, member))
 
 
-@pytest.fixture
-def supervised(settings: Settings) -> Iterator[Supervisor]:
-    """The first member, watched by a thread."""
-    argv = functools.partial(command, settings)
-    supervisor = Supervisor("archiver", argv, "me", run=settings.home / "run")
+@contextmanager
+def watched(settings: Settings, member: str) -> Iterator[Supervisor]:
+    """A member that a thread supervises."""
+    argv = functools.partial(command, settings, member)
+    supervisor = Supervisor(member, argv, "me", run=settings.home / "run")
     supervisor.claim()
     ended = threading.Event()
 
@@ -37,10 +38,19 @@ def supervised(settings: Settings) -> Iterator[Supervisor]:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    yield supervisor
-    ended.set()
-    thread.join(60)
-    supervisor.stop()
+    try:
+        yield supervisor
+    finally:
+        ended.set()
+        thread.join(60)
+        supervisor.stop()
+
+
+@pytest.fixture
+def supervised(settings: Settings) -> Iterator[Supervisor]:
+    """The first archiver."""
+    with watched(settings, "archiver") as found:
+        yield found
 
 
 def pids(machine: EmulatedHost) -> list[int]:
@@ -62,6 +72,23 @@ def test_a_member_goes_to_another_host_and_back_and_runs_once(
     moving.move(settings, "archiver:1", "local", print)
     assert not pids(machine)
     assert supervised.log.read_text().count("ended in order") == 2
+
+
+def test_what_surrounds_a_move_begins_before_it_is_written_down_and_ends_when_the_member_is_there(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor
+) -> None:
+    said: list[str] = []
+
+    @contextmanager
+    def around(settings: Settings, member: str, log: Callable[[str], None]) -> Iterator[None]:
+        said.append(f"{member} belongs on {places.belongs_on(settings, member)}")
+        yield
+        assert moving.arrived(settings, member, "h1")
+        said.append("it is there")
+
+    for _ in range(2):  # the second time it is there
+        moving.move(settings, "archiver:1", "h1", print, around)
+    assert said == ["archiver belongs on local", "it is there"]
 
 
 def test_a_member_leaves_a_host_without_power_and_the_host_is_empty_when_it_is_back(

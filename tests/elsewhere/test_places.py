@@ -23,7 +23,15 @@ def listed(settings: Settings) -> Settings:
     return settings
 
 
-@pytest.mark.parametrize(("member", "unit"), [("archiver", "archiver:1"), ("archiver-12", "archiver:12")])
+@pytest.mark.parametrize(
+    ("member", "unit"),
+    [
+        ("archiver", "archiver:1"),
+        ("archiver-12", "archiver:12"),
+        ("speed_layer", "speed_layer:1"),
+        ("speed_layer-2", "speed_layer:2"),
+    ],
+)
 def test_a_member_is_a_unit(member: str, unit: str) -> None:
     assert places.unit(member) == unit
     assert places.member(unit) == member
@@ -58,6 +66,17 @@ def test_a_move_that_cannot_be_changes_nothing(listed: Settings) -> None:
     with pytest.raises(NoSuchPlace, match=r"no job 'archiver:2': there are archiver:1"):
         moving.move(listed, "archiver:2", "h1", print)
     assert placed.read(listed) == {}
+
+
+def test_drivers_stay_here_if_spark_has_a_cluster_and_archivers_need_not(listed: Settings) -> None:
+    spark = listed.spark.model_copy(update={"master": "spark://10.0.0.5:7077"})
+    cluster = listed.model_copy(update={"spark": spark})
+    placed.write(listed, {"archiver:1": "h1", "speed_layer:1": "h1"})
+    assert places.belongs_on(listed, "speed_layer") == "h1"
+    found = {name: places.belongs_on(cluster, name) for name in ("archiver", "speed_layer")}
+    assert found == {"archiver": "h1", "speed_layer": "local"}
+    with pytest.raises(NoSuchPlace, match=r"speed_layer:1 stays on local: .* spark://10\.0\.0\.5:7077"):
+        moving.move(cluster, "speed_layer:1", "h1", print)
 
 
 def test_a_member_that_does_not_run_is_written_down_for_another_host(listed: Settings) -> None:

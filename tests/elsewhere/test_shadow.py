@@ -19,8 +19,9 @@ from sluice.collection.hosts import Host
 from sluice.collection.release import ReleaseError
 from sluice.elsewhere import far, leftovers, state
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.shadow import Shadow
-from sluice.runtime.settings import Settings
+from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
+from sluice.metrics import team
+from sluice.runtime.settings import TOLD, Settings, followed, newest
 from sluice.stack import jobs
 from tests.waiting import until
 
@@ -108,7 +109,8 @@ def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(
     settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing]
 ) -> None:
     stand().becomes("alive")
-    for path in machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*/*"):
+    files = machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*/**/*")
+    for path in filter(Path.is_file, files):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     secret = settings.postgres.password or "SLUICE_POSTGRES"
     assert not [each for each in machine.processes() if secret in " ".join(each.cmdline())]
@@ -131,7 +133,7 @@ def test_a_job_waits_until_kafka_knows_its_host(
 
 def environment(version: Path) -> dict[str, str]:
     lines = shlex.split((version / "environment").read_text())
-    return dict(each.split("=", 1) for each in lines if each != "export")
+    return dict(each.split("=", 1) for each in lines if "=" in each)
 
 
 def test_a_second_shadow_adopts_the_job_and_one_with_other_settings_restarts_it(
@@ -148,6 +150,39 @@ def test_a_second_shadow_adopts_the_job_and_one_with_other_settings_restarts_it(
     assert now != pid
     (version,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/versions/*")
     assert '"max_lines": 7' in (version / "environment").read_text()
+
+
+def test_a_job_is_told_a_setting_that_it_follows_when_that_changes(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid = stand().becomes("alive").pid
+    (home,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/state")
+    assert (home / TOLD).read_text() == followed(settings)
+    monkeypatch.setenv("SLUICE_SPEED__DRIVERS", "3")  # as if settings.yaml was edited here
+    until(lambda: (home / TOLD).read_text() == followed(newest(settings)), what="the job is told")
+    assert pids(machine) == [pid], "it was not restarted"
+
+
+def test_the_progress_of_the_process_before_is_not_shown_as_that_of_the_next(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing]
+) -> None:
+    stand().becomes("alive")
+    (left,) = machine.home.glob(f".sluice/*/jobs/{MEMBER}/state/progress.json")
+    path = jobs.progress_file(settings, MEMBER)
+    until(path.exists, what="the job's progress is here")
+    path.unlink()
+    before = json.loads(left.read_text())
+    left.write_text(json.dumps({**before, "pid": before["pid"] + 1}))
+    time.sleep(2 * POLL_SECONDS)
+    assert not path.exists()
+    left.write_text(json.dumps({**before, "topics": {"logs": {}}}))
+    until(path.exists, what="its own progress is here")
+
+
+def test_the_teams_metrics_go_along(machine: EmulatedHost, stand: Callable[[], Standing]) -> None:
+    stand().becomes("alive")
+    found = machine.home.glob(f".sluice/*/jobs/{MEMBER}/current/metrics/*.py")
+    assert {path.name: path.read_text() for path in found} == team.found()
 
 
 def test_a_shadow_ends_with_its_job(machine: EmulatedHost, stand: Callable[[], Standing]) -> None:

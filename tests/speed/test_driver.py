@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.speed import driver, streaming
-from sluice.speed.own_topics import Named
+from sluice.speed import driver, own_topics, streaming
+from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
 from sluice.storage.commits import FencedOut
 from tests.speed.test_take_up import NoSpark
+from tests.tasks.database import sqlite
 from tests.waiting import until
 
 
@@ -136,3 +137,16 @@ def test_the_only_driver_stops_if_there_is_another(batches: type[Batches], tmp_p
     assert batches.closed["logs"] == 1
     (error,) = shown(tmp_path)["shop"]["errors"]
     assert error["message"].startswith("FencedOut: another speed layer counts")
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_the_only_driver_waits_for_a_topic_if_a_silent_host_may_have_it(
+    moves: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = sqlite()
+    monkeypatch.setattr(own_topics, "engine", lambda _: database)
+    settings = Settings(instance="test", home=tmp_path)
+    own = OwnTopics(settings, "speed_layer", lambda: ["speed_layer"], moves=moves)
+    assert list(own(())) == ["logs"]
+    assert own.only
+    assert own.alone is not moves

@@ -20,7 +20,7 @@ _SUM = (
     'cd "$1" 2>/dev/null || exit 0; find include/sluice jobs -name "*.py" -type f -print0 2>/dev/null | '
     "LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c 1-64"
 )
-_RUNS = f'cd "$1" && exec {PYTHON} -c "import sluice.archive.service"'
+_RUNS = f'cd "$1" && exec {PYTHON} -c "import sluice.archive.service, sluice.speed.driver, pyspark"'
 
 
 class ReleaseError(AgentError):

@@ -10,18 +10,42 @@ import json
 import shlex
 from pathlib import PurePath
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_CLASSES, SPARK_COMPILES_LATER
+from sluice.runtime.settings import LOOPBACK, Settings
 
-#: What no job needs: its own place, and secrets of other parts.
-_LEFT_OUT = {"instance", "home", "root", "network", "notifications", "airflow", "api", "hive"}
+#: What no job needs, or has there otherwise: its own place, and secrets of other parts.
+_LEFT_OUT = {
+    *("instance", "home", "root", "network", "bind_host", "metrics"),
+    *("notifications", "airflow", "api", "hive"),
+}
+#: What an account may have for another Spark.
+_NOT_OURS = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR")
 
 
-def environment(settings: Settings, home: PurePath, release: str) -> str:
-    """The file. settings: as they are there. home: the job's own folder. release: where Sluice is."""
-    values = {"instance": settings.instance, "home": str(home), "root": release, "network": "host"}
+def environment(settings: Settings, home: PurePath, release: str, metrics: PurePath) -> str:
+    """The file. settings: as they are there.
+
+    home: the job's own folder. release: where Sluice is. metrics: where the team's are.
+    """
+    own = {"instance": settings.instance, "home": str(home), "root": release, "network": "host"}
+    values = {**own, "bind_host": LOOPBACK, "metrics__path": str(metrics)}
     values |= settings.model_dump(mode="json", exclude=_LEFT_OUT)
-    lines = []
-    for name, value in sorted(values.items()):
-        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-        lines.append(f"export SLUICE_{name.upper()}={shlex.quote(text)}\n")
-    return "".join(lines)
+    shown = {
+        f"SLUICE_{name.upper()}": value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        for name, value in sorted(values.items())
+    }
+    shown |= {"TZ": "UTC", "MALLOC_ARENA_MAX": "2", "PYSPARK_SUBMIT_ARGS": _spark(home, release)}
+    lines = [f"unset {' '.join(_NOT_OURS)}\n"]
+    return "".join(lines + [f"export {name}={shlex.quote(text)}\n" for name, text in shown.items()])
+
+
+def _spark(home: PurePath, release: str) -> str:
+    """How a driver's JVM is started. On this machine the instance's file of Spark properties says that."""
+    archive = PurePath(release) / "var" / "lib" / SPARK_CLASSES.name
+    options = [
+        *SPARK_ANYWHERE,
+        f"-XX:SharedArchiveFile={archive}",
+        *SPARK_COMPILES_LATER,
+        f"-Djava.io.tmpdir={home / 'spark' / 'tmp'}",
+    ]
+    return shlex.join(["--driver-java-options", " ".join(options), "pyspark-shell"])

@@ -2,9 +2,9 @@
 
 On the host, below the instance's own folder::
 
-    jobs/<member>/versions/<checksum>/     what starts it, its settings and secrets, the keeper
+    jobs/<member>/versions/<checksum>/     what starts it, its settings and secrets, metrics, the keeper
     jobs/<member>/current -> versions/...  the version in use
-    jobs/<member>/state/                   its progress, its log, the process's record
+    jobs/<member>/state/                   its progress, its log, the process's record, what it was told
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from pathlib import Path, PurePath
 from sluice.collection import broker, certificates, database, enrolment, release
 from sluice.collection.bundle import KEEPER, SUMS, summed
 from sluice.collection.copying import copied
+from sluice.collection.errors import AgentError
 from sluice.collection.hosts import Host
 from sluice.collection.keeper import Keeper, Status, parsed
 from sluice.collection.ssh import RemoteFailed
 from sluice.elsewhere import places
 from sluice.elsewhere.environment import environment
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import TOLD, Settings, metrics_folder
 
 Log = Callable[[str], None]
 
@@ -30,10 +31,21 @@ STOP_SECONDS = 10
 #: How long a host may take to answer a look, less than its shadow has to stop.
 LOOK_SECONDS = 10.0
 _FOLDER = "jobs"
+_METRICS = "metrics"
 _LIST = (
     'for keeper in "$1"/*/current/keeper; do [ -f "$keeper" ] || continue; '
     'at="${keeper%/current/keeper}"; echo "${at##*/} $(sh "$keeper" status | head -n 1)"; done'
 )
+
+
+class JobBound(AgentError):
+    """A job cannot run on another host."""
+
+    def __init__(self, member: str, why: str) -> None:
+        super().__init__(
+            f"{member} stays on local: {why}: run `sluice jobs move {places.unit(member)} local`, or let "
+            "Spark's master be local[N]"
+        )
 
 
 class FarJob:
@@ -51,8 +63,11 @@ class FarJob:
     def start(self, arguments: Sequence[str], log: Log) -> bool:
         """Have it run with the settings of now, or adopt it if it does; returns whether it was started.
 
-        Raises ReleaseError, and BrokerError while Kafka does not know the host.
+        Raises ReleaseError, JobBound, and BrokerError while Kafka does not know the host.
         """
+        job, _ = places.job_of(self._member)
+        if why := places.bound(self._settings, job):
+            raise JobBound(self._member, why)
         at = self._host.release or ""
         files = self._files(at, arguments)
         sums, version = summed(files)
@@ -71,6 +86,10 @@ class FarJob:
         self._keeper.order("prune")
         log(f"{self._member}: started on {self._host.name}, version {version}")
         return True
+
+    def tell(self, settings: str) -> None:
+        """Tell it the settings that it follows while it runs (`runtime.settings.followed`)."""
+        self._link.replace(self._state / TOLD, settings.encode())
 
     def status(self) -> Status:
         return self._keeper.status(LOOK_SECONDS)
@@ -101,11 +120,13 @@ class FarJob:
         words = [f"jobs/{job}.py", *arguments, "--progress", str(self._state / "progress.json")]
         quoted = shlex.join(words)
         start = f'cd {at} && . "${{0%/*}}/environment" && exec {release.PYTHON} {quoted}\n'
+        current, metrics = self._folder / "current", metrics_folder().glob("[!._]*.py")
         return {
             "keeper": KEEPER.read_bytes(),
             "start": start.encode(),
-            "environment": environment(self._there, self._state, at).encode(),
+            "environment": environment(self._there, self._state, at, current / _METRICS).encode(),
             **certificates.files(enrolment.folder(self._settings), self._host.name),
+            **{f"{_METRICS}/{path.name}": path.read_bytes() for path in sorted(metrics)},
         }
 
     @property

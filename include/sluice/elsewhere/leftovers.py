@@ -1,7 +1,8 @@
 """Jobs that run on a host where nobody asked for them: what a host had while it was silent.
 
-They are harmless beside their successors: a file of the archive is claimed by a rename that only one of them
-wins. But they cost time, and what is not needed is stopped.
+They are harmless beside their successors. A file of the archive is claimed by a rename that only one of them
+wins. A topic is counted by the driver that has its lock in PostgreSQL, and a commit's number is taken once.
+But they cost time, and what is not needed is stopped.
 """
 
 from __future__ import annotations

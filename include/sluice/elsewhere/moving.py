@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 from sluice.collection import enrolment, placed, records
 from sluice.collection.errors import AgentError
@@ -13,6 +15,9 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
+#: Entered before a member that runs goes to another host, and left when it runs there. If it does not arrive,
+#: an error passes through.
+Around = Callable[[Settings, str, Log], AbstractContextManager[None]]
 
 #: A job has to stop, and Python to start, on a machine that has much to do.
 MOVE_SECONDS = 240.0
@@ -27,26 +32,42 @@ class NoSuchPlace(ValueError):
     """There is no such job, or the host cannot have it; nothing was changed."""
 
 
-def move(settings: Settings, unit: str, to_host: str, log: Log) -> None:
+@dataclass(frozen=True)
+class Seen:
+    """A member that is seen to run: on which host, and the number of the job's process there."""
+
+    host: str
+    pid: int
+
+
+def move(settings: Settings, unit: str, to_host: str, log: Log, around: Around | None = None) -> None:
     """Write down where the unit belongs, and wait until it is there. It may be repeated.
 
-    Who supervises the job (the DAG `archive`) sees that and moves it. Raises NoSuchPlace, JobNotMoved.
+    The DAG that supervises the job sees that and moves it. Raises NoSuchPlace, JobNotMoved, and what `around`
+    raises.
     """
     member = places.member(unit)
     _check(settings, unit, to_host)
-    write_down(settings, {unit: to_host})
     if member not in places.members(settings):
+        write_down(settings, {unit: to_host})
         log(f"{unit}: does not run now; it is to start on {to_host}")
         return
-    deadline = time.monotonic() + MOVE_SECONDS
+    there = arrived(settings, member, to_host)
+    with nullcontext() if there or around is None else around(settings, member, log):
+        write_down(settings, {unit: to_host})
+        _wait(settings, unit, to_host)
+    log(f"{unit}: runs on {to_host}")
+
+
+def _wait(settings: Settings, unit: str, to_host: str) -> None:
+    member, deadline = places.member(unit), time.monotonic() + MOVE_SECONDS
     while not arrived(settings, member, to_host):
         if time.monotonic() > deadline:
             raise JobNotMoved(
                 f"{unit} did not start on {to_host} within {MOVE_SECONDS:g} s and does when it can: see "
-                f"`sluice logs {member}`, and whether the DAG `archive` runs"
+                f"`sluice logs {member}`, and whether the job's DAG runs"
             )
         time.sleep(_POLL)
-    log(f"{unit}: runs on {to_host}")
 
 
 def write_down(settings: Settings, hosts: Mapping[str, str]) -> None:
@@ -55,19 +76,30 @@ def write_down(settings: Settings, hosts: Mapping[str, str]) -> None:
         placed.write(settings, {**placed.read(settings), **hosts})
 
 
+def seen(settings: Settings, member: str) -> Seen | None:
+    """The member, if it is seen to run. None also if its host does not answer."""
+    record = detached.read(member, settings.home / "run")
+    if record is None or not detached.alive(record):
+        return None
+    host = places.host_of(record)
+    if host == LOCAL:
+        return Seen(host, record.pid)
+    said = state.read(settings, member, record.pid)
+    return Seen(host, said.pid) if said is not None and said.state == "alive" else None
+
+
 def arrived(settings: Settings, member: str, host: str) -> bool:
     """Whether the member is seen to run on the host."""
-    record = detached.read(member, settings.home / "run")
-    if record is None or places.host_of(record) != host or not detached.alive(record):
-        return False
-    said = state.read(settings, member, record.pid)
-    return host == LOCAL or (said is not None and said.state == "alive")
+    found = seen(settings, member)
+    return found is not None and found.host == host
 
 
 def _check(settings: Settings, unit: str, to_host: str) -> None:
     known = sorted({*map(places.unit, places.members(settings)), *places.written_down(settings)})
     if unit not in known:
         raise NoSuchPlace(f"there is no job {unit!r}: there are {', '.join(known) or 'none'}")
+    if to_host != LOCAL and (why := places.bound(settings, unit.partition(":")[0])):
+        raise NoSuchPlace(f"{unit} stays on local: {why}")
     others = places.others(settings)
     if to_host != LOCAL and to_host not in others:
         names = ", ".join([LOCAL, *others])

@@ -15,10 +15,11 @@ from sluice.collection.hosts import LOCAL, Host, Role
 from sluice.runtime import detached
 from sluice.runtime.detached import Record
 from sluice.runtime.settings import Settings
+from sluice.stack.jobs import SPEED_LAYER
 
 ROLE: Role = "jobs"
 #: The jobs that may run elsewhere.
-JOBS = ("archiver",)
+JOBS = ("archiver", SPEED_LAYER)
 _SHADOW = Path("jobs") / "shadow.py"
 
 
@@ -45,13 +46,21 @@ def others(settings: Settings) -> dict[str, Host]:
     return {name: h for name, h in hosts.load(settings).items() if name != LOCAL and ROLE in h.roles}
 
 
+def bound(settings: Settings, job: str) -> str:
+    """Why the job must run here; empty if it may run elsewhere."""
+    master = settings.spark.master
+    if job != SPEED_LAYER or master.startswith("local"):
+        return ""
+    return f"Spark's master is {master}, so its executors ask for a driver on this machine"
+
+
 def belongs_on(settings: Settings, member: str) -> str:
     """Where the member is to run: on local, unless a host with the role is written down for it.
 
     Raises HostsError, PlacedError.
     """
     host = placed.read(settings).get(unit(member), LOCAL)
-    return host if host in others(settings) else LOCAL
+    return host if host in others(settings) and not bound(settings, job_of(member)[0]) else LOCAL
 
 
 def written_down(settings: Settings) -> list[str]:

@@ -3,7 +3,7 @@
 It starts the job there or adopts it, and ends when the job does. So whoever supervises processes of this
 machine supervises the job: it is adopted after a restart, started again when it died, and stopped with its
 shadow. The job's progress is copied to where the job itself would write it here, and what it prints is what
-the shadow prints.
+the shadow prints. The job is told the settings that it would read again here, whenever they change.
 
 A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
 that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
@@ -27,7 +27,7 @@ from sluice.elsewhere import state
 from sluice.elsewhere.far import FarJob
 from sluice.elsewhere.state import State
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Settings, followed, newest
 from sluice.stack import jobs
 
 POLL_SECONDS = 2.0
@@ -46,7 +46,7 @@ class Shadow:
         self._settings, self._member, self._host, self._job = settings, member, host, job
         self._stop = stop
         self._state: State | None = None
-        self._progress, self._printed = b"", 0
+        self._progress, self._printed, self._told = b"", 0, ""
         self._answers = True
 
     def run(self, arguments: Sequence[str], log: Log) -> int:
@@ -55,11 +55,12 @@ class Shadow:
         self._say("starts")
         while not self._stop.is_set():
             try:
+                self._tell()
                 if not started:
                     begins = self._job.start(arguments, log)
                     self._printed, started = 0 if begins else self._job.length(), True
                 now = self._job.status()
-                self._copy()
+                self._copy(now.pid)
                 self._answers = True
             except HostUnreachable as error:
                 self._answers = False
@@ -80,13 +81,20 @@ class Shadow:
             if not self._answers:
                 raise HostUnreachable(self._state.why if self._state else self._host)
             self._job.stop()
-            self._copy()
+            self._copy(self._state.pid if self._state else 0)
             log(f"{self._member}: stopped on {self._host}")
         except (HostUnreachable, AgentError) as error:
             log(f"{self._member}: may still run on {self._host}, and is stopped when that answers: {error}")
 
-    def _copy(self) -> None:
-        """Bring here what the job printed, and its progress."""
+    def _tell(self) -> None:
+        """Tell the job the settings that it follows, if they are others than before."""
+        now = followed(newest(self._settings))
+        if now != self._told:
+            self._job.tell(now)
+            self._told = now
+
+    def _copy(self, pid: int) -> None:
+        """Bring here what the job printed, and its progress. pid: of the job's process, on its host."""
         printed = self._job.printed(self._printed, _PIECE)
         self._printed += len(printed)
         sys.stdout.write(printed.decode(errors="replace"))
@@ -95,9 +103,13 @@ class Shadow:
         if progress == self._progress:
             return
         self._progress = progress
-        with contextlib.suppress(ValueError, TypeError, OSError):  # half of one, none of ours, or a full disk
+        # It may be half of one, or none of ours, and the disk may be full.
+        with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
+            said = json.loads(progress)
+            if said["pid"] != pid:  # it is that of the process before, which nobody must take for this one's
+                return
             # The clock of the host may be another one, and readers ask how old the document is.
-            document = {**json.loads(progress), "updated_at": round(time.time(), 3)}
+            document = {**said, "updated_at": round(time.time(), 3)}
             write_whole(jobs.progress_file(self._settings, self._member), json.dumps(document, indent=1))
 
     def _say(self, what: str, pid: int = 0, why: str = "") -> None:

@@ -37,5 +37,10 @@ def read(settings: Settings, member: str, shadow: int) -> State | None:
     return found if found.shadow == shadow else None
 
 
+def known(settings: Settings, member: str) -> bool:
+    """Whether a shadow ever stood here for the member, so a silent host may still run it."""
+    return _path(settings, member).exists()
+
+
 def _path(settings: Settings, member: str) -> Path:
     return settings.home / "elsewhere" / f"{member}.json"

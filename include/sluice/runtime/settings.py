@@ -24,6 +24,8 @@ ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3]
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
 DEFAULT_INSTANCE = "main"
 LOOPBACK = "127.0.0.1"
+#: In the home of a job on another host: the settings that the platform's machine told it while it runs.
+TOLD = "told.json"
 
 
 class UnknownInstance(ValueError):
@@ -379,9 +381,17 @@ def get_settings() -> Settings:
 def newest(before: Settings) -> Settings:
     """The settings as settings.yaml says now; `before` while it cannot be read, as when it is being edited.
 
-    For processes that run for ever and follow a setting.
+    For processes that run for ever and follow a setting. A job on another host has the file TOLD in its home:
+    that says what settings.yaml says here.
     """
     try:
-        return Settings(instance=before.instance, home=before.home)
-    except (OSError, ValueError, yaml.YAMLError):
+        path = before.home / TOLD
+        told = json.loads(path.read_text()) if path.exists() else {}
+        return Settings(instance=before.instance, home=before.home, **told)
+    except (OSError, ValueError, TypeError, yaml.YAMLError):
         return before
+
+
+def followed(settings: Settings) -> str:
+    """The settings that jobs follow while they run, as the content of the file TOLD."""
+    return json.dumps({"speed": {"drivers": settings.speed.drivers}})

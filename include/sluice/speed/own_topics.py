@@ -40,11 +40,15 @@ class Named:
 class OwnTopics:
     """The topics of one driver. While PostgreSQL does not answer, they are those of the last answer.
 
-    driver: its name. drivers: returns the names of all, the first one first.
+    driver: its name. drivers: returns the names of all, the first one first. moves: whether it ever ran on
+    another host; a host that does not answer may then still run it, beside this one.
     """
 
-    def __init__(self, settings: Settings, driver: str, drivers: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, settings: Settings, driver: str, drivers: Callable[[], Sequence[str]], *, moves: bool = False
+    ) -> None:
         database = engine(settings)
+        self._moves = moves
         self._topics, self._table = TopicStore(database), SpeedTopics(database)
         self._driver, self._ask = driver, drivers
         self._drivers = drivers()
@@ -60,8 +64,11 @@ class OwnTopics:
 
     @property
     def alone(self) -> bool:
-        """Whether there is no other driver: who else counts a topic of this one is a second speed layer."""
-        return time.monotonic() - self._shared_at > ALONE_SECONDS
+        """Whether there is no other driver: who else counts a topic of this one is a second speed layer.
+
+        A driver that moves is never alone: it waits for topics that the one before it still holds.
+        """
+        return not self._moves and time.monotonic() - self._shared_at > ALONE_SECONDS
 
     def __call__(self, counted: Collection[str]) -> Collection[str]:
         """The topics that it should count now. counted: those that it counts."""
