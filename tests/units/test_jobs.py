@@ -1,4 +1,4 @@
-"""Archivers as units: over a real SSH server they are measured, and moved by the placement."""
+"""Archivers and drivers as units: over a real SSH server they are measured, and moved by the placement."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import sqlalchemy as sa
 
 from sluice.collection import hosts
 from sluice.collection.emulated.host import EmulatedHost
-from sluice.elsewhere import places
+from sluice.elsewhere import moving, places
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import measure, moves
+from sluice.units import jobs, measure, moves
 from sluice.units.explain import explain
 from sluice.units.jobs import Jobs
 from sluice.units.view import View, view
 from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
 from tests.elsewhere.conftest import settings as plain  # noqa: F401
-from tests.elsewhere.test_moving import supervised  # noqa: F401 - a fixture
+from tests.elsewhere.test_moving import supervised, watched  # noqa: F401 - one is a fixture
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-KINDS = [Jobs("archiver")]
+KINDS = [Jobs(job) for job in places.JOBS]
 
 
 @pytest.fixture
@@ -76,6 +76,29 @@ def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_
     (move,) = moves.apply(settings, database, KINDS, print)
     assert (move.source, move.target) == (None, "local"), "such a move needs no budget"
     assert where(looked(settings, database)) == {"archiver:1": "local"}
+
+
+def test_a_driver_is_a_unit_unless_its_spark_is_a_cluster_and_the_only_one_hands_nothing_over(
+    settings: Settings,
+    machine: EmulatedHost,  # noqa: F811
+) -> None:
+    said: list[str] = []
+    with watched(settings, "speed_layer"):
+        until(lambda: moving.arrived(settings, "speed_layer", "local"), what="it runs")
+        jobs.move(settings, "speed_layer:1", "h1", said.append)
+        drivers = Jobs("speed_layer")
+        (unit,) = drivers.units(settings, 2)
+        assert (unit.name, unit.host, unit.movable, unit.role) == ("speed_layer:1", "h1", True, "jobs")
+        observed = drivers.observer(settings)(unit.name)
+        assert observed
+        assert observed.pid in [each.pid for each in machine.processes()]
+        spark = settings.spark.model_copy(update={"master": "yarn"})
+        (fixed,) = drivers.units(settings.model_copy(update={"spark": spark}), 2)
+        assert not fixed.movable
+    assert said == [
+        "speed_layer: no other driver can have its topics, which wait until it has started",
+        "speed_layer:1: runs on h1",
+    ]
 
 
 @pytest.mark.usefixtures("supervised")

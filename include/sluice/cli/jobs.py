@@ -36,18 +36,20 @@ def move(
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="The job's unit, e.g. archiver:2.")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="local, or a host with the role jobs.")],
 ) -> None:
-    """Stop a job where it runs, and start it on another host. No line is lost or archived twice.
+    """Stop a job where it runs, and start it on another host. No line is lost, or counts twice.
 
     If its present host does not answer, it starts on the other one all the same; what the silent host still
-    runs is harmless, and is stopped when the host answers.
+    runs is harmless, and is stopped when the host answers. Other drivers count the topics of a driver while
+    it moves; where there is no other, they wait until it has started.
 
     Examples:
       sluice jobs move archiver:2 h3
+      sluice jobs move speed_layer:1 local
     """
-    from sluice.elsewhere import moving
     from sluice.runtime.settings import get_settings
+    from sluice.units import jobs
 
-    moving.move(get_settings(), unit, host, typer.echo)
+    jobs.move(get_settings(), unit, host, typer.echo)
 
 
 def _row(settings: Settings, member: str) -> tuple[str, str, str, str, str, int | None, str]:

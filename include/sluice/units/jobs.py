@@ -9,9 +9,21 @@ from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.elsewhere import places as where
 from sluice.elsewhere.far import FarJob
+from sluice.elsewhere.moving import Around
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
+from sluice.speed.handover import handed_over
+from sluice.stack.jobs import SPEED_LAYER
 from sluice.units.kinds import Log, Observed, Observer, Running
+
+#: What is done before a member of a job moves, and after it.
+_AROUND: Mapping[str, Around] = {SPEED_LAYER: handed_over}
+
+
+def move(settings: Settings, unit: str, host: str, log: Log) -> None:
+    """Bring a member of a job to a host. Raises NoSuchPlace, JobNotMoved."""
+    job, _ = where.job_of(where.member(unit))
+    moving.move(settings, unit, host, log, _AROUND.get(job))
 
 
 class Jobs:
@@ -25,8 +37,9 @@ class Jobs:
         if not where.others(settings) and not self._elsewhere(settings):
             return []
         found = ((each, where.runs_on(settings, each)) for each in self._members(settings))
+        movable = not where.bound(settings, self.name)
         return [
-            Running(where.unit(each), host, movable=True, application=self.name, role=where.ROLE)
+            Running(where.unit(each), host, movable=movable, application=self.name, role=where.ROLE)
             for each, host in found
             if host is not None
         ]
@@ -51,7 +64,7 @@ class Jobs:
         moving.write_down(settings, hosts)
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
-        moving.move(settings, unit, host, log)
+        move(settings, unit, host, log)
 
     def _members(self, settings: Settings) -> list[str]:
         return [each for each in where.members(settings) if where.job_of(each)[0] == self.name]
