@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from tests.bench import stack
 from tests.bench.outcome import Bar, Outcome, Table
-from tests.speed.speed_driver import SpeedTest
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
 from tests.waiting import until
 
@@ -31,7 +29,7 @@ def run(quick: bool = False) -> Outcome:
         made = DriversTest(settings, Path(folder))
         try:
             _move(made, moves)
-            pauses, others = gaps(made.topics[0])
+            pauses, others = made.gaps(made.topics[0].topic)
         finally:
             made.close()
         instance = settings.instance
@@ -58,12 +56,3 @@ def _move(made: DriversTest, moves: int) -> None:
             made.move(moving, (SECOND, FIRST)[number % 2])
             stack.say(f"{NAME}: move {number + 1} of {moves}")
     made.check()
-
-
-def gaps(test: SpeedTest) -> tuple[list[float], list[float]]:
-    """Seconds between commits: of different writers, and of the same."""
-    changed, same = list[float](), list[float]()
-    for before, after in pairwise(test.commits()):
-        seconds = (after.committed_at - before.committed_at).total_seconds()
-        (same if after.token == before.token else changed).append(seconds)
-    return changed, same

@@ -1,6 +1,7 @@
-"""The archiver runs on other hosts while lines come: it is moved, and its host loses its power.
+"""The archiver and the speed layer's driver run on other hosts while lines come.
 
-What it wrote is then proved line by line, and the chains of its files are whole.
+Each is moved, and its host loses its power. What the archiver wrote is then proved line by line, and the
+chains of its files are whole. What the driver counted is compared with an exact count.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -23,6 +23,8 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.runtime.settings import Settings
+from sluice.storage.commits import CommitLog
+from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, TOPIC, Platform, access_lines
 from tests.waiting import until
 
@@ -30,15 +32,18 @@ pytestmark = pytest.mark.e2e
 
 DAY = DAYS[1]
 SECONDS = 300.0
+#: Lines that a driver does not count by itself.
+MANY = 20_000
 UNIT, MEMBER = "archiver:1", "archiver"
+DRIVERS_UNIT, DRIVER = "speed_layer:1", "speed_layer"
 ROLES: fleet.Roles = {"work1": ("jobs",), "work2": ("jobs",)}
 
 
-@pytest.fixture
-def two(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]]:
-    """Two enrolled hosts that may have jobs; the archiver is at home again afterwards."""
+@pytest.fixture(scope="module")
+def two(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, EmulatedHost]]:
+    """Two enrolled hosts that may have jobs; both jobs are at home again afterwards."""
     settings = platform.settings
-    made = fleet.build(tmp_path, ROLES)
+    made = fleet.build(tmp_path_factory.mktemp("hosts"), ROLES)
     try:
         for host in made.values():
             host.install_java()
@@ -50,7 +55,8 @@ def two(platform: Platform, tmp_path: Path) -> Iterator[dict[str, EmulatedHost]]
         assert "PostgreSQL starts again" in enrolled.stdout
         yield made
     finally:
-        moving.move(settings, UNIT, LOCAL, print)
+        for unit in (UNIT, DRIVERS_UNIT):
+            moving.move(settings, unit, LOCAL, print)
         (settings.home / hosts.FILE).unlink(missing_ok=True)
         placed.path_of(settings).unlink(missing_ok=True)
         for host in made.values():
@@ -77,8 +83,8 @@ def traffic(platform: Platform) -> Iterator[list[int]]:
         writer.join()
 
 
-def archivers(host: EmulatedHost) -> list[psutil.Process]:
-    return [each for each in host.processes() if "jobs/archiver.py" in each.cmdline()]
+def running(host: EmulatedHost, job: str) -> list[psutil.Process]:
+    return [each for each in host.processes() if f"jobs/{job}.py" in each.cmdline()]
 
 
 def told(process: psutil.Process) -> dict[str, Any]:
@@ -86,9 +92,16 @@ def told(process: psutil.Process) -> dict[str, Any]:
     return {"postgres": json.loads(process.environ()["SLUICE_POSTGRES"])}
 
 
+def has_workers(driver: psutil.Process) -> bool:
+    return any("sluice.spark.worker_daemon" in each.cmdline() for each in driver.children(recursive=True))
+
+
 def archived(settings: Settings) -> int:
-    """The lines in files of the archive."""
-    return sum(each.lines for each in verification.verify(settings, TOPIC))
+    """The lines in files of the archive; none before its first file."""
+    try:
+        return sum(each.lines for each in verification.verify(settings, TOPIC))
+    except verification.NotArchived:
+        return 0
 
 
 def archives_more(settings: Settings) -> None:
@@ -96,11 +109,17 @@ def archives_more(settings: Settings) -> None:
     until(lambda: archived(settings) > before, what="lines are archived")
 
 
-def arrives(settings: Settings, host: str, since: str) -> None:
-    """Wait until the placement has brought the archiver there."""
+def counts_more(settings: Settings) -> None:
+    book = CommitLog(engine(settings), TOPIC)
+    before = book.newest()
+    until(lambda: book.newest() > before, SECONDS, what="lines are counted")
+
+
+def arrives(settings: Settings, member: str, host: str, since: str) -> None:
+    """Wait until the placement has brought the member there."""
     begun = time.monotonic()
-    until(lambda: moving.arrived(settings, MEMBER, host), SECONDS, f"the archiver runs on {host}")
-    print(f"{time.monotonic() - begun:.1f} s after {since} the archiver ran on {host}")
+    until(lambda: moving.arrived(settings, member, host), SECONDS, f"{member} runs on {host}")
+    print(f"{time.monotonic() - begun:.1f} s after {since} {member} ran on {host}")
 
 
 def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
@@ -112,16 +131,42 @@ def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
         assert moved.returncode == 0, moved.stderr
         listed = platform.sluice("jobs", "list", "--format", "csv")
         assert f"{UNIT},{MEMBER},work1,work1,alive," in listed.stdout
-        (there,) = archivers(two["work1"])
+        (there,) = running(two["work1"], "archiver")
         assert "sslmode=verify-full" in Settings(**told(there)).postgres.url()
         archives_more(settings)
 
         two["work1"].switch_off()
-        arrives(settings, "work2", "work1 lost its power")
+        arrives(settings, MEMBER, "work2", "work1 lost its power")
         archives_more(settings)
         two["work1"].switch_on()
         assert written[0]
     platform.drain()
     assert [each.problem for each in verification.verify(settings, TOPIC) if each.problem] == []
-    assert not archivers(two["work1"])
+    assert not running(two["work1"], "archiver")
+    platform.assert_online_is_exact(DAY)
+
+
+def test_the_driver_moves_among_hosts_and_each_line_counts_once(
+    platform: Platform, two: dict[str, EmulatedHost], placing: None
+) -> None:
+    settings = platform.settings
+    with traffic(platform):
+        moved = platform.sluice("jobs", "move", DRIVERS_UNIT, "work1")
+        assert moved.returncode == 0, moved.stderr
+        counts_more(settings)
+        platform.write(DAY, access_lines(DAY, MANY, seed=MANY))
+        (there,) = running(two["work1"], "speed_layer")
+        until(lambda: has_workers(there), SECONDS, "Spark's workers count there, too")
+
+        two["work1"].switch_off()
+        arrives(settings, DRIVER, "work2", "work1 lost its power")
+        counts_more(settings)
+        two["work1"].switch_on()
+        begun = time.monotonic()
+        back = platform.sluice("jobs", "move", DRIVERS_UNIT, LOCAL)
+        assert back.returncode == 0, back.stderr
+        counts_more(settings)
+        print(f"{time.monotonic() - begun:.1f} s after the order the driver counted here again")
+    platform.drain()
+    assert not [each for host in two.values() for each in running(host, "speed_layer")]
     platform.assert_online_is_exact(DAY)

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from sluice.runtime.settings import Settings
@@ -47,13 +48,16 @@ class DriversTest:
         """
         self.faults(driver).mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(self.settings.root / "jobs" / "speed_layer.py"), "--member", driver]
-        env = {"SLUICE_FAULTS": str(self.faults(driver)), "SLUICE_SPEED__SMALL_BATCH": SMALL_BATCH, **more}
+        env = self.environment(drivers, SLUICE_FAULTS=str(self.faults(driver)), **more)
+        with (self.home / f"{driver}.log").open("ab") as log:
+            self.drivers[driver] = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+
+    def environment(self, drivers: int = 3, **more: str) -> dict[str, str]:
+        """What a driver has in its environment."""
+        env = {"SLUICE_SPEED__SMALL_BATCH": SMALL_BATCH, **more}
         if drivers:
             env["SLUICE_SPEED__DRIVERS"] = str(drivers)
-        with (self.home / f"{driver}.log").open("ab") as log:
-            self.drivers[driver] = subprocess.Popen(
-                command, env=self.topics[0].environment(**env), stdout=log, stderr=log
-            )
+        return self.topics[0].environment(**env)
 
     def faults(self, driver: str) -> Path:
         return self.home / "faults" / driver
@@ -104,6 +108,15 @@ class DriversTest:
                 process.wait()
         for test in reversed(self.topics):
             test.close()
+
+    def gaps(self, topic: str) -> tuple[list[float], list[float]]:
+        """Seconds between the topic's commits: of different writers, and of the same."""
+        (test,) = (each for each in self.topics if each.topic == topic)
+        changed, same = list[float](), list[float]()
+        for before, after in pairwise(test.commits()):
+            seconds = (after.committed_at - before.committed_at).total_seconds()
+            (same if after.token == before.token else changed).append(seconds)
+        return changed, same
 
     def _send(self, over: threading.Event) -> None:
         seed = 0
