@@ -11,9 +11,11 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +33,7 @@ DAYS = tuple(dt.date(2024, 3, 1) + dt.timedelta(days=n) for n in range(3))
 MINUTE, FIVE_MINUTES, HOUR = 60_000, 300_000, 3_600_000
 DRAIN_SECONDS = 240.0
 POLL_SECONDS = 1.0
+PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
 
 Series = tuple[int, tuple[str, ...]]
@@ -84,6 +87,28 @@ def _measures(found: list[int | None]) -> dict[str, Number]:
     if known:
         answer |= {"sum": sum(known), "avg": sum(known) / len(known), "min": min(known), "max": max(known)}
     return answer
+
+
+@contextmanager
+def traffic(write: Callable[[int], None]) -> Iterator[list[int]]:
+    """Have PIECE lines written all the time, as long as the block lasts; yields how many so far.
+
+    write: writes the next ones; it is given how many there are.
+    """
+    written, ended = [0], threading.Event()
+
+    def go_on() -> None:
+        while not ended.wait(0.1):
+            write(written[0])
+            written[0] += PIECE
+
+    writer = threading.Thread(target=go_on)
+    writer.start()
+    try:
+        yield written
+    finally:
+        ended.set()
+        writer.join()
 
 
 @dataclass

@@ -8,10 +8,10 @@ are SSH servers on addresses of their own (`sluice.collection.emulated`).
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection import steps
 from tests.collection.steps import Kill, Side, struck
-from tests.e2e.running import DAYS, Platform, access_lines
+from tests.e2e.running import DAYS, PIECE, Platform, access_lines, traffic
 from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -147,23 +147,8 @@ def write(platform: Platform, host: EmulatedHost, seed: int, lines: int = LINES)
         out.writelines(line + "\n" for line in made)
 
 
-@contextmanager
-def traffic(platform: Platform, host: EmulatedHost, seed: int) -> Iterator[list[int]]:
-    """Write lines all the time; yields how many so far."""
-    written, ended = [0], threading.Event()
-
-    def go_on() -> None:
-        while not ended.wait(0.1):
-            write(platform, host, seed + written[0], lines=20)
-            written[0] += 20
-
-    writer = threading.Thread(target=go_on)
-    writer.start()
-    try:
-        yield written
-    finally:
-        ended.set()
-        writer.join()
+def write_piece(platform: Platform, host: EmulatedHost, seed: int, number: int) -> None:
+    write(platform, host, seed + number, PIECE)
 
 
 def pid(settings: Settings, name: str) -> int:
@@ -176,7 +161,7 @@ def is_on(platform: Platform, collector: str, host: str) -> bool:
 
 def move_there_and_back(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) -> int:
     """Move gather1 while lines come, and kill whoever takes part; returns how many lines came."""
-    with traffic(platform, host, seed=50_000) as written:
+    with traffic(partial(write_piece, platform, host, 50_000)) as written:
         for kill in steps.named(KILLS):
             move_under_fire(platform.settings, patch, kill)
         moving.move(platform.settings, "gather1", "far3")
@@ -218,7 +203,7 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     # An edge and a collector lose their power while lines come. Collectors move: the one whose host is silent
     # by itself, and one that runs by hand.
     write(platform, five["far2"], seed=710)
-    with traffic(platform, five["far1"], seed=10_000) as written:
+    with traffic(partial(write_piece, platform, five["far1"], 10_000)) as written:
         for name in ("far2", "far4"):
             five[name].switch_off()
             assert not five[name].processes("java")

@@ -7,10 +7,9 @@ chains of its files are whole. What the driver counted is compared with an exact
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psutil
@@ -23,9 +22,10 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.runtime.settings import Settings
+from sluice.storage import listener
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
-from tests.e2e.running import DAYS, TOPIC, Platform, access_lines
+from tests.e2e.running import DAYS, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -49,10 +49,10 @@ def two(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             host.install_java()
         fleet.switch_on(settings, made, ROLES)
         fleet.enrol(settings, {"work2": made["work2"]})
-        fingerprint = made["work1"].fingerprint()
+        fingerprint, first = made["work1"].fingerprint(), listener.read(settings.home) is None
         enrolled = platform.sluice("hosts", "enrol", "work1", "--fingerprint", fingerprint)
         assert enrolled.returncode == 0, enrolled.stderr
-        assert "PostgreSQL starts again" in enrolled.stdout
+        assert ("PostgreSQL starts again" in enrolled.stdout) == first
         yield made
     finally:
         for unit in (UNIT, DRIVERS_UNIT):
@@ -64,23 +64,8 @@ def two(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         platform.drain()
 
 
-@contextmanager
-def traffic(platform: Platform) -> Iterator[list[int]]:
-    """Write lines all the time; yields how many so far."""
-    written, ended = [0], threading.Event()
-
-    def go_on() -> None:
-        while not ended.wait(0.1):
-            platform.write(DAY, access_lines(DAY, 20, seed=20_000 + written[0]))
-            written[0] += 20
-
-    writer = threading.Thread(target=go_on)
-    writer.start()
-    try:
-        yield written
-    finally:
-        ended.set()
-        writer.join()
+def write(platform: Platform, number: int) -> None:
+    platform.write(DAY, access_lines(DAY, PIECE, seed=20_000 + number))
 
 
 def running(host: EmulatedHost, job: str) -> list[psutil.Process]:
@@ -88,8 +73,8 @@ def running(host: EmulatedHost, job: str) -> list[psutil.Process]:
 
 
 def told(process: psutil.Process) -> dict[str, Any]:
-    """The settings in a process's environment that say how to reach PostgreSQL."""
-    return {"postgres": json.loads(process.environ()["SLUICE_POSTGRES"])}
+    """The settings in a process's environment that say how to reach PostgreSQL and Kafka."""
+    return {name: json.loads(process.environ()[f"SLUICE_{name.upper()}"]) for name in ("postgres", "kafka")}
 
 
 def has_workers(driver: psutil.Process) -> bool:
@@ -126,13 +111,16 @@ def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
     platform: Platform, two: dict[str, EmulatedHost], placing: None
 ) -> None:
     settings = platform.settings
-    with traffic(platform) as written:
+    with traffic(partial(write, platform)) as written:
         moved = platform.sluice("jobs", "move", UNIT, "work1")
         assert moved.returncode == 0, moved.stderr
         listed = platform.sluice("jobs", "list", "--format", "csv")
         assert f"{UNIT},{MEMBER},work1,work1,alive," in listed.stdout
         (there,) = running(two["work1"], "archiver")
-        assert "sslmode=verify-full" in Settings(**told(there)).postgres.url()
+        reached = Settings(**told(there))
+        assert "sslmode=verify-full" in reached.postgres.url()
+        assert reached.kafka.login
+        assert reached.kafka.login.user == "host-work1"
         archives_more(settings)
 
         two["work1"].switch_off()
@@ -150,7 +138,7 @@ def test_the_driver_moves_among_hosts_and_each_line_counts_once(
     platform: Platform, two: dict[str, EmulatedHost], placing: None
 ) -> None:
     settings = platform.settings
-    with traffic(platform):
+    with traffic(partial(write, platform)):
         moved = platform.sluice("jobs", "move", DRIVERS_UNIT, "work1")
         assert moved.returncode == 0, moved.stderr
         counts_more(settings)
