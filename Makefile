@@ -52,7 +52,7 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 test: setup ## everything, against the real stack in an instance of its own (20 to 25 minutes on 2 cores)
 	@$(BIN)/python -m tests
 
-test-containers: $(INSTALLED) ## the platform in containers, with podman as root (an hour; not in make test)
+test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)
 	@$(BIN)/python -m tests.containers.preflight
 	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
