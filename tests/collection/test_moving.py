@@ -192,7 +192,8 @@ def test_after_a_crash_at_any_step_it_ends_well(
 ) -> None:
     """The supervision may look at it between crash and repetition, or not."""
     at, to = "h1", "h2"
-    for looked_at, steps in ((False, STEPS), (True, STEPS[2:-1])):
+    either_side = [step for step in STEPS if step.name in ("started", "recorded")]
+    for looked_at, steps in ((False, STEPS), (True, either_side)):
         for step in steps:
             with monkeypatch.context() as crashed:
                 step.reach(crashed, crash)
