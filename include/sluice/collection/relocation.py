@@ -38,11 +38,11 @@ def speaks_tls(settings: Settings, collector: Agent) -> bool:
 
 
 def relocate(settings: Settings, old: Agent, change: Change, log: Log) -> None:
-    """Record a collector at the host of the change, and run it there unless that is this machine.
+    """Record a collector at the host of the change. Between two other hosts it runs there then.
 
-    What is at the old host is then to be drained (`remnants`), unless it ended here. Raises HostUnreachable
-    and AgentError: the collector stays where it is if it does not start at the new host, or if its channel
-    must drain first and does not.
+    What the old host still has is then to be drained (`remnants`). Raises HostUnreachable and AgentError: the
+    collector stays where it is if it does not start at the new host, or if its channel must drain first and
+    does not.
     """
     rendered = change.rendered
     if rendered is None:

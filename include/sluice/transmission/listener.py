@@ -1,4 +1,4 @@
-"""The broker's listener for collectors on other hosts, if there is one: ``<home>/hosts/listener.json``.
+"""The broker's listener for other hosts, if there is one: ``<home>/hosts/listener.json``.
 
 Enrolment writes it, and the broker reads it when it starts. Without it the broker listens to this machine
 alone.
