@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -78,7 +79,9 @@ def told(process: psutil.Process) -> dict[str, Any]:
 
 
 def has_workers(driver: psutil.Process) -> bool:
-    return any("sluice.spark.worker_daemon" in each.cmdline() for each in driver.children(recursive=True))
+    with suppress(psutil.Error):  # one of them has ended just now
+        return any("sluice.spark.worker_daemon" in each.cmdline() for each in driver.children(recursive=True))
+    return False
 
 
 def archived(settings: Settings) -> int:
