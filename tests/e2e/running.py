@@ -11,7 +11,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ from sluice.results.counted import Counted, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
+from tests.repeated import repeated
 from tests.waiting import until
 
 TOPIC = "logs"
@@ -95,20 +95,14 @@ def traffic(write: Callable[[int], None]) -> Iterator[list[int]]:
 
     write: writes the next ones; it is given how many there are.
     """
-    written, ended = [0], threading.Event()
+    written = [0]
 
     def go_on() -> None:
-        while not ended.wait(0.1):
-            write(written[0])
-            written[0] += PIECE
+        write(written[0])
+        written[0] += PIECE
 
-    writer = threading.Thread(target=go_on)
-    writer.start()
-    try:
+    with repeated(go_on, 0.1):
         yield written
-    finally:
-        ended.set()
-        writer.join()
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,6 +14,7 @@ from sluice.elsewhere import far, leftovers, moving, places
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
+from tests.repeated import repeated
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -30,19 +30,10 @@ def watched(settings: Settings, member: str) -> Iterator[Supervisor]:
     argv = functools.partial(command, settings, member)
     supervisor = Supervisor(member, argv, "me", run=settings.home / "run")
     supervisor.claim()
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.05):
-            list(supervisor.poll())
-
-    thread = threading.Thread(target=watch)
-    thread.start()
     try:
-        yield supervisor
+        with repeated(lambda: list(supervisor.poll()), 0.05):
+            yield supervisor
     finally:
-        ended.set()
-        thread.join(60)
         supervisor.stop()
 
 

@@ -14,10 +14,8 @@ from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_CLASSES, SPARK_COMPILES_LAT
 from sluice.runtime.settings import LOOPBACK, Settings
 
 #: What no job needs, or has there otherwise: its own place, and secrets of other parts.
-_LEFT_OUT = {
-    *("instance", "home", "root", "network", "bind_host", "metrics"),
-    *("notifications", "airflow", "api", "hive"),
-}
+_PLACE = {"instance", "home", "root", "network", "bind_host", "metrics"}
+_LEFT_OUT = _PLACE | {"notifications", "airflow", "api", "hive"}
 #: What an account may have for another Spark.
 _NOT_OURS = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR")
 
