@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
-from sluice.collection import certificates, deploy, enrolment, lifecycle
+from sluice.collection import addresses, certificates, deploy, enrolment, lifecycle
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from tests.collection.laid_down import lay_down
@@ -24,7 +24,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 SECONDS = 120.0
-ADDRESS = "127.0.0.1"
+ADDRESS, OTHER_ADDRESS = "127.0.0.1", "127.0.1.2"
 HOSTS = """
 - {{name: local, address: {address}}}
 - {{name: h1, address: 127.0.1.1, ssh: {{user: me}}}}
@@ -51,26 +51,39 @@ def free_ports(number: int) -> list[int]:
 def port(settings: Settings, tmp_path: Path) -> Iterator[int]:
     """Where a collector listens; edge web1 is laid down and not started."""
     edge, port, metrics = free_ports(3)
-    (settings.home / "hosts.yaml").write_text(HOSTS.format(address=ADDRESS))
     (settings.home / "collection.yaml").write_text(INVENTORY.format(edge=edge, port=port, metrics=metrics))
     for folder in ("log", "logs"):
         (settings.home / folder).mkdir()
     make_secret(settings.home, "identity")
     authority = settings.home / "hosts"
-    for name, address in (("local", ADDRESS), ("h1", "127.0.1.1")):
-        certificates.issue(authority, name, address)
-    (authority / "local" / "address").write_text(ADDRESS)
+    certificates.issue(authority, "h1", "127.0.1.1")
     found = enrolment.Enrolled("127.0.1.1", "ssh-ed25519 AAAA", "/home/me/.sluice/test", "java")
     (authority / "h1" / "enrolled.json").write_text(json.dumps(asdict(found)))
-    lay_down(settings)
-    collector = deploy.agent(settings, "collector1")
     try:
-        lifecycle.start(settings, collector, print)
-        lifecycle.await_ready(settings, [collector])
+        start_collector(settings, ADDRESS)
         yield port
     finally:
         for name in ("web1", "collector1"):
             lifecycle.stop(settings, deploy.agent(settings, name), print, drain=False)
+
+
+def start_collector(settings: Settings, address: str) -> None:
+    """Start the collector at this address of this machine."""
+    (settings.home / "hosts.yaml").write_text(HOSTS.format(address=address))
+    certificates.issue(settings.home / "hosts", "local", address)
+    (settings.home / "hosts" / "local" / "address").write_text(address)
+    lay_down(settings)
+    collector = deploy.agent(settings, "collector1")
+    lifecycle.start(settings, collector, print)
+    lifecycle.await_ready(settings, [collector])
+
+
+def failures(settings: Settings) -> int:
+    """How often a sink of edge web1 failed."""
+    sinks = lifecycle.counters(settings, deploy.agent(settings, "web1")).sinks
+    return int(
+        sum(sink.get("EventWriteFail", 0) + sink.get("ConnectionFailedCount", 0) for sink in sinks.values())
+    )
 
 
 def taken(settings: Settings) -> float:
@@ -135,10 +148,26 @@ def test_a_line_comes_unless_the_collector_is_held_and_strangers_are_refused(
     hold.touch()
     with (settings.home / "log" / "access.2026-01-01.log").open("a") as log:
         log.write("another line\n")
-    refused = lambda: sum(  # noqa: E731
-        sink.get("EventWriteFail", 0) for sink in lifecycle.counters(settings, edge).sinks.values()
-    )
-    until(lambda: refused() > 0)
+    until(lambda: failures(settings) > 0)
     assert taken(settings) == 1
     hold.unlink()
     until(lambda: taken(settings) == 2)
+
+
+def test_an_idle_edge_finds_a_collector_at_another_address_without_a_failure(
+    settings: Settings, port: int
+) -> None:
+    edge, collector = (deploy.agent(settings, name) for name in ("web1", "collector1"))
+    lifecycle.start(settings, edge, print)
+    lifecycle.await_ready(settings, [edge])
+    log = settings.home / "log" / "access.2026-01-01.log"
+    log.write_text("a line\n")
+    until(lambda: taken(settings) == 1)
+
+    lifecycle.stop(settings, collector, print, drain=False)
+    start_collector(settings, OTHER_ADDRESS)
+    addresses.write(settings, edge)
+    with log.open("a") as more:
+        more.write("another line\n")
+    until(lambda: taken(settings) == 1)  # it counts from its start
+    assert failures(settings) == 0

@@ -1,5 +1,6 @@
 package sluice.flume;
 
+import io.netty.channel.Channel;
 import io.netty.handler.ssl.SslHandler;
 import java.io.IOException;
 import java.io.Reader;
@@ -28,26 +29,34 @@ import org.apache.flume.source.avro.Status;
 /**
  * Sends events to one {@link TlsAvroSource}; Flume's own client cannot show a certificate.
  *
- * <p>{@code hostname} is the collector's name, and {@code addresses} a file with the address of each. After any failure
- * the client is no longer active, and the sink makes another one, which reads the file again: so an edge follows a
- * collector to another host while it runs.
+ * <p>{@code hostname} is the collector's name, and {@code addresses} a file with the address of each. A client that has
+ * failed, or whose collector has closed the connection and gone to another address, is no longer active. The sink makes
+ * another one, which reads the file again: so an edge follows a collector to another host while it runs.
  */
 public class TlsRpcClient extends AbstractRpcClient {
+  private String name;
+  private Path addresses;
+  private String host;
   private NettyTransceiver transceiver;
   private AvroSourceProtocol.Callback collector;
+  private volatile Channel connection;
   private volatile boolean active;
 
   @Override
   public void configure(Properties given) {
-    String host = address(given.getProperty("hostname"), given.getProperty("addresses"));
+    name = given.getProperty("hostname");
+    addresses = Path.of(given.getProperty("addresses"));
+    host = address();
     int port = Integer.parseInt(given.getProperty("port"));
     batchSize = parseBatchSize(given);
     connectTimeout = Long.parseLong(given.getProperty("connect-timeout"));
     requestTimeout = Long.parseLong(given.getProperty("request-timeout"));
     Tls tls = new Tls(given.getProperty("identity"), given.getProperty("trust"));
     try {
-      transceiver = new NettyTransceiver(new InetSocketAddress(host, port), (int) connectTimeout,
-          channel -> channel.pipeline().addFirst("tls", new SslHandler(tls.client(host, port))));
+      transceiver = new NettyTransceiver(new InetSocketAddress(host, port), (int) connectTimeout, channel -> {
+        channel.pipeline().addFirst("tls", new SslHandler(tls.client(host, port)));
+        connection = channel;
+      });
       collector = SpecificRequestor.getClient(AvroSourceProtocol.Callback.class, transceiver);
     } catch (IOException error) {
       close();
@@ -80,7 +89,8 @@ public class TlsRpcClient extends AbstractRpcClient {
 
   @Override
   public boolean isActive() {
-    return active;
+    // Avro opens a closed connection again at the next batch, but to the old address.
+    return active && (connection.isOpen() || host.equals(address()));
   }
 
   @Override
@@ -91,16 +101,16 @@ public class TlsRpcClient extends AbstractRpcClient {
     }
   }
 
-  private static String address(String collector, String file) {
-    Properties addresses = new Properties();
-    try (Reader in = Files.newBufferedReader(Path.of(file))) {
-      addresses.load(in);
+  private String address() {
+    Properties known = new Properties();
+    try (Reader in = Files.newBufferedReader(addresses)) {
+      known.load(in);
     } catch (IOException error) {
-      throw new FlumeException("the address of " + collector + " cannot be read", error);
+      throw new FlumeException("the address of " + name + " cannot be read", error);
     }
-    String found = addresses.getProperty(collector);
+    String found = known.getProperty(name);
     if (found == null) {
-      throw new FlumeException(file + " has no address of " + collector);
+      throw new FlumeException(addresses + " has no address of " + name);
     }
     return found;
   }
