@@ -3,8 +3,8 @@
 The platform comes up while the code is linted and the browser is set up. Then the tests that use it run,
 several files at a time. The tests that kill parts of it follow, one after the other. They mostly wait, so the
 tests that need no daemon run beside them at a lower priority; their output is shown at the end. If a few
-tests failed, they run once more by themselves, and the last lines name those that passed then. A platform
-that this brought up is stopped again. Exits with 1 if anything failed.
+tests failed, they run once more by themselves, and the last lines name those that passed then. Each part says
+how long it took. A platform that this brought up is stopped again. Exits with 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,7 +67,7 @@ def main() -> int:
     settings = instance_settings()
     ours = not supervisord.running(settings)
     try:
-        with subprocess.Popen(LINT) as lint, subprocess.Popen(BROWSER) as browser:
+        with took("To begin"), subprocess.Popen(LINT) as lint, subprocess.Popen(BROWSER) as browser:
             up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)
         if up.returncode or lint.returncode or browser.returncode:
             return 1
@@ -76,7 +77,8 @@ def main() -> int:
         codes = {ON_THE_STACK: pytest(ON_THE_STACK, *ON_THE_STACK.options)}
         with beside(ALONE) as alone:
             codes[KILLING] = pytest(KILLING, *KILLING.options)
-            codes[ALONE] = alone.wait()
+            with took("To wait for the tests without daemons"):
+                codes[ALONE] = alone.wait()
         return judge(codes)
     finally:
         if ours:
@@ -102,6 +104,14 @@ def beside(part: Part) -> Iterator[subprocess.Popen[str]]:
             say("Tests without daemons:\n" + found.read())
 
 
+@contextmanager
+def took(what: str) -> Iterator[None]:
+    """Say how long it took."""
+    begun = time.monotonic()
+    yield
+    say(f"{what} took {time.monotonic() - begun:.0f} s.")
+
+
 def give_way(pid: int) -> None:
     """Lower the priority of a process that leads its session."""
     os.setpriority(os.PRIO_PROCESS, pid, LOWER)
@@ -112,7 +122,8 @@ def give_way(pid: int) -> None:
 
 def pytest(part: Part, *options: str) -> int:
     """Run these tests; pytest's exit code."""
-    return subprocess.run(part.command(*options), check=False).returncode
+    with took(f"The part {part.name!r}"):
+        return subprocess.run(part.command(*options), check=False).returncode
 
 
 def judge(codes: Mapping[Part, int]) -> int:
