@@ -56,7 +56,7 @@ test-containers: $(INSTALLED) ## the platform in containers, with podman as root
 	@$(BIN)/python -m tests.containers.preflight
 	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
-bench: setup ## every performance bar except grouping's, measured here (about 100 minutes); exits with 1 if one fails
+bench: setup ## the performance bars, measured here (about 100 minutes); not grouping's, nor topic_moves; exits with 1 if one fails
 	@$(BIN)/python -m tests.bench
 
 bench-grouping: setup ## only the bars of grouping, by itself and in Spark (about 20 minutes)

@@ -173,7 +173,10 @@ def test_contenders_take_turns_and_scenarios_are_measured_equally_often() -> Non
 
 
 def test_the_page_says_how_many_runs_each_scenario_had() -> None:
-    kept = [{"scenario": name, "run": 0} for name in ("paper", "skew")]
-    kept += [{"scenario": "both", "run": n} for n in range(3)]
+    def of(scenario: str, run: int, strategy: str = "ours") -> dict[str, object]:
+        return {"scenario": scenario, "strategy": strategy, "run": run}
+
+    kept = [of("paper", 0), of("skew", 0), *(of("both", n) for n in range(3))]
     assert how_many(kept) == "1 (paper, skew), 3 (both)"
-    assert how_many([{"scenario": "paper", "run": 4}, {"scenario": "skew", "run": 4}]) == "1"
+    assert how_many([of("paper", 4), of("skew", 4)]) == "1"
+    assert how_many([*kept, of("both", 0, "range")]) == "1 (paper, skew), 1 to 3 (both)"

@@ -70,15 +70,21 @@ def load(folder: Path, files: Sequence[str]) -> dict[str, list[Row]]:
 
 
 def how_many(rows: Sequence[Row]) -> str:
-    """How many runs there are of each scenario and contender; by scenario, where that differs."""
-    names = list(dict.fromkeys(str(row["scenario"]) for row in rows))
-    counts = {name: len({row["run"] for row in rows if row["scenario"] == name}) for name in names}
-    if len(set(counts.values())) == 1:
-        return str(next(iter(counts.values())))
-    return ", ".join(
-        f"{count} ({', '.join(name for name in names if counts[name] == count)})"
-        for count in sorted(set(counts.values()))
-    )
+    """How many runs each contender had, such as `3` or `3 to 4`; by scenario, where that differs."""
+    runs: dict[str, dict[object, set[object]]] = {}
+    for row in rows:
+        runs.setdefault(str(row["scenario"]), {}).setdefault(row["strategy"], set()).add(row["run"])
+    counts: dict[tuple[int, int], list[str]] = {}
+    for name, contenders in runs.items():
+        numbers = [len(found) for found in contenders.values()]
+        counts.setdefault((min(numbers), max(numbers)), []).append(name)
+    said = {
+        count: str(count[0]) if count[0] == count[1] else f"{count[0]} to {count[1]}"
+        for count in sorted(counts)
+    }
+    if len(said) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{text} ({', '.join(counts[count])})" for count, text in said.items())
 
 
 def _done(last: Sequence[Row]) -> set[Key]:

@@ -50,7 +50,7 @@ def _paper(measured: Measured) -> Iterator[Bar]:
         (first,) = selected(rows, strategy=name, step="start")
         (second,) = selected(rows, strategy=name, step="- C0")
         found = (first["partitions"], _sorted(second["partitions"]), second["moved"], second["living"])
-        text = f"{found[0]}, then {found[1]}; {found[2]} moved, {found[3]} between living members"
+        text = f"{found[0]}, then {second['partitions']}; {found[2]} moved, {found[3]} between living members"
         yield Bar(f"paper: {name} computes what its rule says", text, found == (start, gone, moved, living))
 
 
@@ -113,7 +113,7 @@ def _load(measured: Measured) -> Iterator[Bar]:
             (same, *_) = selected(measured["computed"], scenario=scenario, step=step)
             least = float(same["least"])
             yield Bar(
-                f"{scenario}, {step}: load at most half as uneven as the best other, or least possible",
+                f"{scenario}, {step}, live: load at most half as uneven as the best other, or least possible",
                 f"{found[OURS]:.3f}; {best} {found[best]:.3f}, least possible {least:.3f}",
                 even_enough(found[OURS], found[best], least),
             )
