@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import timedelta
 from typing import Any
@@ -43,6 +44,8 @@ class JobTrigger(BaseTrigger):
         super().__init__()  # type: ignore[no-untyped-call]
         self.job, self.arguments, self.owner, self.stuck_after = job, arguments, owner, stuck_after
         self._environment: dict[str, str] = {}
+        # A thread goes on when its trigger is cancelled: what stops the job must come after it.
+        self._acts, self._killed = threading.Lock(), False
         self._alerts: dict[str, str] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -73,15 +76,24 @@ class JobTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Stop the job of a task that was marked or cleared, unless the next task has it already."""
-        stopped = await asyncio.to_thread(self.supervisor().stop)
+        stopped = await asyncio.to_thread(self._stop)
         self.log.info("%s %s", self.job, "stopped" if stopped else "left alone: it has another owner")
 
     def supervisor(self) -> Supervisor | Crew:
         return supervisor(self.job, self.arguments, self.owner, lambda: self._environment, self.stuck_after)
 
+    def _stop(self) -> bool:
+        with self._acts:
+            self._killed = True
+            return self.supervisor().stop()
+
     async def _say(self, lines: Callable[[], Iterable[str]]) -> None:
-        for line in await asyncio.to_thread(lambda: list(lines())):
+        for line in await asyncio.to_thread(self._act, lines):
             self.log.warning(line)
+
+    def _act(self, lines: Callable[[], Iterable[str]]) -> list[str]:
+        with self._acts:
+            return [] if self._killed else list(lines())
 
     async def _sweep(self) -> None:
         """Stop what other hosts still run of any job although it moved away."""

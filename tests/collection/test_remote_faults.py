@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from sluice.collection.render import Agent
 from sluice.collection.starting import start_all
 from sluice.runtime.settings import Settings
 from tests.collection.conftest import JAVA
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -218,6 +220,20 @@ def test_a_command_whose_end_was_not_seen_has_no_answer(settings: Settings, mach
     threading.Timer(1.0, machine.switch_off).start()
     with pytest.raises(ssh.HostUnreachable):
         link.run("sleep", "30")
+
+
+def test_a_host_that_was_lost_under_many_commands_was_silent_once(
+    settings: Settings, machine: EmulatedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "AWAY_SECONDS", 10.0)
+    link = enrolment.link(settings, hosts.load(settings)["h1"])
+    link.run("true")
+    with ThreadPoolExecutor() as pool:
+        commands = [pool.submit(link.run, "sleep", "30") for _ in range(4)]
+        until(lambda: len(machine.processes("sleep")) == 4)
+        machine.switch_off()
+        assert all(isinstance(each.exception(), ssh.HostUnreachable) for each in commands)
+    assert link._away_seconds == 10.0
 
 
 def test_a_silent_host_is_asked_less_and_less_often(

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import functools
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sluice.cli.main import app
+from sluice.collection import placed
 from sluice.collection.emulated.host import EmulatedHost
+from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import far, leftovers, moving, places
 from sluice.runtime import detached
@@ -80,6 +87,51 @@ def test_what_surrounds_a_move_begins_before_it_is_written_down_and_ends_when_th
     for _ in range(2):  # the second time it is there
         moving.move(settings, "archiver:1", "h1", print, around)
     assert said == ["archiver belongs on local", "it is there"]
+
+
+def test_a_member_that_runs_is_not_stopped_for_a_host_that_cannot_run_it(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor, root: Path
+) -> None:
+    here = detached.read("archiver", settings.home / "run")
+    changed = root / "jobs" / "changed.py"
+    changed.touch()  # the platform's processes began before that
+    with pytest.raises(ReleaseError, match="bring the checkout there to the platform's commit"):
+        moving.move(settings, "archiver:1", "h1", print)
+    changed.unlink()
+    machine.switch_off()
+    with pytest.raises(HostUnreachable):
+        moving.move(settings, "archiver:1", "h1", print)
+    assert detached.read("archiver", settings.home / "run") == here
+    assert detached.alive(here)
+    assert places.belongs_on(settings, "archiver") == "local"
+
+
+def test_a_move_ends_when_another_one_has_overtaken_it(
+    settings: Settings, machine: EmulatedHost, supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(*_: object) -> bool:
+        placed.update(settings, {"archiver:1": "local"})
+        return False
+
+    monkeypatch.setattr(moving, "arrived", overtaken)
+    with pytest.raises(moving.JobNotMoved, match="belongs on local now"):
+        moving.move(settings, "archiver:1", "h1", print)
+
+
+def test_what_a_killed_shadow_left_is_stopped_with_the_instance(
+    settings: Settings, machine: EmulatedHost
+) -> None:
+    with watched(settings, "archiver"):
+        moving.move(settings, "archiver:1", "h1", print)
+    argv = places.command(settings, "archiver", "h1")
+    shadow = detached.start("archiver", argv, run=settings.home / "run")
+    until(lambda: moving.arrived(settings, "archiver", "h1"), what="it runs there again")
+    os.kill(shadow.pid, signal.SIGKILL)
+    done = CliRunner().invoke(app, ["reset", "--yes"])
+    assert done.exit_code == 0, done.output
+    assert "archiver: stopped on h1, where it was left" in done.output
+    assert not pids(machine)
+    assert not settings.home.exists()
 
 
 def test_a_member_leaves_a_host_without_power_and_the_host_is_empty_when_it_is_back(

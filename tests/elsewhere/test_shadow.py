@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.collection import broker, enrolment
+from sluice.collection import broker, enrolment, hosts, release
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
@@ -152,6 +152,21 @@ def test_a_second_shadow_adopts_the_job_and_one_with_other_settings_restarts_it(
     assert '"max_lines": 7' in (version / "environment").read_text()
 
 
+def test_a_job_of_an_older_platform_is_not_adopted(
+    settings: Settings, host: Host, machine: EmulatedHost, root: Path
+) -> None:
+    job = FarJob(settings, host, MEMBER)
+    try:
+        assert job.start(ARGUMENTS, print)
+        assert not job.start(ARGUMENTS, print)
+        (root / "jobs" / "newer.py").touch()
+        release.checksum.cache_clear()  # as in the next process
+        assert job.start(ARGUMENTS, print)
+    finally:
+        job.stop()
+        release.checksum.cache_clear()
+
+
 def test_a_job_is_told_a_setting_that_it_follows_when_that_changes(
     settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,10 +229,27 @@ def test_a_job_of_a_silent_host_is_unknown_and_what_it_leaves_is_stopped_when_th
     assert pids(machine) == [pid], "nothing reached it"
     said: list[str] = []
     machine.reconnect()
-    until(lambda: leftovers.stop(settings, said.append) or said, what="it is stopped")
+    until(lambda: not leftovers.stop(settings, said.append) and said, what="it is stopped")
     assert said == [f"{MEMBER}: stopped on h1, where it was left"]
     assert not pids(machine)
     assert leftovers.found(settings, host) == []
+
+
+def test_a_shadow_ends_if_its_silent_host_is_reached_in_another_way_now(
+    settings: Settings, machine: EmulatedHost, stand: Callable[[], Standing], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing = stand()
+    standing.becomes("alive")
+    monkeypatch.setattr(far, "LOOK_SECONDS", 1.0)
+    machine.cut_off()
+    standing.becomes("unknown")
+    assert not standing.code
+    path = settings.home / hosts.FILE
+    path.write_text(path.read_text().replace(f"port: {machine.port}", "port: 1"))
+    until(lambda: standing.code, what="the shadow ends")
+    assert standing.code == [1]
+    assert "was enrolled again" in standing.said[-1]
+    path.write_text(path.read_text().replace("port: 1}", f"port: {machine.port}}}"))
 
 
 def test_another_release_is_refused_with_the_remedy(

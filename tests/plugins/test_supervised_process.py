@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -111,6 +112,42 @@ def test_trigger_of_a_former_try_fires_and_its_on_kill_stops_nothing(module: Any
 def test_on_kill_of_the_owner_stops_the_job(module: Any) -> None:
     trigger = execute(module)
     run(trigger.on_kill())
+    assert running() == 0
+
+
+def test_on_kill_waits_for_a_restart_and_the_job_stays_stopped(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = execute(module)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def restart(self: Any, why: str) -> list[str]:
+        """Its first half is over: the job is stopped."""
+        self.stop()
+        begun.set()
+        assert go_on.wait(60)
+        return [self.claim()]
+
+    monkeypatch.setattr(module.Supervisor, "restart", restart)
+    monkeypatch.setattr(module, "REFRESH_POLLS", 1)
+
+    async def changed(self: Any) -> str:
+        return "something was changed"
+
+    monkeypatch.setattr(module.JobTrigger, "_reconnected", changed)
+
+    async def killed() -> None:
+        task = asyncio.ensure_future(anext(trigger.run()))
+        await asyncio.to_thread(begun.wait, 60)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        stops = asyncio.ensure_future(trigger.on_kill())
+        await asyncio.sleep(0.2)
+        go_on.set()
+        await stops
+
+    run(killed())
     assert running() == 0
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sluice.collection import hosts
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.elsewhere import moving, places
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.units import jobs, measure, moves
@@ -111,7 +112,7 @@ def test_an_archiver_leaves_a_host_that_lost_the_role(
     looked(settings, database)
     moves.apply(settings, database, KINDS, print)
     path = settings.home / hosts.FILE
-    path.write_text(path.read_text().replace(f"roles: [jobs], release: {root}, ", ""))
+    write_whole(path, path.read_text().replace(f"roles: [jobs], release: {root}, ", ""))
     assert places.belongs_on(settings, "archiver") == "local"
     until(lambda: places.runs_on(settings, "archiver") == "local", what="it comes home")
     assert not [each for each in machine.processes() if "jobs/archiver.py" in each.cmdline()]

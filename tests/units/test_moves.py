@@ -109,7 +109,7 @@ def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(
         path.read_text().replace("slots: 8, roles: [edge, collector]", "slots: 8, roles: [edge]", 1)
     )
     units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "gone", "c4": "h2"})
-    units.fails = {"c1"}
+    units.fails = {"c1", "c2", "c3"}
     with pytest.raises(MoveFailed):
         apply(instance, units)
     assert units.recorded == [{f"collector:{name}": "h2" for name in ("c1", "c2", "c3")}]
@@ -167,6 +167,22 @@ def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -
     units.fails.clear()
     apply(instance, units)
     assert len(units.moved) == 2
+    assert open_alerts(instance) == []
+
+
+def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h1"})
+    units.fails = {"c1", "c2"}
+    instance.silence("h1", 60)
+    with pytest.raises(MoveFailed, match="c1 could not move"):
+        apply(instance, units)
+    assert units.where["c3"] != "h1"
+    assert [each for each in open_alerts(instance) if "could not move" in each] == open_alerts(instance)
+    assert len(open_alerts(instance)) == 2
+    units.fails.clear()
+    apply(instance, units)
+    assert "h1" not in units.where.values()
     assert open_alerts(instance) == []
 
 

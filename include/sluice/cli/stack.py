@@ -192,8 +192,8 @@ def reset(
 ) -> None:
     """Stop the instance and delete its data, secrets and logs.
 
-    The jars stay, because all instances share them. Agents on other hosts are stopped; what is in their
-    folders there stays, and those that could not be stopped are named.
+    The jars stay, because all instances share them. Agents and jobs on other hosts are stopped; what is in
+    their folders there stays. Agents that could not be stopped are named, and hosts that may still run jobs.
     """
     from sluice.collection import deploy
     from sluice.stack import network, shutdown
@@ -207,9 +207,22 @@ def reset(
         typer.confirm(f"Delete all of instance {settings.instance} under {settings.home}?", abort=True)
     shutdown.abandon(settings)
     deploy.stop_far(settings, typer.echo)  # after Airflow, which would start them again
+    _stop_jobs_elsewhere(settings)
     shutil.rmtree(settings.home)
     shutil.rmtree(network.folder(settings), ignore_errors=True)
     current = settings.root / "var" / "current"
     if current.exists() and current.read_text().strip() == settings.instance:
         current.unlink()
     typer.echo(f"deleted {settings.home}")
+
+
+def _stop_jobs_elsewhere(settings: Settings) -> None:
+    """Stop the jobs on other hosts, whose shadows were killed; hosts that cannot be asked are named."""
+    from sluice.collection.hosts import HostsError
+    from sluice.elsewhere import leftovers
+
+    try:
+        for host, why in leftovers.stop(settings, typer.echo).items():
+            typer.echo(f"host {host}: a job may still run there: {why}")
+    except HostsError as error:
+        typer.echo(f"jobs on other hosts may still run: {error}")

@@ -114,12 +114,14 @@ case ${1:-} in
     exit 1
     ;;
   prune) # versions that are not in use, jars that no version names, and copies that were given up
-    rm -rf "$agent"/versions/.*.new "$base"/lib/.*.new
+    rm -rf "$agent"/versions/.*.new
     version=
     alive || :
     for old in "$agent"/versions/*; do
       [ "$old" = "$here" ] || [ "$(basename "$old")" = "$version" ] || rm -rf "$old"
     done
+    case $agent in "$base"/agents/*) ;; *) exit 0 ;; esac # a job has no jars, and a deployment may copy some now
+    rm -rf "$base"/lib/.*.new
     for old in "$base"/lib/*; do
       grep -qsF "/lib/$(basename "$old")/" "$base"/agents/*/versions/*/java.args || rm -rf "$old"
     done

@@ -29,18 +29,18 @@ def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> 
     supervision tries on to start it there. Either way the new place stays recorded as wanted.
     """
     with records.locked(settings, wait=True):
-        placement = {**placed.read(settings), placed.unit(collector): to_host}
-        found = inventory.load(settings, placement=placement)
+        place = {placed.unit(collector): to_host}
+        found = inventory.load(settings, placement={**placed.read(settings), **place})
         _check(settings, found, collector)
         rendered = render(found, settings)[collector]
         change = Change(collector, "collector", "change", rendered=rendered)
         old = next((agent for agent in deployed(settings) if agent.name == collector), None)
         if old is None:  # the deployment creates it there
-            placed.write(settings, placement)
+            placed.update(settings, place)
             return
         _check_tls(settings, old, rendered)
         relocation.prepare(settings, rendered, log)
-        placed.write(settings, placement)
+        placed.update(settings, place)
         if old.runs_on != to_host:
             relocation.relocate(settings, old, change, log)
         else:

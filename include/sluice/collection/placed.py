@@ -1,7 +1,8 @@
 """Where units belong whose host is left to the placement: ``<home>/placement.yaml``.
 
 A mapping of unit names to hosts, such as ``collector:collector1: h3``. It says what is wanted: the deployment
-brings a collector there, and the supervision a job. Callers that write hold the deployment's lock.
+brings a collector there, and the supervision a job. Callers that write collectors' places hold the
+deployment's lock, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
+from filelock import FileLock
 from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from sluice.runtime.files import write_whole
@@ -60,6 +62,13 @@ def read(settings: Settings) -> dict[str, str]:
         where = ".".join(map(str, first["loc"])) or "the file"
         shown = str(first["input"])[:80]
         raise PlacedError(path, f"{where} = {shown!r}: no mapping of unit names to hosts") from error
+
+
+def update(settings: Settings, hosts: Mapping[str, str]) -> None:
+    """Write down where these units belong; other units stay as they are. Raises PlacedError."""
+    path = path_of(settings)
+    with FileLock(path.with_name(f".{FILE}.lock")):  # not the deployment's, which may be held for minutes
+        write(settings, {**read(settings), **hosts})
 
 
 def write(settings: Settings, mapping: Mapping[str, str]) -> None:

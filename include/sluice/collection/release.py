@@ -33,7 +33,7 @@ def check(link: Link, release: str, root: Path) -> None:
     Raises ReleaseError, HostUnreachable, RemoteFailed.
     """
     found = link.run("sh", "-c", _SUM, "release", release, seconds=_SECONDS).strip()
-    if found != _own(root):
+    if found != checksum(root):
         raise ReleaseError(
             f"host {link.target.name}: release = {release}: that is not the platform's version of Sluice: "
             "bring the checkout there to the platform's commit, without changes, and run `make setup` in it"
@@ -53,8 +53,8 @@ def check_runs(link: Link, release: str, root: Path) -> None:
 
 
 @functools.lru_cache(maxsize=1)
-def _own(root: Path) -> str:
-    """The platform's own. A process keeps the code that it began with, so it is asked once."""
+def checksum(root: Path) -> str:
+    """Of the platform's own. A process keeps the code that it began with, so it is asked once."""
     done = subprocess.run(
         ["sh", "-c", _SUM, "release", str(root)], capture_output=True, text=True, timeout=_SECONDS, check=True
     )

@@ -39,6 +39,7 @@ _CLOSED_PORT = 1  # where nothing listens: only whether the host would forward t
 # It tells of each command; a watch gives several a second.
 asyncssh.set_log_level("WARNING")
 
+Connection = asyncssh.SSHClientConnection
 T = TypeVar("T")
 
 
@@ -70,14 +71,14 @@ class Link:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._connection: asyncssh.SSHClientConnection | None = None
+        self._connection: Connection | None = None
         self._lock = asyncio.Lock()
         self._away_until, self._away_seconds, self._why = 0.0, 0.0, ""
 
     def run(self, *command: str, seconds: float = COMMAND_SECONDS) -> str:
         """Run a command; returns what it printed. Raises HostUnreachable, RemoteFailed."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> str:
+        async def work(connection: Connection) -> str:
             done = await connection.run(shlex.join(command), stdin=asyncssh.DEVNULL, errors="replace")
             if done.exit_status is None:  # neither an exit nor a signal: the end was not seen
                 raise asyncssh.ConnectionLost("the connection was lost")
@@ -95,7 +96,7 @@ class Link:
         The caller compares checksums afterwards. Raises HostUnreachable, RemoteFailed.
         """
 
-        async def work(connection: asyncssh.SSHClientConnection) -> None:
+        async def work(connection: Connection) -> None:
             async with sftp_session(connection) as sftp:
                 try:
                     async with asyncio.timeout(COPY_SECONDS):
@@ -116,7 +117,7 @@ class Link:
     def replace(self, path: PurePath, data: bytes) -> None:
         """Replace a file of mode 0600 in one step."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> None:
+        async def work(connection: Connection) -> None:
             async with sftp_session(connection) as sftp:
                 await replace(sftp, path, data)
 
@@ -125,7 +126,7 @@ class Link:
     def switch(self, link: PurePath, target: str) -> None:
         """Point a symbolic link to another target, in one step."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> None:
+        async def work(connection: Connection) -> None:
             async with sftp_session(connection) as sftp:
                 temporary = f"{link}.new"
                 if await sftp.lexists(temporary):
@@ -135,10 +136,12 @@ class Link:
 
         self._do(work, COMMAND_SECONDS)
 
-    def read(self, path: PurePath, offset: int = 0, size: int = _ANSWER_BYTES) -> bytes | None:
+    def read(
+        self, path: PurePath, offset: int = 0, size: int = _ANSWER_BYTES, seconds: float = READ_SECONDS
+    ) -> bytes | None:
         """Bytes of a file; None if there is no such file."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> bytes | None:
+        async def work(connection: Connection) -> bytes | None:
             async with sftp_session(connection) as sftp:
                 try:
                     async with sftp.open(str(path), "rb") as file:
@@ -147,7 +150,7 @@ class Link:
                 except asyncssh.SFTPNoSuchFile:
                     return None
 
-        return self._do(work, READ_SECONDS)
+        return self._do(work, seconds)
 
     def sizes(self, folder: PurePath) -> dict[str, int] | None:
         """The files of a folder and their sizes; None if there is no such folder.
@@ -155,7 +158,7 @@ class Link:
         Raises RemoteFailed if it cannot be read, because then it may hold files.
         """
 
-        async def work(connection: asyncssh.SSHClientConnection) -> dict[str, int] | None:
+        async def work(connection: Connection) -> dict[str, int] | None:
             async with sftp_session(connection) as sftp:
                 try:
                     entries = await sftp.readdir(str(folder))
@@ -170,7 +173,7 @@ class Link:
     def forwards(self) -> bool:
         """Whether the host lets this key reach ports of its own 127.0.0.1."""
 
-        async def work(connection: asyncssh.SSHClientConnection) -> bool:
+        async def work(connection: Connection) -> bool:
             try:
                 _, writer = await connection.open_connection("127.0.0.1", _CLOSED_PORT)
             except asyncssh.ChannelOpenError as error:
@@ -191,36 +194,35 @@ class Link:
         """Close the connection; the next use makes another one."""
         wait(self._drop(), COMMAND_SECONDS)
 
-    def _do(self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float) -> T:
+    def _do(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
         try:
             return wait(self._with_connection(work, seconds), CONNECT_SECONDS + seconds + COMMAND_SECONDS)
         except TimeoutError as error:  # the loop has too much to do
             raise HostUnreachable(f"{self.target} was not asked in time") from error
 
-    async def _with_connection(
-        self, work: Callable[[asyncssh.SSHClientConnection], Awaitable[T]], seconds: float
-    ) -> T:
+    async def _with_connection(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
+        connection = None
         try:
             connection = await self._connected()
             async with asyncio.timeout(seconds):
                 answer = await work(connection)
         except asyncssh.SFTPConnectionLost as error:
-            raise await self._lost(error) from error
+            raise await self._lost(error, connection) from error
         except asyncssh.SFTPError as error:
             raise RemoteFailed(f"{self.target}: {_printable(error.reason)}") from error
         except (MetricsUnreachable, RemoteFailed):
             raise
         except asyncssh.ChannelOpenError as error:
             if error.code == asyncssh.OPEN_CONNECT_FAILED:  # the connection was lost meanwhile
-                raise await self._lost(error) from error
+                raise await self._lost(error, connection) from error
             raise RemoteFailed(f"{self.target} refuses: {_printable(error.reason)}") from error
         # A ValueError: a key with a passphrase, say.
         except (OSError, asyncssh.Error, TimeoutError, ValueError) as error:
-            raise await self._lost(error) from error
+            raise await self._lost(error, connection) from error
         self._away_seconds = 0.0
         return answer
 
-    async def _connected(self) -> asyncssh.SSHClientConnection:
+    async def _connected(self) -> Connection:
         async with self._lock:
             if self._connection is not None and not self._connection.is_closed():
                 return self._connection
@@ -242,9 +244,13 @@ class Link:
                 )
             return self._connection
 
-    async def _lost(self, error: Exception) -> HostUnreachable:
-        await self._drop()
+    async def _lost(self, error: Exception, connection: Connection | None) -> HostUnreachable:
+        """Leave the host alone for a while. connection: the one that failed; None if there was none."""
         said = _printable(str(error) or type(error).__name__)
+        if connection is not None and connection is not self._connection:
+            # All that used the connection fails with it: that the host was silent counts once.
+            return HostUnreachable(f"{self.target} does not answer: {said}")
+        await self._drop()
         self._why = f"{self.target} does not answer: {said}"
         if isinstance(error, asyncssh.PermissionDenied):
             self._why = (
@@ -295,7 +301,7 @@ def names(commands: Sequence[str]) -> str:
     return f'for c in {each}; do command -v "$c" >/dev/null || missing="$missing $c"; done; echo "$missing"'
 
 
-async def _ask(connection: asyncssh.SSHClientConnection, target: Target, port: int, path: str) -> bytes:
+async def _ask(connection: Connection, target: Target, port: int, path: str) -> bytes:
     try:
         reader, writer = await connection.open_connection("127.0.0.1", port)
     except asyncssh.ChannelOpenError as error:

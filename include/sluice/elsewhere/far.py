@@ -87,6 +87,16 @@ class FarJob:
         log(f"{self._member}: started on {self._host.name}, version {version}")
         return True
 
+    def enrolled_again(self) -> bool:
+        """Whether the host was enrolled again, with another address, account or key."""
+        try:
+            return (
+                enrolment.link(self._settings, enrolment.known(self._settings, self._host.name))
+                is not self._link
+            )
+        except AgentError:  # it is not enrolled any more
+            return False
+
     def tell(self, settings: str) -> None:
         """Tell it the settings that it follows while it runs (`runtime.settings.followed`)."""
         self._link.replace(self._state / TOLD, settings.encode())
@@ -100,7 +110,7 @@ class FarJob:
 
     def progress(self) -> bytes:
         """What it wrote last of its progress; empty if it wrote nothing."""
-        return self._link.read(self._state / "progress.json") or b""
+        return self._link.read(self._state / "progress.json", seconds=LOOK_SECONDS) or b""
 
     def length(self) -> int:
         """How many bytes its process has printed."""
@@ -108,7 +118,7 @@ class FarJob:
 
     def printed(self, offset: int, size: int) -> bytes:
         """What its process printed, from an offset on."""
-        return self._link.read(self._state / "logs" / "out", offset, size) or b""
+        return self._link.read(self._state / "logs" / "out", offset, size, LOOK_SECONDS) or b""
 
     @property
     def _state(self) -> PurePath:
@@ -123,6 +133,7 @@ class FarJob:
         current, metrics = self._folder / "current", metrics_folder().glob("[!._]*.py")
         return {
             "keeper": KEEPER.read_bytes(),
+            "release": release.checksum(self._settings.root).encode(),  # another code is another version
             "start": start.encode(),
             "environment": environment(self._there, self._state, at, current / _METRICS).encode(),
             **certificates.files(enrolment.folder(self._settings), self._host.name),

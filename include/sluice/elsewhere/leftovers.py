@@ -20,15 +20,17 @@ from sluice.runtime.settings import Settings
 Log = Callable[[str], None]
 
 
-def stop(settings: Settings, log: Log) -> None:
-    """Stop those whose host answers. Raises HostsError."""
+def stop(settings: Settings, log: Log) -> dict[str, str]:
+    """Stop those whose host answers; returns the other hosts, with what is wrong. Raises HostsError."""
+    faults: dict[str, str] = {}
     for host in _hosts(settings):
         try:
             for member in found(settings, host):
                 FarJob(settings, host, member).stop()
                 log(f"{member}: stopped on {host.name}, where it was left")
-        except (HostUnreachable, AgentError):  # asked again
-            continue
+        except (HostUnreachable, AgentError) as error:  # asked again
+            faults[host.name] = str(error)
+    return faults
 
 
 def found(settings: Settings, host: Host) -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from sluice.collection import enrolment, placed, records
+from sluice.collection import enrolment, placed, release
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import places, state
@@ -43,18 +43,22 @@ class Seen:
 def move(settings: Settings, unit: str, to_host: str, log: Log, around: Around | None = None) -> None:
     """Write down where the unit belongs, and wait until it is there. It may be repeated.
 
-    The DAG that supervises the job sees that and moves it. Raises NoSuchPlace, JobNotMoved, and what `around`
-    raises.
+    The DAG that supervises the job sees that and moves it. A job that runs is not stopped for a host that is
+    silent, or that has another Sluice: nothing is changed then. Raises NoSuchPlace, HostUnreachable,
+    ReleaseError, JobNotMoved, and what `around` raises.
     """
     member = places.member(unit)
     _check(settings, unit, to_host)
     if member not in places.members(settings):
-        write_down(settings, {unit: to_host})
+        placed.update(settings, {unit: to_host})
         log(f"{unit}: does not run now; it is to start on {to_host}")
         return
     there = arrived(settings, member, to_host)
+    if not there and to_host != LOCAL:
+        host = places.others(settings)[to_host]
+        release.check(enrolment.link(settings, host), host.release or "", settings.root)
     with nullcontext() if there or around is None else around(settings, member, log):
-        write_down(settings, {unit: to_host})
+        placed.update(settings, {unit: to_host})
         _wait(settings, unit, to_host)
     log(f"{unit}: runs on {to_host}")
 
@@ -62,18 +66,14 @@ def move(settings: Settings, unit: str, to_host: str, log: Log, around: Around |
 def _wait(settings: Settings, unit: str, to_host: str) -> None:
     member, deadline = places.member(unit), time.monotonic() + MOVE_SECONDS
     while not arrived(settings, member, to_host):
+        if (now := placed.read(settings).get(unit)) != to_host:
+            raise JobNotMoved(f"{unit} belongs on {now or LOCAL} now: somebody moved it there meanwhile")
         if time.monotonic() > deadline:
             raise JobNotMoved(
                 f"{unit} did not start on {to_host} within {MOVE_SECONDS:g} s and does when it can: see "
                 f"`sluice logs {member}`, and whether the job's DAG runs"
             )
         time.sleep(_POLL)
-
-
-def write_down(settings: Settings, hosts: Mapping[str, str]) -> None:
-    """Record where units belong."""
-    with records.locked(settings, wait=True):
-        placed.write(settings, {**placed.read(settings), **hosts})
 
 
 def seen(settings: Settings, member: str) -> Seen | None:

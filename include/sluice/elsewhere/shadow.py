@@ -50,7 +50,10 @@ class Shadow:
         self._answers = True
 
     def run(self, arguments: Sequence[str], log: Log) -> int:
-        """Returns 0 if it was told to stop, and 1 if the job ended by itself. Raises AgentError."""
+        """Returns 0 if it was told to stop, and 1 if another shadow is to go on. Raises AgentError.
+
+        That is when the job ended by itself, and when its host was enrolled again at another address.
+        """
         started = False
         self._say("starts")
         while not self._stop.is_set():
@@ -65,6 +68,9 @@ class Shadow:
             except HostUnreachable as error:
                 self._answers = False
                 self._say("unknown", why=str(error))
+                if self._job.enrolled_again():
+                    log(f"{self._member}: {self._host} was enrolled again: the next shadow asks it there")
+                    return 1
             except BrokerError as error:  # Kafka is told of the host soon
                 self._say("starts", why=str(error))
             else:

@@ -113,7 +113,7 @@ def alive(record: Record | None) -> bool:
         return False
     child = _children.get(record.pid)
     if child is not None and child.poll() is not None:  # it is our own child, and poll() has reaped it
-        del _children[record.pid]
+        _children.pop(record.pid, None)  # another thread may have seen it, too
         return False
     return _runs(record.pid) and _start_time(record.pid) == record.start_time
 

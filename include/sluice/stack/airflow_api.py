@@ -19,6 +19,7 @@ from airflow_client.client import (
     ConnectionApi,
     ConnectionBody,
     DAGApi,
+    DAGParsingApi,
     DAGPatchBody,
     DagRunApi,
     DAGRunClearBody,
@@ -74,6 +75,7 @@ class Airflow:
         self._assets, self._backfills = AssetApi(session), BackfillApi(session)
         self._connections, self._import_errors = ConnectionApi(session), ImportErrorApi(session)
         self._dags, self._runs = DAGApi(session), DagRunApi(session)
+        self._parsing = DAGParsingApi(session)
         self._tasks = TaskInstanceApi(session)
 
     def __enter__(self) -> Self:
@@ -88,7 +90,13 @@ class Airflow:
         self._close()
 
     def unpause(self, dag: str) -> None:
-        self._dags.patch_dag(dag, DAGPatchBody(is_paused=False))
+        """Let runs start.
+
+        The DAG is parsed again: until then Airflow may count a run that ended while the DAG was paused as one
+        that still runs, and start no other.
+        """
+        found = self._dags.patch_dag(dag, DAGPatchBody(is_paused=False))
+        self._parsing.reparse_dag_file(found.file_token)
 
     def pause(self, dag: str) -> None:
         """Let no new runs start; a run that has started goes on."""

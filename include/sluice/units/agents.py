@@ -68,7 +68,7 @@ class Collectors:
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         """A placement on a host without the role makes the inventory faulty, and holds up all moves."""
         with records.locked(settings, wait=True):
-            placed.write(settings, {**placed.read(settings), **hosts})
+            placed.update(settings, hosts)
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         moving.move(settings, unit.partition(":")[2], host, log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sluice.collection import hosts
+from sluice.collection import hosts, placed
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.elsewhere import places as where
@@ -61,7 +61,7 @@ class Jobs:
         return observe
 
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
-        moving.write_down(settings, hosts)
+        placed.update(settings, hosts)
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         move(settings, unit, host, log)

@@ -27,6 +27,7 @@ from sluice.units.view import View, view
 
 SOURCE = "placement"
 ALERTS = "unit "
+NOT_MOVED = "did not move"
 
 
 class PlacementBusy(RuntimeError):
@@ -34,7 +35,11 @@ class PlacementBusy(RuntimeError):
 
 
 class MoveFailed(RuntimeError):
-    """A unit could not be moved; what came after it was left."""
+    """A unit could not be moved."""
+
+    def __init__(self, unit: str, message: str) -> None:
+        super().__init__(f"{message}; it is planned again")
+        self.unit = unit
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,8 @@ def apply(
 ) -> list[Move]:
     """Plan as `propose` does, and do it; returns the moves. Waits for nobody.
 
-    Raises PlacementBusy, and MoveFailed at the first move that fails: nothing else moves then.
+    Raises PlacementBusy, and MoveFailed for the first move that fails: after it only units move that cannot
+    stay where they are.
     """
     with locked(settings):
         return _Carrier(settings, database, kinds, log).carry_out(even)
@@ -122,15 +128,25 @@ class _Carrier:
         proposal = propose(self._settings, self._database, self._list, even)
         self._record(proposal)
         done: list[Move] = []
+        failed: list[MoveFailed] = []
         for move in (move for step in proposal.plan.steps for move in step):
-            if not self._begin(move, proposal):
-                break
-            done.append(move)
+            if failed and move.source is not None:
+                continue
+            try:
+                if not self._begin(move, proposal):
+                    break
+            except MoveFailed as error:
+                failed.append(error)
+            else:
+                done.append(move)
         stuck = {
             f"{ALERTS}{each.unit} has no place": f"{each.unit} has no place: {each.why}"
             for each in proposal.plan.unplaced
         }
+        stuck |= {f"{ALERTS}{error.unit} {NOT_MOVED}": str(error) for error in failed}
         alerts.sync(self._database, SOURCE, stuck, prefix=ALERTS)
+        if failed:
+            raise failed[0]
         return done
 
     def _record(self, proposal: Proposal) -> None:
@@ -189,9 +205,9 @@ class _Carrier:
         except Exception as error:
             reason = " ".join((str(error) or type(error).__name__).split())
             self._end(number, reason)
-            message = f"{unit} could not move from {source} to {target}: {reason}"
-            self._alert(unit, "did not move", f"{message}; it is planned again")
-            raise MoveFailed(message) from error
+            failed = MoveFailed(unit, f"{unit} could not move from {source} to {target}: {reason}")
+            self._alert(unit, NOT_MOVED, str(failed))
+            raise failed from error
         self._end(number)
         self._alert(unit)
         self._log(f"{unit} runs on {target}, after {time.monotonic() - begun:.1f} s")
