@@ -112,6 +112,10 @@ def test_a_driver_that_was_left_on_a_silent_host_counts_until_it_is_stopped(
             two.wait(one, FIRST)
             assert drivers(machine) == [left]
             machine.reconnect()
-            until(lambda: leftovers.stop(settings, print) or not drivers(machine), PATIENCE, "it is stopped")
+            until(
+                lambda: not leftovers.stop(settings, print) and not drivers(machine),
+                PATIENCE,
+                "it is stopped",
+            )
             two.wait(one, FIRST)
         two.check()
