@@ -96,7 +96,11 @@ class Airflow:
         that still runs, and start no other.
         """
         found = self._dags.patch_dag(dag, DAGPatchBody(is_paused=False))
-        self._parsing.reparse_dag_file(found.file_token)
+        try:
+            self._parsing.reparse_dag_file(found.file_token)
+        except AirflowError as error:
+            if error.status != CONFLICT:  # that is: it is to be parsed already
+                raise
 
     def pause(self, dag: str) -> None:
         """Let no new runs start; a run that has started goes on."""
