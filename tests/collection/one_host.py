@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sluice.collection import enrolment, hosts
 from sluice.collection.emulated.host import EmulatedHost
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 
 
@@ -19,11 +20,11 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
     entry = (
         "- {name: local, address: 127.0.0.1}\n- {name: h1, address: 127.0.1.1, ssh: {user: me, port: %d}}\n"
     )
-    (settings.home / hosts.FILE).write_text(entry % 1)
+    write_whole(settings.home / hosts.FILE, entry % 1)
     made.authorize(enrolment.public_key(settings, hosts.load(settings)["h1"]))
     try:
         made.switch_on()
-        (settings.home / hosts.FILE).write_text(entry % made.port)
+        write_whole(settings.home / hosts.FILE, entry % made.port)
         yield made
     finally:
         made.switch_off()

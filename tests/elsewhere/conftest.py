@@ -14,6 +14,7 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import Host
 from sluice.elsewhere import places
 from sluice.runtime import detached
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
@@ -70,7 +71,7 @@ def machine(settings: Settings, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with emulated(settings, settings.home.parent / "h1") as made:
         made.program("java", JAVA)
         path = settings.home / hosts.FILE
-        path.write_text(path.read_text().replace("ssh:", f"roles: [jobs], release: {root}, ssh:"))
+        write_whole(path, path.read_text().replace("ssh:", f"roles: [jobs], release: {root}, ssh:"))
         found = hosts.load(settings)["h1"]
         enrolment.enrol(settings, found, ssh.host_key(found.address, made.port)[1])
         broker.record(settings, "h1", [broker.ALL])  # Kafka, which is not there, knows the host
