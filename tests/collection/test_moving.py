@@ -178,7 +178,7 @@ def test_one_that_does_not_start_at_the_new_host_goes_on_where_it_is(
 ) -> None:
     before = running(two, settings)
     two["h2"].program("java", "exit 1")
-    with pytest.raises(AgentError, match=r"the agent ended at once|died while it started"):
+    with pytest.raises(AgentError, match="the agent ended at once"):
         moving.move(settings, "collector1", "h2")
     assert running(two, settings) == before
     assert deploy.agent(settings, "collector1").runs_on == "h1"

@@ -367,8 +367,6 @@ def test_a_day_without_lines_agrees_and_one_never_computed_is_named(topic: Topic
 
 
 JUNE = "20/Jun/2015:12:00:00"
-#: Each takes a second or more beside the traffic.
-ROUNDS = 50
 
 
 @contextmanager
@@ -405,7 +403,7 @@ def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(top
     computed = topic.book.get(DAY)
     assert computed is not None
     with traffic(topic):
-        for _ in range(ROUNDS):
+        for _ in range(200):
             found = compare_day(topic.settings, topic.book, computed)
             assert found.agrees, found.message()
             assert (len(found.frame), found.open_periods) == (3, ())  # the week, and two days of Berlin
