@@ -79,8 +79,12 @@ def told(process: psutil.Process) -> dict[str, Any]:
 
 
 def has_workers(driver: psutil.Process) -> bool:
-    with suppress(psutil.Error):  # one of them has ended just now
-        return any("sluice.spark.worker_daemon" in each.cmdline() for each in driver.children(recursive=True))
+    return any(is_worker(each) for each in driver.children(recursive=True))
+
+
+def is_worker(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):  # it has ended; its parent may not have asked how
+        return "sluice.spark.worker_daemon" in process.cmdline()
     return False
 
 
@@ -100,7 +104,14 @@ def archives_more(settings: Settings) -> None:
 def counts_more(settings: Settings) -> None:
     book = CommitLog(engine(settings), TOPIC)
     before = book.newest()
-    until(lambda: book.newest() > before, SECONDS, what="lines are counted")
+    until(lambda: book.newest() > before, SECONDS, partial(uncounted, settings, before))
+
+
+def uncounted(settings: Settings, commit: int) -> str:
+    """What to say if no commit follows this one: how the driver is, and the end of its log."""
+    progress = (settings.home / "run" / f"{DRIVER}.progress.json").read_text()
+    log = (settings.home / "logs" / f"{DRIVER}.log").read_text().splitlines()
+    return "\n".join([f"lines are counted after commit {commit}", progress, *log[-60:]])
 
 
 def arrives(settings: Settings, member: str, host: str, since: str) -> None:

@@ -302,7 +302,7 @@ def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_on
         for thread in threads:
             thread.start()
         end, rounds = time.monotonic() + 30, 0
-        while time.monotonic() < end and not problems:
+        while (time.monotonic() < end or rounds < 20) and not problems:
             rounds += 1
             assert keep(hive, [turns[rounds % 2]]) == [f"table {name} was replaced"]
         stop.set()
@@ -311,7 +311,6 @@ def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_on
         for database in (where.database, where.database + STORED):
             hive.query(f"DROP DATABASE {database} CASCADE")
     assert not problems, problems[:3]
-    assert rounds >= 20
     ((count, total),) = site.awk("{n++; b += $10} END {print n, b}")
     assert seen.keys() == {(9,), (5,), (2, int(count), float(total))}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .report import Outcome, Report
 from .target import Target
-from .wire import request
+from .wire import TIMEOUT_SECONDS, request
 
 LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
 CONNECT_SECONDS = 2.0
@@ -87,7 +87,7 @@ def _rows(path: Path) -> list[list[str]]:
 def _probe(door: str, port: int, report: Report) -> None:
     """A port that no attack knows: does it talk HTTP?"""
     try:
-        status, _, body = request(port, "GET", "/")
+        status, _, body = request(port, "GET", "/", seconds=TIMEOUT_SECONDS)
     except (OSError, http.client.HTTPException) as error:
         report.add(door, "GET /", Outcome.REFUSED, repr(error))
     else:

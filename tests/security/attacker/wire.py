@@ -13,6 +13,8 @@ from .report import Outcome, Report
 
 HOST = "127.0.0.1"
 TIMEOUT_SECONDS = 4.0
+#: For a server of HTTP, which may do much else, or make the page first.
+ANSWER_SECONDS = 30.0
 MOST_BYTES = 1 << 20
 #: What is raised when an answer is not what the protocol says: something answered all the same.
 ODD = (ValueError, struct.error, IndexError, http.client.HTTPException)
@@ -87,10 +89,19 @@ def attempt(
 
 
 def request(
-    port: int, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    port: int,
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    seconds: float = ANSWER_SECONDS,
 ) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of an HTTP request. Raises OSError, HTTPException."""
-    connection = http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_SECONDS)
+    """Status, headers and body of an HTTP request. Raises OSError, HTTPException.
+
+    seconds: how long to wait for a connection, and for each part of the answer.
+    """
+    connection = http.client.HTTPConnection(HOST, port, timeout=seconds)
     try:
         connection.request(method, path, body, dict(headers or {}))
         answer = connection.getresponse()
