@@ -26,7 +26,7 @@ from sluice.storage.hdfs import HdfsStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 PLACE = ["offset", "line_in_record", "src_offset", "line"]
 #: {partition: [(offset, line in the record, src_offset, line), ...]} in the order of the offsets.
@@ -161,7 +161,7 @@ class Trial:
     def assert_exact(self) -> None:
         """The archive has what Kafka has: no line more, none less, none twice."""
         try:
-            until(self.archives_everything, 40, "the archive has every line")
+            until(self.archives_everything, what="the archive has every line")
         except AssertionError:
             archive, kafka = self.archived(), self.in_kafka()
             for partition, lines in kafka.items():
@@ -208,7 +208,7 @@ class Trial:
 
     def stop(self, process: subprocess.Popen[bytes]) -> int:
         process.send_signal(signal.SIGTERM)
-        return process.wait(60)
+        return process.wait(SECONDS)
 
 
 @dataclass

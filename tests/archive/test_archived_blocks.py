@@ -108,4 +108,4 @@ def test_a_resumed_partition_goes_on_while_the_other_one_has_nothing_more(
     def archived() -> int:
         return sum(index.positions(trial.settings, trial.topic).values())
 
-    until(lambda: archived() == 60_000, 60, "all is archived")
+    until(lambda: archived() == 60_000, what="all is archived")

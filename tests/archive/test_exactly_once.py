@@ -60,12 +60,12 @@ def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(t
     )
     sleeper.send_signal(signal.SIGSTOP)
     other = trial.process()
-    until(trial.archives_everything, 60, "the other archived them")
+    until(trial.archives_everything, what="the other archived them")
     trial.produce(100)
     time.sleep(3)  # the sleeper's lines are old enough for a file by now
     sleeper.send_signal(signal.SIGCONT)
     trial.assert_exact()
-    until(lambda: "lost the claim" in trial.log(sleeper), 30, "it noticed")
+    until(lambda: "lost the claim" in trial.log(sleeper), what="it noticed")
     trial.produce(500)
     trial.assert_exact()
     assert trial.stop(other) == 0
@@ -90,12 +90,12 @@ def test_a_member_whose_heartbeats_stall_joins_again(
     monkeypatch.setattr(membership, "WATCH_SECONDS", 1.0)
     trial.produce(400)
     archive_here(max_lines=150)
-    trial.assert_exact()
     group = archive_group(trial.topic)
     with Topics(trial.settings) as topics:
-        (first,) = topics.members(group)
-        until(lambda: first not in topics.members(group), 20, "the group lost it")
-        until(lambda: topics.members(group), 20, "it is back")
+        (first,) = until(lambda: topics.members(group), what="it joined")
+        trial.assert_exact()
+        until(lambda: first not in topics.members(group), what="the group lost it")
+        until(lambda: topics.members(group), what="it is back")
     trial.produce(400)
     trial.assert_exact()
 

@@ -53,7 +53,7 @@ def share(trial: Trial, *members: str) -> None:
         enough = min(found.values(), default=0) >= PARTITIONS // len(members) // 2
         return enough and found.keys() == set(members) and sum(found.values()) == PARTITIONS
 
-    until(so, 60, f"{members} have all partitions")
+    until(so, what=f"{members} have all partitions")
 
 
 def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(trial: Trial) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import tests.plugins.conftest  # noqa: F401 - Airflow without daemons
 from tests.browser.tools import started
+from tests.waiting import SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=30_000)  # as long as everything else waits: other machines are slower
+    expect.set_options(timeout=1000 * SECONDS)  # as long as everything else waits: other machines are slower
     with started() as own:
         yield own
 
@@ -37,6 +38,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 def page(browser: Browser, site: Site) -> Iterator[Page]:
     """A page of the site, in a zone that is not UTC; whatever its console says is an error."""
     context = browser.new_context(base_url=site.url, timezone_id="Europe/Berlin", locale="en-GB")
+    context.set_default_timeout(1000 * SECONDS)
     own = context.new_page()
     said: list[str] = []
     own.on("console", lambda message: said.append(message.text) if message.type == "error" else None)

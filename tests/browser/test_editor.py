@@ -84,7 +84,7 @@ def test_what_was_written_survives_a_server_that_is_away(page: Page) -> None:
 
 def wait_until(page: Page, filled: Sequence[object]) -> None:
     """Wait until something is in the list that handlers of the page fill."""
-    for _ in range(1_000):
+    for _ in range(9_000):
         if filled:
             return
         page.wait_for_timeout(20)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.tools import modules
+from tests.waiting import SECONDS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Frame, Locator, Page, Request, Route
@@ -48,7 +49,7 @@ def settled(page: Page) -> None:
     page.wait_for_selector("[aria-busy=true]", state="detached")
 
 
-def until(page: Page | Frame, holds: str, seconds: float = 30.0) -> None:
+def until(page: Page | Frame, holds: str, seconds: float = SECONDS) -> None:
     """Wait until an expression holds. The page forbids what Playwright's own way of waiting needs."""
     deadline = time.monotonic() + seconds
     while not page.evaluate(holds):
@@ -85,7 +86,7 @@ def expensive(route: Route) -> None:
 
 def rested(page: Page, shown: Locator) -> None:
     """Wait for what is shown after the page has rested, which it does by a clock that the test moves."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS
     while not shown.is_visible():
         assert time.monotonic() < deadline, shown
         page.clock.run_for(5_000)

@@ -15,7 +15,8 @@ from sluice.tasks.store import TaskStore
 from tests.e2e.running import TOPIC, Platform, access_lines, expected
 from tests.waiting import until
 
-pytestmark = pytest.mark.e2e
+#: A night and a move take minutes on a slow machine, and several of them make one test.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 DAY = dt.date(2025, 8, 1)
 TASK = "born_late"

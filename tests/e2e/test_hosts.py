@@ -43,7 +43,8 @@ from tests.collection.steps import Kill, Side, struck
 from tests.e2e.running import DAYS, PIECE, Platform, access_lines, traffic
 from tests.waiting import until
 
-pytestmark = pytest.mark.e2e
+#: A night and a move take minutes on a slow machine, and several of them make one test.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0

@@ -29,7 +29,8 @@ from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.waiting import until
 
-pytestmark = pytest.mark.e2e
+#: A night and a move take minutes on a slow machine, and several of them make one test.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 DAY = DAYS[1]
 SECONDS = 300.0

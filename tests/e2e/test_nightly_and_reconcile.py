@@ -19,7 +19,8 @@ from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
 from tests.waiting import until
 
-pytestmark = pytest.mark.e2e
+#: A night and a move take minutes on a slow machine, and several of them make one test.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 NIGHT_SECONDS = 900.0
 FIRST = DAYS[0]

@@ -24,7 +24,8 @@ from sluice.traffic import generate, replay
 from tests.e2e.running import Platform
 from tests.waiting import until
 
-pytestmark = pytest.mark.e2e
+#: A night and a move take minutes on a slow machine, and several of them make one test.
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 #: A real access log, compressed, if there is one: beside the project or where this variable points.
 REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))

@@ -27,7 +27,7 @@ from tests.loops import run
 from tests.plugins.served import served
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.plugins.test_told import look
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
@@ -76,7 +76,7 @@ def address(
 @contextmanager
 def listening(address: str, path: str = "/events", **options: Any) -> Iterator[Iterator[str]]:
     """The lines that a listener gets."""
-    with httpx.stream("GET", address + path, timeout=10, **options) as answer:
+    with httpx.stream("GET", address + path, timeout=SECONDS, **options) as answer:
         assert answer.status_code == 200, answer.read()
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-store"
@@ -115,7 +115,7 @@ def test_one_poll_serves_all_and_nobody_polls_for_nobody(address: str, watched: 
         before = watched.polls
         time.sleep(0.3)
         assert watched.polls - before < 20  # 15 polls of 0.02 s, not three times as many
-        with httpx.stream("GET", f"{address}/events") as refused:
+        with httpx.stream("GET", f"{address}/events", timeout=SECONDS) as refused:
             assert (refused.status_code, int(refused.headers["retry-after"])) == (503, 15)
 
     def rests() -> bool:
@@ -140,7 +140,7 @@ def test_a_session_that_ends_ends_its_events(address: str, login: Login) -> None
         login.name = None
         assert "log in again" in following(lines, "end")["reason"]
         assert list(lines) == [""]
-    assert httpx.get(f"{address}/events").status_code == 401
+    assert httpx.get(f"{address}/events", timeout=SECONDS).status_code == 401
 
 
 def test_a_session_ends_also_while_there_is_news_all_the_time(
@@ -176,7 +176,7 @@ def test_listeners_outlast_a_database_that_goes_away(address: str, watched: Watc
 
 def test_a_task_that_is_none_has_no_events(address: str) -> None:
     for path in ("/tasks/nothing/events", "/events?task=nothing"):
-        assert httpx.get(address + path).status_code == 404
+        assert httpx.get(address + path, timeout=SECONDS).status_code == 404
 
 
 SERVER = """

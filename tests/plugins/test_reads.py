@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from tests.plugins.served import served
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 PIECE = b"x" * 100_000
 
@@ -28,7 +27,7 @@ class Source:
     """Pieces without end, or that fail; it notes how far it was read and whether it was closed."""
 
     fails_after: int = 1 << 30
-    pause: float = 0.0
+    go_on: threading.Event | None = None
     given: int = 0
     closed: bool = False
     threads: set[str] = field(default_factory=set)
@@ -36,7 +35,8 @@ class Source:
     def pieces(self) -> Generator[bytes]:
         try:
             while self.given < self.fails_after:
-                time.sleep(self.pause)
+                if self.go_on:
+                    self.go_on.wait(SECONDS)
                 self.threads.add(threading.current_thread().name)
                 self.given += 1
                 yield PIECE
@@ -73,7 +73,8 @@ def reading(source: Source, places: int = 1, stall: float = 30.0) -> Iterator[st
 
 
 def opened(address: str) -> AbstractContextManager[httpx.Response]:
-    return httpx.stream("GET", f"{address}/stream", headers={"accept-encoding": "identity"})
+    headers = {"accept-encoding": "identity"}
+    return httpx.stream("GET", f"{address}/stream", timeout=SECONDS, headers=headers)
 
 
 def test_a_reader_that_leaves_gives_its_place_back() -> None:
@@ -88,12 +89,14 @@ def test_a_reader_that_leaves_gives_its_place_back() -> None:
 
 
 def test_a_slow_step_holds_up_nobody_else() -> None:
-    with reading(Source(pause=1.0)) as address, opened(address) as answer:
-        assert next(answer.iter_bytes(4)) == b"held"
-        began = time.monotonic()
-        assert httpx.get(f"{address}/quick").text == "quick"
-        assert time.monotonic() - began < 0.7
-        assert httpx.get(f"{address}/stream").status_code == 503
+    go_on = threading.Event()
+    with reading(Source(go_on=go_on)) as address, opened(address) as answer:
+        try:
+            assert next(answer.iter_bytes(4)) == b"held"
+            assert httpx.get(f"{address}/quick", timeout=SECONDS).text == "quick"
+            assert httpx.get(f"{address}/stream", timeout=SECONDS).status_code == 503
+        finally:
+            go_on.set()
 
 
 def test_a_reader_that_takes_nothing_is_left() -> None:
@@ -114,6 +117,6 @@ def test_an_answer_that_fails_half_way_does_not_look_whole() -> None:
         for encoding in ("identity", "gzip"):
             source.given = 0
             with pytest.raises(httpx.RemoteProtocolError):
-                httpx.get(f"{address}/stream", headers={"accept-encoding": encoding})
+                httpx.get(f"{address}/stream", timeout=SECONDS, headers={"accept-encoding": encoding})
         until(lambda: source.closed)
-        assert httpx.get(f"{address}/quick").text == "quick"
+        assert httpx.get(f"{address}/quick", timeout=SECONDS).text == "quick"

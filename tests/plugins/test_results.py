@@ -27,6 +27,7 @@ from tests.plugins.served import served
 from tests.plugins.test_api import API, Login, app, client, database, login
 from tests.results.stored import DAY, Stored
 from tests.results.test_reader import DAY_NUMBER, FIRST, SKETCHED, a_million, query, stored, task
+from tests.waiting import SECONDS
 
 __all__ = ["app", "client", "database", "login"]  # the fixtures of test_api
 
@@ -408,11 +409,10 @@ def test_a_million_rows_stream_in_bounded_memory(app: FastAPI, layers: Stored, s
     app.dependency_overrides[stores.layers] = lambda: million
     process, size, most = psutil.Process(), 0, 0
     with served(app) as address:
-        httpx.get(f"{address}{ADDRESS}", params={"format": style})
+        httpx.get(f"{address}{ADDRESS}", params={"format": style}, timeout=SECONDS)
         before, began = process.memory_info().rss, process.cpu_times()
-        with httpx.stream(
-            "GET", f"{address}{ADDRESS}", params={"format": style, "limit": 2_000_000}
-        ) as answer:
+        every = {"format": style, "limit": 2_000_000}
+        with httpx.stream("GET", f"{address}{ADDRESS}", params=every, timeout=SECONDS) as answer:
             for piece in answer.iter_raw():
                 size += len(piece)
                 most = max(most, process.memory_info().rss - before)

@@ -99,7 +99,7 @@ def test_a_tag_has_one_answer_whatever_happens_meanwhile(
 
     def reader() -> None:
         headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
-        with httpx.Client(base_url=stack.airflow.url, timeout=60, trust_env=False, headers=headers) as own:
+        with httpx.Client(base_url=stack.airflow.url, timeout=120, trust_env=False, headers=headers) as own:
             while not stop.is_set():
                 answer = own.get(f"{API}/tasks/{counting.name}/results")
                 rows = [(row["period"], row["client"]) for row in answer.json()["rows"]]
@@ -112,7 +112,7 @@ def test_a_tag_has_one_answer_whatever_happens_meanwhile(
     for thread in readers:
         thread.start()
     end = time.monotonic() + 8
-    while time.monotonic() < end:
+    while (time.monotonic() < end or len(bodies) <= 3) and not wrong:
         counting.commit(counting.partials.slice(72, 3))
         counting.publish()
         time.sleep(0.1)
@@ -120,7 +120,6 @@ def test_a_tag_has_one_answer_whatever_happens_meanwhile(
     for thread in readers:
         thread.join(60)
     assert not wrong
-    assert len(bodies) > 3
     assert all(len(each) == 1 for each in bodies.values())
 
 

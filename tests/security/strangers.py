@@ -25,7 +25,7 @@ from sluice.stack.process_groups import of_daemon
 from tests.security.attacker.report import Finding, Outcome
 
 BLOCK = 600  # ports above the instance's base
-RUN_SECONDS = 120.0
+RUN_SECONDS = 500.0
 PYTHONS = ("/usr/bin/python3.11", "/usr/bin/python3", os.path.realpath(sys.executable))
 NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
 SOCKET = re.compile(r"socket:\[(\d+)\]")

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from sluice.runtime.settings import ROOT, Settings, read_secret
+from tests.security.attacker import wire
 from tests.security.attacker.airflow import FRAME, forge, forged
 from tests.security.attacker.hadoop import rpc
 from tests.security.attacker.postgres import scram
@@ -62,8 +63,11 @@ def test_airflow_shows_a_stranger_the_pages_that_the_page_lists(findings: list[F
     assert shown == {page if " " in page else f"GET {page}" for page in pages}
 
 
-def test_the_same_attacks_succeed_from_inside_and_with_the_right_passwords(stack: Settings) -> None:
+def test_the_same_attacks_succeed_from_inside_and_with_the_right_passwords(
+    stack: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """So an attack that fails from outside does not fail by a mistake of its own. Nothing is changed here."""
+    monkeypatch.setattr(wire, "TIMEOUT_SECONDS", 60.0)  # a login opens a session of Spark first
     aim, report = Target.of(target(stack, [])), Report()
     for attack_inside in (metastore, hbase_thrift, rpc, zookeeper):
         attack_inside(aim, report)

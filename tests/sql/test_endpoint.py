@@ -258,7 +258,7 @@ def test_a_statement_while_days_are_published_has_each_series_once(site: Site, s
         for thread in threads:
             thread.start()
         end, rounds = time.monotonic() + 20, 0
-        while time.monotonic() < end and not problems:
+        while (time.monotonic() < end or rounds <= 5 or not {"final", "open"} <= seen) and not problems:
             rounds += 1
             site.publish_first(3)
             site.commit(mine)
@@ -269,8 +269,7 @@ def test_a_statement_while_days_are_published_has_each_series_once(site: Site, s
             thread.join(60)
     site.publish_first(3)
     assert not problems, problems[:3]
-    assert rounds > 5
-    assert {"final", "open"} <= seen <= {"final", "open", "superseded"}
+    assert seen <= {"final", "open", "superseded"}
 
 
 def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_one(site: Site) -> None:
@@ -302,7 +301,7 @@ def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_on
         for thread in threads:
             thread.start()
         end, rounds = time.monotonic() + 30, 0
-        while (time.monotonic() < end or rounds < 20) and not problems:
+        while (time.monotonic() < end or rounds < 20 or len(seen) < 3) and not problems:
             rounds += 1
             assert keep(hive, [turns[rounds % 2]]) == [f"table {name} was replaced"]
         stop.set()

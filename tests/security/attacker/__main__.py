@@ -12,7 +12,7 @@ from . import airflow, files, flume, hadoop, kafka, listeners, postgres, process
 from .report import Report
 from .target import Target
 
-SECONDS = 55.0
+SECONDS = 400.0
 Attack = Callable[[Target, Report], None]
 #: `processes` forks, so it runs alone and first.
 ATTACKS: tuple[Attack, ...] = (
