@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sluice.runtime.settings import Kafka
+from sluice.transmission import handshake
 
 
 def options(kafka: Kafka) -> dict[str, Any]:
@@ -15,6 +16,7 @@ def options(kafka: Kafka) -> dict[str, Any]:
     """
     found: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap}
     if login := kafka.login:
+        handshake.limit()
         found |= {
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "SCRAM-SHA-512",
