@@ -8,6 +8,8 @@ Without --topic it archives `logs` and every topic that a task reads, new ones a
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import signal
 from pathlib import Path
 
 from sluice.archive import service
@@ -32,6 +34,7 @@ def main() -> int:
         "--member", default=ARCHIVER, help="this one's name among several (default: %(default)s)"
     )
     given = parser.parse_args()
+    faulthandler.register(signal.SIGUSR1)  # docs/runbook.md
     if given.declare_lost:
         partition, _, first = given.declare_lost.partition(":")
         if len(given.topic) != 1 or not (partition.isdecimal() and first.isdecimal()):

@@ -11,6 +11,7 @@ ever ran on another host may be left there: its topics are waited for instead.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 import signal
 import sys
@@ -44,6 +45,7 @@ def main() -> int:
         "--progress", type=Path, help="where to write the progress (default: the instance's run directory)"
     )
     given = parser.parse_args()
+    faulthandler.register(signal.SIGUSR1)  # docs/runbook.md
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     for chatty in ("kafka", "py4j"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

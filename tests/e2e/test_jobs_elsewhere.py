@@ -7,6 +7,8 @@ chains of its files are whole. What the driver counted is compared with an exact
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -109,10 +111,13 @@ def counts_more(settings: Settings) -> None:
 
 
 def uncounted(settings: Settings, commit: int) -> str:
-    """What to say if no commit follows this one: how the driver is, and the end of its log."""
+    """What to say if no commit follows this one: how the driver is, where its threads are, and its log."""
+    if there := moving.seen(settings, DRIVER):
+        os.kill(there.pid, signal.SIGUSR1)
+        time.sleep(5)  # until its shadow has copied what it printed
     progress = (settings.home / "run" / f"{DRIVER}.progress.json").read_text()
     log = (settings.home / "logs" / f"{DRIVER}.log").read_text().splitlines()
-    return "\n".join([f"lines are counted after commit {commit}", progress, *log[-60:]])
+    return "\n".join([f"lines are counted after commit {commit}", progress, *log[-150:]])
 
 
 def arrives(settings: Settings, member: str, host: str, since: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from sluice.runtime import detached
 from sluice.runtime.settings import ROOT
 from sluice.storage.days import Days
 from sluice.storage.postgres import engine
 from tests.docs.test_docs import text_of
 from tests.e2e.running import COMMAND_SECONDS, TOPIC, Platform, access_lines, expected
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -83,6 +86,14 @@ def test_a_command_runs_as_it_is_written(filled: Platform, command: str) -> None
         assert entry.is_final
         wanted = expected(filled.written[DAY])["hits_by_status"]
         assert filled.counted("hits_by_status", DAY, "offline").values == wanted
+
+
+@pytest.mark.parametrize("job", ["speed_layer", "archiver"])
+def test_a_job_says_where_its_threads_are_and_goes_on(platform: Platform, job: str) -> None:
+    record, log = platform.job(job), platform.settings.home / "logs" / f"{job}.log"
+    os.kill(record.pid, signal.SIGUSR1)
+    until(lambda: "(most recent call first)" in log.read_text())
+    assert detached.alive(record)
 
 
 @pytest.mark.parametrize("statement", statements())
