@@ -161,7 +161,7 @@ class Trial:
     def assert_exact(self) -> None:
         """The archive has what Kafka has: no line more, none less, none twice."""
         try:
-            until(self.archives_everything, 40, "the archive has every line")
+            until(self.archives_everything, what="the archive has every line")
         except AssertionError:
             archive, kafka = self.archived(), self.in_kafka()
             for partition, lines in kafka.items():
