@@ -11,9 +11,7 @@ from pathlib import Path
 import httpx
 
 from sluice.stack.environment import spark_home
-from tests.waiting import until
-
-START_SECONDS = 60.0
+from tests.waiting import SECONDS, until
 
 
 @contextmanager
@@ -47,13 +45,13 @@ def cluster(
         with (directory / "cluster.log").open("ab") as out:
             for command in commands:
                 started.append(subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT))
-        until(registered, START_SECONDS)
+        until(registered)
         yield
     finally:
         for process in reversed(started):
             process.terminate()
         for process in started:
-            process.wait(30)
+            process.wait(SECONDS)
 
 
 def free_ports(count: int) -> list[int]:

@@ -61,8 +61,7 @@ def lines(stack: Settings) -> Iterator[None]:
     try:
         until(
             lambda: any(CLIENTS[1].encode() in line for line in sample(stack, "logs", POINTED)),
-            120,
-            "a line came",
+            what="a line came",
         )
         yield
     finally:

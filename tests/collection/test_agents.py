@@ -27,6 +27,7 @@ from sluice.storage.postgres import engine
 from sluice.traffic.generate import batches
 from tests.collection import conftest
 from tests.collection.follower import LIMIT, STRETCH
+from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 
@@ -78,10 +79,7 @@ class Collected:
 
     def await_lines(self, agent: Agent) -> None:
         """Wait until its channel holds something."""
-        deadline = time.monotonic() + 60
-        while not health.check(self.settings, agent).channel_size:
-            assert time.monotonic() < deadline, f"{agent.name} holds nothing"
-            time.sleep(0.2)
+        until(lambda: health.check(self.settings, agent).channel_size, what=f"{agent.name} holds something")
 
     def written(self) -> dict[Identity, bytes]:
         found = {}
@@ -221,12 +219,12 @@ def test_a_killed_collector_loses_nothing(collected: Collected) -> None:
     lines = health.report(engine(settings), [dead])
     assert lines == [f"ALERT {dead.alerts['gather1: dead']}"]
     assert health.report(engine(settings), [dead]) == []  # raised once
-    deadline, edge = time.monotonic() + 60, before
-    while "front1: sink to_0" not in edge.alerts and time.monotonic() < deadline:
+
+    def alert() -> str:
         collected.append("front1", 4, b"a line more\n")  # it is tried only while there are lines
-        edge = health.check(settings, agent, before)
-        time.sleep(0.1)
-    assert "fails" in edge.alerts["front1: sink to_0"]
+        return health.check(settings, agent, before).alerts.get("front1: sink to_0", "")
+
+    assert "fails" in until(alert)
 
     assert deploy.ensure(settings) == ["gather1"]
     assert deploy.ensure(settings) == []
@@ -256,7 +254,7 @@ def test_lines_wait_while_both_collectors_are_dead(collected: Collected) -> None
     collected.kill("gather2")
     collected.append("front1", 6, (b"x" * 60_000 + b"\n") * 1_000)
     collected.append("front2", 6, log(12_000, seed=6))
-    front1, deadline = deploy.agent(settings, "front1"), time.monotonic() + 60
+    front1, deadline = deploy.agent(settings, "front1"), time.monotonic() + SECONDS
     while "front1: channel" not in (full := health.check(settings, front1)).alerts:
         assert time.monotonic() < deadline, full
         time.sleep(0.2)

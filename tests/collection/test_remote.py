@@ -15,6 +15,7 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.render import Agent, folder
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.runtime.settings import Settings
+from tests.processes import command_line
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -130,7 +131,7 @@ def test_no_secret_is_in_a_command_line_or_readable_by_others(
     secret = (settings.home / "secrets" / "identity").read_text()
     current = there(settings) / "agents" / "far1" / "current"
     assert (current / "identity.key").read_text() == secret
-    assert not any(secret in part for each in machine.processes() for part in each.cmdline())
+    assert not any(secret in part for each in machine.processes() for part in command_line(each))
     assert not any(path.stat().st_mode & 0o077 for path in current.iterdir())
     assert current.resolve().stat().st_mode & 0o077 == 0
 

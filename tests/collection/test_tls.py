@@ -9,6 +9,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 
 from sluice.collection import addresses, certificates, deploy, enrolment, lifecycle
-from sluice.collection.metrics import MetricsUnreachable
+from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from tests.collection.laid_down import lay_down
 from tests.waiting import until
@@ -78,9 +79,22 @@ def start_collector(settings: Settings, address: str) -> None:
     lifecycle.await_ready(settings, [collector])
 
 
+def counters(settings: Settings, name: str) -> Metrics:
+    """The agent's, once it answers: on a busy machine that may take longer than the platform waits."""
+
+    def answer() -> Metrics | None:
+        with suppress(MetricsUnreachable):
+            return lifecycle.counters(settings, deploy.agent(settings, name))
+        return None
+
+    found = until(answer, what=f"{name} answers")
+    assert found
+    return found
+
+
 def failures(settings: Settings) -> int:
     """How often a sink of edge web1 failed."""
-    sinks = lifecycle.counters(settings, deploy.agent(settings, "web1")).sinks
+    sinks = counters(settings, "web1").sinks
     return int(
         sum(sink.get("EventWriteFail", 0) + sink.get("ConnectionFailedCount", 0) for sink in sinks.values())
     )
@@ -88,11 +102,7 @@ def failures(settings: Settings) -> int:
 
 def taken(settings: Settings) -> float:
     """How many blocks the collector took."""
-    try:
-        now = lifecycle.counters(settings, deploy.agent(settings, "collector1"))
-    except MetricsUnreachable:
-        return 0
-    return now.channel.get("EventPutSuccessCount", 0)
+    return counters(settings, "collector1").channel.get("EventPutSuccessCount", 0)
 
 
 def context(tmp_path: Path, folder: Path | None, trust: Path) -> ssl.SSLContext:

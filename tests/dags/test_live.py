@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.e2e]
 
 JOBS = {"speed_layer": ("speed_layer", "speed_layer"), "archiver": ("archive", "archiver")}
 # A task start takes 3-5 s of one core, and a continuous run starts when the scheduler looks next.
-RUN_SECONDS = 120.0
+RUN_SECONDS = 300.0
 START_SECONDS = 300.0  # all four at once: 40-70 s on two idle cores
 REPAIRED_SECONDS = 10.0
 
@@ -54,8 +54,8 @@ def test_killed_job_is_replaced_within_ten_seconds(stack: Settings, airflow: Air
     os.kill(killed, signal.SIGKILL)
     until(lambda: pid(stack, job) not in (0, killed), REPAIRED_SECONDS, f"a new {job}")
     run = airflow.runs(dag)[0].id
-    until(lambda: f"DIED {job}, pid {killed}" in airflow.task_log(dag, run, task), 30, "the task's log")
-    assert f"STARTED {job}, pid {pid(stack, job)}" in airflow.task_log(dag, run, task)
+    told = {f"DIED {job}, pid {killed}", f"STARTED {job}, pid {pid(stack, job)}"}
+    until(lambda: all(each in airflow.task_log(dag, run, task) for each in told), what="the task's log")
 
 
 def test_jobs_survive_the_deaths_of_airflow_and_are_watched_again(stack: Settings, airflow: Airflow) -> None:
@@ -75,7 +75,7 @@ def test_jobs_survive_the_deaths_of_airflow_and_are_watched_again(stack: Setting
     assert {job: pid(stack, job) for job in JOBS} == before
     os.kill(before["archiver"], signal.SIGKILL)
     # The new triggerer takes the triggers over when the killed one's last heartbeat is 15 s old.
-    until(lambda: pid(stack, "archiver") not in (0, before["archiver"]), 60, "a new archiver")
+    until(lambda: pid(stack, "archiver") not in (0, before["archiver"]), what="a new archiver")
     assert pid(stack, "speed_layer") == before["speed_layer"]
 
 
@@ -83,7 +83,7 @@ def test_paused_and_failed_stops_the_job_until_it_is_unpaused(stack: Settings, a
     dag, task = JOBS["archiver"]
     airflow.pause(dag)
     airflow.fail(dag, airflow.runs(dag)[0].id, task)
-    until(lambda: not pid(stack, "archiver"), 60, "the archiver stops")
+    until(lambda: not pid(stack, "archiver"), what="the archiver stops")
     time.sleep(5)
     assert not pid(stack, "archiver")
     airflow.unpause(dag)

@@ -169,7 +169,7 @@ class Platform:
         assert record is not None, f"{name} was never started"
         return record
 
-    def wait_restarted(self, before: detached.Record, timeout: float = 60.0) -> float:
+    def wait_restarted(self, before: detached.Record) -> float:
         """Wait until another process runs under the name; returns how many seconds that took."""
         begin = time.monotonic()
 
@@ -177,7 +177,7 @@ class Platform:
             now = detached.read(before.name, self.settings.home / "run")
             return now is not None and now.pid != before.pid and detached.alive(now)
 
-        until(restarted, timeout, f"{before.name} is restarted")
+        until(restarted, what=f"{before.name} is restarted")
         return time.monotonic() - begin
 
     def kill_daemon(self, name: str) -> None:
@@ -191,5 +191,5 @@ class Platform:
         armed.touch()
         return armed
 
-    def wait_fired(self, armed: Path, timeout: float = 90.0) -> None:
-        until(lambda: not armed.exists(), timeout, f"something dies at {armed.name}")
+    def wait_fired(self, armed: Path) -> None:
+        until(lambda: not armed.exists(), what=f"something dies at {armed.name}")

@@ -43,7 +43,7 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     store, book = TaskStore(engine(platform.settings)), Backfills(engine(platform.settings))
     task = store.get(TASK)
     # The speed layer takes the task up although no line comes.
-    until(lambda: book.boundary(task.task_id, task.version) is not None, 60, "a first commit")
+    until(lambda: book.boundary(task.task_id, task.version) is not None, what="a first commit")
     assert platform.counted(TASK, DAY, "online").values == {}
 
     filled = platform.sluice("tasks", "backfill", TASK, "--from", str(DAY), "--to", str(DAY))

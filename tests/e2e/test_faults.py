@@ -20,7 +20,7 @@ from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from sluice.transmission.mac import identity_key
 from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
-from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import COMMAND_SECONDS, DAYS, TOPIC, Platform, access_line, access_lines, expected
 from tests.identities import record_key, to_headers
 from tests.waiting import until
 
@@ -64,7 +64,7 @@ def test_lines_that_flume_sends_twice_count_once(platform: Platform) -> None:
         entry["pos"] = 0
     position.write_text(json.dumps(entries))
     platform.wait_restarted(edge)
-    until(lambda: platform.drain().doubled >= before.doubled + 500, 60, "lines come twice")
+    until(lambda: platform.drain().doubled >= before.doubled + 500, what="lines come twice")
     platform.assert_online_is_exact(today)
 
 
@@ -188,7 +188,7 @@ def test_a_forged_record_hides_no_line_and_is_a_dead_letter_in_both_layers(platf
         offset += len(text) + 1
     producer.send(TOPIC, lines[0].encode(), key=record_key(lines[0].encode()), headers=seen)  # a double
     producer.flush()
-    until(lambda: platform.drain().of_no_file >= before.of_no_file + 90, 60, "lines are forged")
+    until(lambda: platform.drain().of_no_file >= before.of_no_file + 90, what="lines are forged")
     platform.write(today, lines[20:])
     hops = platform.drain()
     assert (hops.dead_lettered, hops.doubled) == (before.dead_lettered + 90, before.doubled + 1)
@@ -207,7 +207,7 @@ def compute(platform: Platform, today: dt.date) -> None:
     night = [sys.executable, str(platform.settings.root / "jobs" / "nightly.py"), "--topic", TOPIC]
     subprocess.run(
         [*night, "--day", today.isoformat(), "--run-id", "again"],
-        env=environment(platform.settings), check=True, timeout=240,
+        env=environment(platform.settings), check=True, timeout=COMMAND_SECONDS,
     )  # fmt: skip
     for task, wanted in expected(platform.written[today]).items():
         assert platform.counted(task, today, "offline").values == wanted, task

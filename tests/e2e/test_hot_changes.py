@@ -33,7 +33,7 @@ pytestmark = pytest.mark.e2e
 DAY = DAYS[1]
 SHOP = "shop"
 LINES_AT_ONCE, PAUSE_SECONDS = 40, 0.2
-READ_MS = 20_000
+READ_MS = 120_000
 HOT = """
 - name: hot
   topic: logs
@@ -193,14 +193,14 @@ def test_tasks_change_under_load(platform: Platform) -> None:
         _taken_up(platform, "hot", versions=2)
         _taken_up(platform, "failing", versions=1)
         change("tasks", "pause", "hot")
-        until(lambda: _closed(platform, "hot"), 60, "hot is paused")
+        until(lambda: _closed(platform, "hot"), what="hot is paused")
         wrong = access_line(_noon(), client="10.13.13.13", path="/13", status="200", size="-13")
         platform.write(DAY, [wrong])
-        until(lambda: _closed(platform, "failing"), 60, "failing is set aside")
+        until(lambda: _closed(platform, "failing"), what="failing is set aside")
         change("tasks", "resume", "hot")
-        until(lambda: not _closed(platform, "hot"), 60, "hot is resumed")
+        until(lambda: not _closed(platform, "hot"), what="hot is resumed")
         change("tasks", "delete", "hot", "--yes")
-        until(lambda: _closed(platform, "hot"), 60, "hot is deleted")
+        until(lambda: _closed(platform, "hot"), what="hot is deleted")
     assert platform.drain().doubled == before  # doubles are in Kafka twice but count once
     platform.assert_online_is_exact(DAY)
 
@@ -247,7 +247,7 @@ def test_a_new_topic_of_json_gets_its_own_query(platform: Platform) -> None:
         producer.send(SHOP, bad, headers=to_headers("shop1", "orders.json", offset, bad, key))
         producer.flush()
         (task,) = (t for t in _listed(platform) if t["task"] == "orders_by_country")
-        until(lambda: online(platform, task["id"]) == wanted, 90, "the orders are counted")
+        until(lambda: online(platform, task["id"]) == wanted, what="the orders are counted")
     tried = done(platform, "tasks", "test", "orders_by_country", "--sample", "50", "--json")
     newest = json.loads(tried)[0]["lines"]
     assert len({each["line"] for each in newest}) == 50
@@ -264,7 +264,7 @@ def _listed(platform: Platform) -> list[dict[str, str]]:
 
 
 def _taken_up(platform: Platform, name: str, versions: int) -> None:
-    until(lambda: len(ranges(platform, name)) == versions, 60, f"{name} has a commit of version {versions}")
+    until(lambda: len(ranges(platform, name)) == versions, what=f"{name} has a commit of version {versions}")
 
 
 def _closed(platform: Platform, name: str) -> bool:

@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from sluice.storage import listener
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, PIECE, TOPIC, Platform, access_lines, traffic
+from tests.processes import command_line
 from tests.waiting import until
 
 #: A night and a move take minutes on a slow machine, and several of them make one test.
@@ -73,7 +73,7 @@ def write(platform: Platform, number: int) -> None:
 
 
 def running(host: EmulatedHost, job: str) -> list[psutil.Process]:
-    return [each for each in host.processes() if f"jobs/{job}.py" in each.cmdline()]
+    return [each for each in host.processes() if f"jobs/{job}.py" in command_line(each)]
 
 
 def told(process: psutil.Process) -> dict[str, Any]:
@@ -82,13 +82,7 @@ def told(process: psutil.Process) -> dict[str, Any]:
 
 
 def has_workers(driver: psutil.Process) -> bool:
-    return any(is_worker(each) for each in driver.children(recursive=True))
-
-
-def is_worker(process: psutil.Process) -> bool:
-    with suppress(psutil.NoSuchProcess):  # it has ended; its parent may not have asked how
-        return "sluice.spark.worker_daemon" in process.cmdline()
-    return False
+    return any("sluice.spark.worker_daemon" in command_line(each) for each in driver.children(recursive=True))
 
 
 def archived(settings: Settings) -> int:

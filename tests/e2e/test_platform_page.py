@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 PAGE = "/sluice/console/platform"
 #: The page's own bound is 15 s (tests/plugins/test_platform_page.py); a busy machine may need more.
-RED_SECONDS, GREEN_SECONDS = 60.0, 240.0
+RED_SECONDS, GREEN_SECONDS = 240.0, 240.0
 DAEMON, BOX = "daemon-sql", "box-reconcile"
 
 

@@ -109,7 +109,7 @@ def log(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Log:
         reconciled = airflow.wait_downstream("reconcile", nights, NIGHT_SECONDS)
     assert {run.state for run in (*nights, *reconciled)} == {"success"}
     with Hive(platform.settings) as sql:
-        until(lambda: set(VIEWS) <= {row[1] for row in sql.query("SHOW TABLES").rows}, 60)
+        until(lambda: set(VIEWS) <= {row[1] for row in sql.query("SHOW TABLES").rows})
     return made
 
 

@@ -21,6 +21,7 @@ from sluice.elsewhere import far, leftovers, moving, places
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
+from tests.processes import command_line
 from tests.repeated import repeated
 from tests.waiting import until
 
@@ -52,7 +53,7 @@ def supervised(settings: Settings) -> Iterator[Supervisor]:
 
 
 def pids(machine: EmulatedHost) -> list[int]:
-    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]
+    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(command_line(each))]
 
 
 def test_a_member_goes_to_another_host_and_back_and_runs_once(

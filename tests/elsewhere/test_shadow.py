@@ -23,6 +23,7 @@ from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
 from sluice.metrics import team
 from sluice.runtime.settings import TOLD, Settings, followed, newest
 from sluice.stack import jobs
+from tests.processes import command_line
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -79,7 +80,7 @@ def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Callable[[],
 
 
 def pids(machine: EmulatedHost) -> list[int]:
-    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]
+    return [each.pid for each in machine.processes() if "jobs/archiver.py" in " ".join(command_line(each))]
 
 
 def test_a_job_starts_elsewhere_is_shown_here_and_stops_in_order(
@@ -113,7 +114,7 @@ def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(
     for path in filter(Path.is_file, files):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     secret = settings.postgres.password or "SLUICE_POSTGRES"
-    assert not [each for each in machine.processes() if secret in " ".join(each.cmdline())]
+    assert not [each for each in machine.processes() if secret in " ".join(command_line(each))]
 
 
 def test_a_job_waits_until_kafka_knows_its_host(

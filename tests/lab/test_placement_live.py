@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
 from sluice.transmission.identity import records
 from sluice.transmission.mac import mac
+from tests.processes import command_line
 from tests.waiting import until
 
 KEY = b"key"
@@ -306,11 +307,13 @@ def test_a_laboratory_is_apart_and_ends_with_its_command() -> None:
         beside = Path("/proc/self/ns/net").stat().st_ino
 
         def inside() -> list[psutil.Process]:
-            return [
-                each
-                for each in psutil.Process(begun.pid).children(recursive=True)
-                if "timeit" in each.cmdline() and Path(f"/proc/{each.pid}/ns/net").stat().st_ino != beside
-            ]
+            found = []
+            for each in psutil.Process(begun.pid).children(recursive=True):
+                with suppress(OSError):  # it has ended
+                    apart = Path(f"/proc/{each.pid}/ns/net").stat().st_ino != beside
+                    if apart and "timeit" in command_line(each):
+                        found.append(each)
+            return found
 
         until(lambda: len(inside()) == 1)
         (laboratory,) = inside()

@@ -10,6 +10,7 @@ import pytest
 
 from sluice.runtime.settings import Settings
 from tests.loops import run
+from tests.waiting import SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +37,7 @@ def deferred(xcom: str | None):
     return AgentsTrigger(**kwargs)
 
 
-async def fired(trigger, seconds: float) -> bool:
+async def fired(trigger, seconds: float = SECONDS) -> bool:
     task = asyncio.ensure_future(anext(trigger.run()))
     done, _ = await asyncio.wait([task], timeout=seconds)
     task.cancel()
@@ -50,7 +51,7 @@ def test_inventory_written_since_its_deployment_ends_the_run(inventory: Path, co
     deployed = fingerprint(settings)
     assert not run(fired(deferred(deployed), 0.5))
     inventory.write_text(inventory.read_text() + "\n")
-    assert run(fired(deferred(deployed), 5))
+    assert run(fired(deferred(deployed)))
 
 
 def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connected) -> None:
@@ -58,7 +59,7 @@ def test_hosts_written_since_the_deployment_end_the_run(inventory: Path, connect
 
     trigger = deferred(fingerprint(Settings(instance="test", home=inventory.parent)))
     (inventory.parent / "hosts.yaml").write_text("- {name: local, address: 127.0.0.1}\n")
-    assert run(fired(trigger, 5))
+    assert run(fired(trigger))
 
 
 def test_after_a_failed_deployment_the_agents_are_watched_as_they_are(inventory: Path, connected) -> None:
@@ -72,7 +73,7 @@ def test_what_enrolment_finds_out_ends_the_run(inventory: Path, connected) -> No
     trigger = deferred(fingerprint(Settings(instance="test", home=inventory.parent)))
     (inventory.parent / "hosts" / "h1").mkdir(parents=True)
     (inventory.parent / "hosts" / "h1" / "enrolled.json").write_text("{}")
-    assert run(fired(trigger, 5))
+    assert run(fired(trigger))
 
 
 def test_what_a_deployment_left_out_is_tried_again(
@@ -84,7 +85,7 @@ def test_what_a_deployment_left_out_is_tried_again(
     monkeypatch.setattr(collection, "RETRY_SECONDS", 0.0)
     deployed = collection.fingerprint(Settings(instance="test", home=inventory.parent))
     assert not run(fired(deferred(deployed), 0.5))
-    assert run(fired(deferred(None), 5))
+    assert run(fired(deferred(None)))
     inventory.write_text("faulty")
     assert not run(fired(deferred(None), 0.5))
 

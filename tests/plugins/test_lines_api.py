@@ -18,6 +18,7 @@ from tests.engine.samples import BYTES, active, line, spec
 from tests.lines.made import MadeSources, answer
 from tests.lines.test_answer import BEGIN, EVERYTHING, START, one
 from tests.plugins.test_api import API, Login, database, login  # noqa: F401 - fixtures
+from tests.waiting import SECONDS, until
 
 TASK = spec(measure=BYTES, metrics=["count", "missing", "sum"])
 LINES = [line(at=BEGIN + timedelta(seconds=n), path=f"/{n}") for n in range(25)]
@@ -36,7 +37,7 @@ class Search:
     def __call__(self, settings: Any, query: LinesQuery, **options: Any) -> Answer:
         self.asked.append((query, options["commit"]))
         if self.held is not None:
-            assert self.held.wait(30)
+            assert self.held.wait(SECONDS)
         if self.error is not None:
             raise self.error
         query.check(active(TASK)[0])
@@ -183,14 +184,11 @@ def test_no_more_searches_than_some_run_or_wait(client: TestClient, search: Sear
     ]
     for asker in askers:
         asker.start()
-    for _ in range(600):
-        if len(codes) == 3:
-            break
-        threading.Event().wait(0.05)
+    until(lambda: len(codes) == 3 and len(search.asked) == AT_ONCE, what="three are refused, and some search")
     assert codes == [503] * 3
     assert len(search.asked) == AT_ONCE
     assert client.get(f"{API}/tasks").status_code == 200  # others do not wait for them
     search.held.set()
     for asker in askers:
-        asker.join(30)
+        asker.join(SECONDS)
     assert sorted(codes) == [200] * (AT_ONCE + WAITING) + [503] * 3

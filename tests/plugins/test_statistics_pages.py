@@ -351,7 +351,7 @@ def test_drafts_are_not_tried_without_end(ann: TestClient, monkeypatch: pytest.M
     from sluice.runtime.throttle import Rate
     from sluice_airflow.console import editor
 
-    monkeypatch.setattr(editor, "RATE", Rate(2))
+    monkeypatch.setattr(editor, "RATE", Rate(2, clock=lambda: 0.0))
     codes = [ann.get(f"{PAGES}/new").status_code for _ in range(3)]
     assert codes == [200, 200, 429]
 

@@ -31,6 +31,7 @@ from sluice.tasks.spec import ActiveTask
 from sluice.traffic import generate
 from tests.engine.samples import BYTES, by_hand, line, spec
 from tests.results.counting import CLIENT, Counting
+from tests.waiting import until
 
 pytestmark = pytest.mark.stack
 
@@ -125,10 +126,12 @@ class Watched(Counting):
             self.truth.will_be(task.spec.name, day, rows)
         do()
         self.truth.is_so()
-        before, end = list(self.answers), time.monotonic() + 30
-        while any(now < old + 2 for now, old in zip(self.answers[:2], before[:2], strict=True)):
-            assert time.monotonic() < end, "the readers do not answer"
-            time.sleep(0.01)
+        before = self.answers[:2]
+
+        def answered() -> bool:
+            return all(now >= old + 2 for now, old in zip(self.answers[:2], before, strict=True))
+
+        until(answered, what="the readers answer", poll=0.01)
 
     def check(self, task: ActiveTask, rows: Sequence[dict[str, Any]], during: tuple[float, float]) -> None:
         """Each series once, and the exact count of each day."""

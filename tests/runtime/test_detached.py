@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sluice.runtime import detached
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 SLEEP = ["sleep", "60"]
 
@@ -55,7 +55,7 @@ def test_racing_starters_make_one_process(run: Path) -> None:
         subprocess.Popen([sys.executable, "-c", code, str(run)], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    said = [s.communicate(timeout=20)[0].split() for s in starters]
+    said = [s.communicate(timeout=SECONDS)[0].split() for s in starters]
     assert len({pid for pid, _ in said}) == 1
     assert sorted(started for _, started in said) == ["False", "False", "False", "True"]
     assert detached.alive(detached.adopt("p", run))  # and it outlives its starter

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-import time
+from concurrent.futures import Future
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.runtime.kept import Kept
+from tests.waiting import SECONDS
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 40))), st.integers(0, 100))
@@ -44,25 +45,30 @@ def test_what_is_too_large_drives_nothing_else_out() -> None:
     assert (kept.get("a"), kept.get("b")) == (bytes(10), None)
 
 
-def test_threads_that_want_the_same_wait_for_the_one_that_makes_it() -> None:
+def test_threads_that_want_the_same_wait_for_the_one_that_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: Kept[str, bytes] = Kept(len, 5)  # too little to keep it: those who wait get it all the same
     made: list[int] = []
-    begun = threading.Event()
+    waits = threading.Semaphore(0)
+
+    class Awaited(Future[bytes]):
+        def result(self, timeout: float | None = None) -> bytes:
+            waits.release()
+            return super().result(timeout)
+
+    monkeypatch.setattr("sluice.runtime.kept.Future", Awaited)
 
     def make() -> bytes:
         made.append(1)
-        begun.set()
-        time.sleep(0.2)
+        for _ in range(3):  # a thread that came later would make it again
+            assert waits.acquire(timeout=SECONDS)
         return bytes(10)
 
     found: list[bytes] = []
     threads = [threading.Thread(target=lambda: found.append(kept.made("a", make))) for _ in range(4)]
-    threads[0].start()
-    begun.wait(5)
-    for thread in threads[1:]:
+    for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(5)
+        thread.join(SECONDS)
     assert (found, made, kept.bytes) == ([bytes(10)] * 4, [1], 0)
 
 

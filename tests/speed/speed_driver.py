@@ -33,8 +33,8 @@ from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.identities import record_key, to_headers
+from tests.waiting import SECONDS
 
-WAIT_SECONDS = 180.0
 STAMP = re.compile(rb"\[(\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]")
 
 
@@ -169,7 +169,7 @@ class SpeedTest:
         process = self.start(**more)
         yield process
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(SECONDS) == 0
 
     def progress(self) -> dict[str, Any]:
         """What the driver reports about the topic."""

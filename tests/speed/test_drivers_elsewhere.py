@@ -20,6 +20,7 @@ from sluice.runtime.settings import Settings
 from sluice.units import jobs
 from tests.collection.one_host import emulated
 from tests.elsewhere.test_moving import watched
+from tests.processes import command_line
 from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
 from tests.waiting import until
 
@@ -59,7 +60,7 @@ def began(settings: Settings) -> str:
 
 
 def drivers(machine: EmulatedHost) -> list[psutil.Process]:
-    return [each for each in machine.processes() if "jobs/speed_layer.py" in each.cmdline()]
+    return [each for each in machine.processes() if "jobs/speed_layer.py" in command_line(each)]
 
 
 def test_topics_are_counted_by_the_other_driver_while_theirs_moves(

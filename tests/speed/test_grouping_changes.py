@@ -14,7 +14,7 @@ from sluice.runtime.settings import Settings
 from sluice.tasks import GroupingSpec, TopicSpec
 from sluice.tasks.topics import TopicStore
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 
@@ -46,7 +46,7 @@ def test_routed_lines_count_once_despite_doubles_a_kill_and_other_groupings(spee
     at = speed.append(both)
     for partition in (0, 3):
         speed.source.send(both, at, partition)
-    assert first.wait(90) == -signal.SIGKILL
+    assert first.wait(SECONDS) == -signal.SIGKILL
     with speed.running(SLUICE_SPEED__WORKERS="3"):
         until(speed.caught_up)
         speed.check()

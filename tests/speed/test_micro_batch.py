@@ -22,7 +22,7 @@ from sluice.storage.commits import Commit, CommitLog
 from sluice.storage.epochs import column_seq, is_delta
 from sluice.storage.hbase import RESULTS, STATE
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.waiting import until
+from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
 
@@ -125,7 +125,7 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
         until(speed.caught_up)
     before = len(speed.commits())
     speed.append(access_lines(2_000, seed=10))
-    assert speed.start(fault="after_commit").wait(90) == KILLED
+    assert speed.start(fault="after_commit").wait(SECONDS) == KILLED
     assert len(speed.commits()) == before + 1
     assert speed.projected() == before
 
@@ -143,7 +143,7 @@ def test_a_driver_killed_before_its_projection_then_outrun_counts_each_line_once
     # Another writer was faster, and counted nothing.
     log.append(Commit(head.seq + 1, "faster", head.topic_id, at, head.end, head.end, tasks, nothing))
     speed.append(access_lines(500, seed=15))
-    assert loser.wait(60) == FENCED
+    assert loser.wait(SECONDS) == FENCED
     with speed.running():
         until(speed.caught_up)
     speed.check()
@@ -251,7 +251,7 @@ def test_a_driver_killed_while_it_projects_shows_every_result_at_its_next_start(
     with speed.running():
         until(speed.caught_up)
     speed.append(access_lines(2_000, seed=41))
-    assert speed.start(fault="projected").wait(90) == KILLED
+    assert speed.start(fault="projected").wait(SECONDS) == KILLED
     assert speed.projected() < len(speed.commits())
     with speed.running():
         until(speed.caught_up)

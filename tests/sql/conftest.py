@@ -11,9 +11,6 @@ from sluice.storage.hive import Hive
 from tests.sql.site import NAMES, Site
 from tests.waiting import until
 
-#: The watch looks every 20 s, and creates a table in less than a second.
-WATCH_SECONDS = 120.0
-
 
 @pytest.fixture(scope="module")
 def site(stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -29,7 +26,7 @@ def sql(site: Site) -> Iterator[Hive]:
     """A session of the platform's own user, once the watch has created the site's tables."""
     with Hive(site.settings) as hive:
         wanted = {f"v_{site.full_name(name)}" for name in NAMES} | {"results"}
-        until(lambda: wanted <= tables(hive), WATCH_SECONDS)
+        until(lambda: wanted <= tables(hive))
         yield hive
 
 

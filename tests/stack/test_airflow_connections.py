@@ -15,6 +15,7 @@ from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_connections import give
 from sluice.stack.airflow_session import AirflowSession
 from sluice.stack.connections import CONNECTIONS, from_settings
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.stack
 
@@ -67,7 +68,7 @@ class Together(Airflow):
 
     def connections(self) -> dict[str, dict[str, Any]]:
         found = super().connections()
-        self.both.wait(60)
+        self.both.wait(SECONDS)
         return found
 
 

@@ -1,16 +1,16 @@
 import os
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 
 from sluice.stack.memory import Family, PeakMemory, proportional_bytes
+from tests.waiting import until
 
 INSTANCE: Any = SimpleNamespace(instance="test-memory", home="/nowhere/var/test-memory")
-CHILD = "import time; data = b'x' * 60_000_000; time.sleep(60)"
+CHILD = "import time; data = b'x' * 60_000_000; time.sleep(600)"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {CHILD!r}], env={{}})"
 
 
@@ -19,11 +19,8 @@ def test_the_whole_family_counts_including_processes_that_lost_the_mark() -> Non
     with subprocess.Popen([sys.executable, "-c", PARENT], env=environment) as parent:
         try:
             family = Family(INSTANCE)
-            deadline = time.monotonic() + 20
             with PeakMemory(INSTANCE, every=0.1) as memory:
-                while memory.peak_bytes < 60_000_000 and time.monotonic() < deadline:
-                    time.sleep(0.1)
-            assert memory.peak_bytes >= 60_000_000
+                until(lambda: memory.peak_bytes >= 60_000_000, what="the child counts, too")
             children = {child.pid for child in psutil.Process(parent.pid).children()}
             assert family.pids() == {parent.pid, *children}
             assert os.getpid() not in family.pids()

@@ -20,6 +20,7 @@ from sluice.runtime import detached, namespace
 from sluice.runtime.settings import Settings
 from sluice.stack import network, ports
 from sluice.stack.doors import MOST
+from tests.processes import command_line
 from tests.waiting import until
 
 BIG = os.urandom(1 << 20) * 8
@@ -258,7 +259,7 @@ def test_only_a_process_of_this_user_shows_the_way() -> None:
     sleeping = [sys.executable, "-c", "import time; time.sleep(60)", "/home/conf/"]
     stranger = ["setpriv", "--reuid=65534", "--clear-groups", "sleep", "60", "/home/conf/"]
     with subprocess.Popen(sleeping) as own:
-        time.sleep(0.3)  # until it has its arguments
+        until(lambda: "/home/conf/" in command_line(psutil.Process(own.pid)), what="it has its arguments")
         with namespace.of_process(own.pid, "/home/conf/") as found:
             assert found is not None
         with namespace.of_process(own.pid, "/other/conf/") as found:

@@ -88,7 +88,7 @@ def test_a_killed_daemon_comes_back(stack: Settings) -> None:
     name = "hbase-thrift"
     before = supervisord.programs(stack)[name].pid
     psutil.Process(before).send_signal(signal.SIGKILL)
-    until(lambda: supervisord.programs(stack)[name].pid not in (0, before), 30, f"{name} is restarted")
+    until(lambda: supervisord.programs(stack)[name].pid not in (0, before), what=f"{name} is restarted")
     until(lambda: entry.check(stack, name) is None, BACK_SECONDS, f"{name} is healthy")
 
 

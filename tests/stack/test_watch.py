@@ -119,7 +119,7 @@ def test_a_daemon_that_hangs_is_restarted(stack: Settings) -> None:
         assert watching.look() == {}
         return name in watching.seen and watching.seen[name].was_healthy
 
-    until(known, 30, f"{name} is healthy")
+    until(known, what=f"{name} is healthy")
     hanging = supervisord.programs(stack)[name].pid
     psutil.Process(hanging).send_signal(signal.SIGSTOP)
     found: dict[str, str] = {}

@@ -14,6 +14,7 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.sample import sample
 from sluice.transmission.topics import TopicMissing, Topics
 from tests.identities import to_headers
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.stack
 
@@ -36,8 +37,8 @@ def topic(stack: Settings) -> Iterator[str]:
 
 
 def test_the_newest_lines_of_all_partitions_come_oldest_first(stack: Settings, topic: str) -> None:
-    assert sample(stack, topic, 5) == [b"25", b"26", b"27", b"28", b"29"]
-    assert sample(stack, topic, 100) == [str(number).encode() for number in range(30)]
+    assert sample(stack, topic, 5, SECONDS) == [b"25", b"26", b"27", b"28", b"29"]
+    assert sample(stack, topic, 100, SECONDS) == [str(number).encode() for number in range(30)]
 
 
 def test_blocks_give_their_newest_lines_and_not_whole_blocks(stack: Settings, topic: str) -> None:
@@ -49,9 +50,9 @@ def test_blocks_give_their_newest_lines_and_not_whole_blocks(stack: Settings, to
         producer.send(topic, body, headers=headers, partition=number).get(30)
         time.sleep(0.002)
     producer.close()
-    assert sample(stack, topic, 5) == [b"1.3", b"2.0", b"2.1", b"2.2", b"2.3"]
-    assert sample(stack, topic, 100)[:30] == [str(number).encode() for number in range(30)]
-    assert len(sample(stack, topic, 100)) == 42
+    assert sample(stack, topic, 5, SECONDS) == [b"1.3", b"2.0", b"2.1", b"2.2", b"2.3"]
+    assert sample(stack, topic, 100, SECONDS)[:30] == [str(number).encode() for number in range(30)]
+    assert len(sample(stack, topic, 100, SECONDS)) == 42
 
 
 def test_an_empty_topic_answers_at_once(stack: Settings) -> None:
@@ -59,8 +60,8 @@ def test_an_empty_topic_answers_at_once(stack: Settings) -> None:
     with Topics(stack) as topics:
         topics.create(name, partitions=2)
     begin = time.monotonic()
-    assert sample(stack, name, 5) == []
-    assert time.monotonic() - begin < 5
+    assert sample(stack, name, 5, SECONDS) == []
+    assert time.monotonic() - begin < SECONDS
 
 
 def test_a_missing_topic(stack: Settings) -> None:

@@ -59,6 +59,8 @@ def test_a_host_says_what_it_has_and_what_its_units_use(instance: Instance, host
 
 
 def test_a_host_that_is_off_is_silent_until_it_is_back(instance: Instance, host: EmulatedHost) -> None:
+    placement = instance.settings.placement.model_copy(update={"silent_seconds": 600.0})  # it stays "waiting"
+    instance.settings = instance.settings.model_copy(update={"placement": placement})
     looked(instance)
     host.switch_off()
     row = looked(instance)

@@ -20,6 +20,7 @@ from sluice.units.view import View, view
 from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
 from tests.elsewhere.conftest import settings as plain  # noqa: F401
 from tests.elsewhere.test_moving import supervised, watched  # noqa: F401 - one is a fixture
+from tests.processes import command_line
 from tests.tasks.database import sqlite
 from tests.waiting import until
 
@@ -68,7 +69,7 @@ def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_
     assert where(looked(settings, database)) == {"archiver:1": "h1"}
     with database.connect() as connection:
         reading = book.read_units(connection)["archiver:1"].reading
-    (there,) = [each.pid for each in machine.processes() if "jobs/archiver.py" in each.cmdline()]
+    (there,) = [each.pid for each in machine.processes() if "jobs/archiver.py" in command_line(each)]
     assert reading is not None
     assert reading["process"].partition(".")[0] == str(there)
 
@@ -115,5 +116,5 @@ def test_an_archiver_leaves_a_host_that_lost_the_role(
     write_whole(path, path.read_text().replace(f"roles: [jobs], release: {root}, ", ""))
     assert places.belongs_on(settings, "archiver") == "local"
     until(lambda: places.runs_on(settings, "archiver") == "local", what="it comes home")
-    assert not [each for each in machine.processes() if "jobs/archiver.py" in each.cmdline()]
+    assert not [each for each in machine.processes() if "jobs/archiver.py" in command_line(each)]
     assert where(looked(settings, database)) == {}

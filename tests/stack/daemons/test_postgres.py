@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -16,6 +15,7 @@ import pytest
 
 from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE
+from tests.waiting import SECONDS, until
 
 pytestmark = [
     pytest.mark.stack,
@@ -45,13 +45,15 @@ def private(tmp_path: Path) -> dict[str, str]:
 def test_it_runs_there_without_being_root(private: dict[str, str]) -> None:
     entry = [sys.executable, "-m", "sluice.stack"]
     with subprocess.Popen([*entry, "run", "postgres"], env=private, stdout=subprocess.DEVNULL) as server:
+
+        def healthy() -> bool:
+            assert server.poll() is None, "it died"
+            return not subprocess.run([*entry, "health", "postgres"], env=private, check=False).returncode
+
         try:
-            deadline = time.monotonic() + 60
-            while subprocess.run([*entry, "health", "postgres"], env=private, check=False).returncode:
-                assert server.poll() is None, "it died"
-                assert time.monotonic() < deadline, "it did not become healthy"
+            until(healthy, what="it is healthy")
             assert psutil.Process(server.pid).uids().effective != 0
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(30)
+            server.wait(SECONDS)
     assert server.returncode == 0
