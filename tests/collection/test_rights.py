@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
-from kafka.admin import ResourceType
+from kafka.admin import ResourceType, ScramMechanism, UserScramCredentialDeletion
 from kafka.errors import (
     GroupAuthorizationFailedError,
     KafkaError,
@@ -34,6 +34,7 @@ from sluice.stack.daemons import kafka
 from sluice.transmission import clients, listener
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -58,26 +59,40 @@ def free_base(settings: Settings) -> int:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A broker that was told of host h1, with the topics `logs` and `other`."""
-    home = tmp_path_factory.mktemp("broker")
-    settings = Settings(instance="test", home=home, port_base=free_base(Settings(port_base=1)))
-    for name, address in (("local", ADDRESS), ("h1", "127.0.1.1")):
-        certificates.issue(home / "hosts", name, address)
-    broker.admit(settings, "h1")
-    broker.listen(settings, ADDRESS)
-    kafka.configure(settings)
-    kafka.format_log(settings)
-    (home / "tmp").mkdir()
-    with (home / "out").open("wb") as out:
-        running = subprocess.Popen(kafka.command(settings).argv, stdout=out, stderr=out, cwd=home / "tmp")
-    try:
-        await_healthy(settings, running)
+    settings = formatted(tmp_path_factory.mktemp("broker"), "h1")
+    with running(settings):
         with Topics(settings) as topics:
             topics.create("logs")
             topics.create("other")
         yield settings
+
+
+def formatted(home: Path, *names: str) -> Settings:
+    """The settings of a broker that is about to start, and that was told of these hosts."""
+    settings = Settings(instance="test", home=home, port_base=free_base(Settings(port_base=1)))
+    certificates.issue(home / "hosts", "local", ADDRESS)
+    for number, name in enumerate(names, 1):
+        certificates.issue(home / "hosts", name, f"127.0.1.{number}")
+        broker.admit(settings, name)
+    broker.listen(settings, ADDRESS)
+    kafka.configure(settings)
+    kafka.format_log(settings)
+    (home / "tmp").mkdir()
+    return settings
+
+
+@contextmanager
+def running(settings: Settings) -> Iterator[None]:
+    """The broker; it is killed at the end."""
+    home = settings.home
+    with (home / "out").open("ab") as out:
+        process = subprocess.Popen(kafka.command(settings).argv, stdout=out, stderr=out, cwd=home / "tmp")
+    try:
+        await_healthy(settings, process)
+        yield
     finally:
-        running.kill()
-        running.wait(SECONDS)
+        process.kill()
+        process.wait(SECONDS)
 
 
 def await_healthy(settings: Settings, running: subprocess.Popen[bytes]) -> None:
@@ -208,6 +223,39 @@ def test_a_user_that_is_dismissed_is_not_let_in(served: Settings) -> None:
         send(client, "logs", patience_ms=4_000)
     broker.admit(served, "h1")  # as the other tests found it
     broker.listen(served, ADDRESS)
+
+
+def test_users_are_let_in_after_a_restart_although_others_were_dismissed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [f"other{number}" for number in range(9)]
+    settings = formatted(tmp_path, "h1", *others)
+    with running(settings), Topics(settings) as topics:
+        topics.create("logs")
+        rights.grant(settings, {name: {"logs"} for name in ("h1", *others)})
+        for name in others:
+            rights.dismiss(settings, name)
+    with running(settings):
+        send(options(settings), "logs")
+        assert rights.unknown(settings) == []
+
+        delete_user(settings, "h1")  # as if Kafka had a backup from the time before
+        list_hosts(settings, h1="collector")
+        monkeypatch.setattr(in_kafka, "deployed", lambda _: [COLLECTOR])
+        said: list[str] = []
+        in_kafka.grant_rights(settings, said.append)
+        assert [each.partition(":")[2] for each in said] == [
+            " Kafka has forgotten it, and is told again",
+            " Kafka knows it, with the rights that h1 needs",
+        ]
+        send(options(settings), "logs")
+
+
+def delete_user(settings: Settings, host: str) -> None:
+    deletion = UserScramCredentialDeletion(broker.user(host), ScramMechanism.SCRAM_SHA_512)
+    with closing(KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)) as admin:
+        admin.alter_user_scram_credentials([deletion])
+    until(lambda: rights.unknown(settings) == [host])
 
 
 def test_a_broker_that_is_away_is_named_and_left_alone_for_a_while(

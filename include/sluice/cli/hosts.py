@@ -114,7 +114,7 @@ def forget(
 
     First take its agents out of collection.yaml. What they had not sent yet is lost: lines in their channels,
     and lines in log files that were not read. A machine that answers is not forgotten while agents are on it,
-    because they can be drained. A host's user in Kafka is removed.
+    because they can be drained. A host's user in Kafka is locked.
 
     Examples:
       sluice hosts forget web3
@@ -137,7 +137,7 @@ def forget(
         if not yes:
             typer.confirm(f"Give up {agents} on {name}?", abort=True)
     if forgetting.dismiss(settings, name):
-        typer.echo(f"{name}: has no user in Kafka any more")
+        typer.echo(f"{name}: its user in Kafka is locked")
     database.listen(settings, without=name)
     listeners.start_again(settings, typer.echo)
     if agents:

@@ -67,10 +67,15 @@ def record(settings: Settings, host: str, topics: Iterable[str]) -> None:
     write_whole(_record(settings, host), json.dumps(told), 0o600)
 
 
+def forgotten(settings: Settings, host: str) -> None:
+    """Forget what Kafka was told, because Kafka forgot it."""
+    _record(settings, host).unlink(missing_ok=True)
+
+
 def dismissed(settings: Settings, host: str) -> None:
-    """Forget the user that Kafka does not know any more."""
-    for path in (_record(settings, host), password_file(settings, host)):
-        path.unlink(missing_ok=True)
+    """Forget the user that nothing may log in as any more."""
+    forgotten(settings, host)
+    password_file(settings, host).unlink(missing_ok=True)
 
 
 def check_granted(settings: Settings, host: str, topic: str) -> None:

@@ -14,7 +14,10 @@ Log = Callable[[str], None]
 
 #: How long after a failure Kafka is not asked again by the supervision, which calls every two seconds.
 PAUSE_SECONDS = 30.0
+#: How often Kafka is asked whether it still knows the users: its data may have been lost, or be a backup's.
+LOOK_SECONDS = 60.0
 _failed_at: dict[Path, float] = {}
+_looked_at: dict[Path, float] = {}
 
 
 def make_topics(settings: Settings, changes: Iterable[Change], log: Log) -> None:
@@ -49,6 +52,11 @@ def grant_rights(settings: Settings, log: Log) -> None:
     if time.monotonic() - _failed_at.get(settings.home, -PAUSE_SECONDS) < PAUSE_SECONDS:
         return
     try:
+        if time.monotonic() - _looked_at.get(settings.home, -LOOK_SECONDS) >= LOOK_SECONDS:
+            for host in rights.unknown(settings):
+                broker.forgotten(settings, host)
+                log(f"{broker.user(host)}: Kafka has forgotten it, and is told again")
+            _looked_at[settings.home] = time.monotonic()
         for host in rights.grant(settings, _wanted(settings)):
             log(f"{broker.user(host)}: Kafka knows it, with the rights that {host} needs")
     except (broker.BrokerError, hosts.HostsError) as error:

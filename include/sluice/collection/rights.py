@@ -3,10 +3,14 @@
 The user of a host with collectors may write to their topics, and describe them. That of a host with jobs may
 read all topics, and be in Sluice's consumer groups. They may do nothing else. A password reaches Kafka salted
 and hashed.
+
+A user is never deleted. Kafka 4.3.1 forgets users when it starts again and has a deleted one in its log
+(`ScramDelta.apply`: once the first change that it applies is a deletion, all others are lost).
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
@@ -21,7 +25,6 @@ from kafka.admin import (
     ResourcePatternFilter,
     ResourceType,
     ScramMechanism,
-    UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 from kafka.errors import KafkaError, NoError, SecurityDisabledError
@@ -55,22 +58,43 @@ def grant(settings: Settings, wanted: Mapping[str, set[str]]) -> list[str]:
 
 
 def dismiss(settings: Settings, host: str) -> None:
-    """Take the host's user and its rights away. Raises BrokerError; then it may be repeated.
+    """Take the host's rights away, and give its user a password that nobody knows.
 
-    Callers hold the deployment's lock, under which users are made.
+    Callers hold the deployment's lock, under which users are made. Raises BrokerError; then it may be
+    repeated.
     """
     if host not in admitted(settings):
         return
     with _admin(settings) as admin:
         _delete(admin, [_filter(host, ResourceType.ANY, None)])
-        known = admin.describe_user_scram_credentials([user(host)])[user(host)]
-        if known["credential_infos"]:
-            _altered(admin.alter_user_scram_credentials([UserScramCredentialDeletion(user(host), _SCRAM)]))
+        if host in _known(admin, [host]):
+            _set_password(admin, host, secrets.token_urlsafe(32))
     dismissed(settings, host)
 
 
-def _give(admin: KafkaAdminClient, host: str, password: str, topics: Iterable[str]) -> None:
+def unknown(settings: Settings) -> list[str]:
+    """The hosts whose users were told to Kafka, and which it does not know. Raises BrokerError."""
+    told = [host for host in admitted(settings) if granted(settings, host)]
+    if not told:
+        return []
+    with _admin(settings) as admin:
+        known = _known(admin, told)
+    return [host for host in told if host not in known]
+
+
+def _known(admin: KafkaAdminClient, hosts: Iterable[str]) -> list[str]:
+    """Those of the hosts whose users have a password."""
+    of = {user(host): host for host in hosts}
+    found = admin.describe_user_scram_credentials(list(of))
+    return [of[name] for name, said in found.items() if said["credential_infos"]]
+
+
+def _set_password(admin: KafkaAdminClient, host: str, password: str) -> None:
     _altered(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user(host), _SCRAM, password)]))
+
+
+def _give(admin: KafkaAdminClient, host: str, password: str, topics: Iterable[str]) -> None:
+    _set_password(admin, host, password)
     acls = [
         ACL(f"User:{user(host)}", "*", right, ACLPermissionType.ALLOW, what)
         for topic in sorted(topics)

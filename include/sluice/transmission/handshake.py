@@ -24,7 +24,8 @@ async def _handshake(transport: KafkaSSLTransport) -> None:
     try:
         while True:
             try:
-                return transport._sock.do_handshake()
+                transport._sock.do_handshake()
+                return
             except ssl.SSLWantReadError:
                 await transport._net.wait_read(transport._sock, deadline)
             except ssl.SSLWantWriteError:
