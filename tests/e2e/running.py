@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -107,15 +109,34 @@ def traffic(write: Callable[[int], None]) -> Iterator[list[int]]:
 
 @dataclass
 class Platform:
-    """One running instance, and every line that was ever written into its front-ends."""
+    """One running instance, and every line that was ever written into its front-ends.
+
+    The lines are kept in a file, too, so that tests which run again on the instance know of them.
+    """
 
     settings: Settings
     faults: Path
     written: dict[dt.date, list[str]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self._kept.exists():
+            for day, line in map(json.loads, self._kept.read_text().splitlines()):
+                self.written.setdefault(dt.date.fromisoformat(day), []).append(line)
+
+    @property
+    def _kept(self) -> Path:
+        return self.settings.home / "written.jsonl"
+
+    def note(self, day: dt.date, lines: list[str]) -> None:
+        """Remember good lines of that day, which somebody else writes."""
+        with self._lock, self._kept.open("a") as out:
+            self.written.setdefault(day, []).extend(lines)
+            out.writelines(json.dumps([f"{day}", line]) + "\n" for line in lines)
 
     def write(self, day: dt.date, lines: list[str], host: str = "web1") -> None:
         """Append good lines of that day to the front-end's log file of that day."""
-        self.written.setdefault(day, []).extend(lines)
+        self.note(day, lines)
         self.append(day, "".join(line + "\n" for line in lines).encode(), host)
 
     def append(self, file_day: dt.date, data: bytes, host: str = "web1") -> Path:

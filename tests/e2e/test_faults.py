@@ -40,7 +40,7 @@ def test_good_lines_malformed_lines_and_late_lines(platform: Platform) -> None:
     platform.write(today, access_lines(today, 400))
     platform.append(today, b"this is no log line\n\n\xff\xfe not even text\n")
     late = access_lines(before, 1)
-    platform.written.setdefault(before, []).extend(late)
+    platform.note(before, late)
     platform.append(today, (late[0] + "\n").encode())  # two days late, in today's file
     platform.write(today, access_lines(today, 400, seed=1), host="web2")
     when = dt.datetime.combine(today, dt.time(12), dt.UTC)

@@ -143,7 +143,7 @@ def open_alerts(settings: Settings) -> set[str]:
 
 def write(platform: Platform, host: EmulatedHost, seed: int, lines: int = LINES) -> None:
     made = access_lines(DAY, lines, seed=seed)
-    platform.written.setdefault(DAY, []).extend(made)
+    platform.note(DAY, made)
     with (host.home / "log" / f"access.{DAY}.log").open("a") as out:
         out.writelines(line + "\n" for line in made)
 

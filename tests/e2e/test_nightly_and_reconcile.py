@@ -147,7 +147,7 @@ def test_a_late_line_marks_its_day_and_the_next_night_counts_it(platform: Platfo
         dt.datetime.combine(FIRST, dt.time(23, 59, 59), dt.UTC),
         client="10.8.8.8", path="/late", status="200", size="11",
     )  # fmt: skip
-    platform.written[FIRST].append(late)
+    platform.note(FIRST, [late])
     platform.append(DAYS[-1] + dt.timedelta(days=7), (late + "\n").encode())
     platform.drain()
     book = Days(engine(platform.settings), TOPIC)

@@ -403,7 +403,7 @@ def test_under_steady_traffic_no_period_is_left_open_and_no_difference_hides(top
     computed = topic.book.get(DAY)
     assert computed is not None
     with traffic(topic):
-        for _ in range(200):
+        for _ in range(50):  # with the newest commit instead of the newest projected one, 36 of 100 failed
             found = compare_day(topic.settings, topic.book, computed)
             assert found.agrees, found.message()
             assert (len(found.frame), found.open_periods) == (3, ())  # the week, and two days of Berlin
