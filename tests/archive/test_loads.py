@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from sluice.archive import rebalances as module
 from sluice.archive.loads import Loads
 from sluice.archive.rebalances import Rebalances
 from sluice.storage.rebalances import Rebalance
+from tests.waiting import SECONDS
 
 
 def messages(*sizes: int) -> Any:
@@ -89,3 +93,22 @@ def test_what_was_not_read_before_the_next_rebalance_has_no_time_and_the_rest_ha
     gained, (lost,) = written
     assert [(each.gained, each.seconds is None) for each in gained] == [((0,), False), ((1,), True)]
     assert (lost.gained, lost.lost, lost.seconds) == ((), (1,), None)
+
+
+def test_a_member_that_ends_waits_until_all_is_written_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, written = threading.Event(), list[Sequence[Rebalance]]()
+
+    def add(database: sa.Engine, rows: Sequence[Rebalance]) -> None:
+        assert answers.wait(SECONDS)
+        written.append(rows)
+
+    monkeypatch.setattr(module, "_add", add)
+    rebalances = Rebalances.of(sa.create_engine("sqlite://"), "logs", "archiver")
+    rebalances.lost([0], 1, "this member stops")
+    rebalances.wait(0.01)
+    assert not written
+    answers.set()
+    rebalances.wait(SECONDS)
+    assert len(written) == 1

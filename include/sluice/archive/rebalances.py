@@ -42,18 +42,32 @@ class Rebalances:
     The rows of one rebalance have its time and generation in common.
     """
 
-    def __init__(self, topic: str, member: str, write: Callable[[Sequence[Rebalance]], None]) -> None:
-        self._topic, self._member, self._write = topic, member, write
+    def __init__(
+        self,
+        topic: str,
+        member: str,
+        write: Callable[[Sequence[Rebalance]], None],
+        wait: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        self._topic, self._member, self._write, self.wait = topic, member, write, wait
         self._pending: _Pending | None = None
 
     @classmethod
     def of(cls, database: Engine, topic: str, member: str) -> Rebalances:
-        """Those that are kept in the database."""
+        """Those that are kept in the database. `wait` waits so many seconds at most until all is written."""
+        writing: list[threading.Thread] = []
 
         def write(rows: Sequence[Rebalance]) -> None:
-            threading.Thread(target=_add, args=(database, rows), daemon=True).start()
+            writing[:] = [each for each in writing if each.is_alive()]
+            writing.append(threading.Thread(target=_add, args=(database, rows), daemon=True))
+            writing[-1].start()
 
-        return cls(topic, member, write)
+        def wait(seconds: float) -> None:
+            deadline = time.monotonic() + seconds
+            for each in writing:
+                each.join(max(0.0, deadline - time.monotonic()))
+
+        return cls(topic, member, write, wait)
 
     def lost(self, partitions: Collection[int], generation: int, why: str) -> None:
         """The member stops reading these now."""

@@ -57,6 +57,7 @@ METADATA_MS = 10_000
 HAND_OVER_SECONDS = 4.0
 STOP_SECONDS = 20.0
 LAST_COMMIT_MS = 10_000
+LAST_WRITE_SECONDS = 2.0  # of what this member lost at its end
 BEAT_SECONDS = 1.0
 
 
@@ -104,6 +105,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         finally:
             self._feeds.release([number for number, _ in self._feeds], 0.0)
             self._consumer.close(autocommit=False, timeout_ms=3000)
+            self._rebalances.wait(LAST_WRITE_SECONDS)
 
     # The group says which member works on what. `poll` calls these, on the consumer's event loop.
 

@@ -67,8 +67,7 @@ def dismiss(settings: Settings, host: str) -> None:
         return
     with _admin(settings) as admin:
         _delete(admin, [_filter(host, ResourceType.ANY, None)])
-        if host in _known(admin, [host]):
-            _set_password(admin, host, secrets.token_urlsafe(32))
+        _set_password(admin, host, secrets.token_urlsafe(32))
     dismissed(settings, host)
 
 
@@ -78,15 +77,8 @@ def unknown(settings: Settings) -> list[str]:
     if not told:
         return []
     with _admin(settings) as admin:
-        known = _known(admin, told)
-    return [host for host in told if host not in known]
-
-
-def _known(admin: KafkaAdminClient, hosts: Iterable[str]) -> list[str]:
-    """Those of the hosts whose users have a password."""
-    of = {user(host): host for host in hosts}
-    found = admin.describe_user_scram_credentials(list(of))
-    return [of[name] for name, said in found.items() if said["credential_infos"]]
+        found = admin.describe_user_scram_credentials([user(host) for host in told])
+    return [host for host in told if not found[user(host)]["credential_infos"]]
 
 
 def _set_password(admin: KafkaAdminClient, host: str, password: str) -> None:
