@@ -23,6 +23,7 @@ from sluice.collection.emulated import fleet
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
+from sluice.monitoring import figures
 from sluice.runtime.settings import Settings
 from sluice.storage import listener
 from sluice.storage.commits import CommitLog
@@ -104,6 +105,18 @@ def counts_more(settings: Settings) -> None:
     until(lambda: book.newest() > before, SECONDS, partial(uncounted, settings, before))
 
 
+def is_seen(platform: Platform) -> None:
+    """The platform's figures and the lag are those of the driver, wherever it runs."""
+
+    def works() -> bool:
+        found = figures.read(platform.settings, time.time()).values["sluice_topic_works"]
+        return found.get((DRIVER, TOPIC)) == 1.0
+
+    until(works, what="the figures say that the topic is counted")
+    lag = platform.sluice("lag")
+    assert lag.returncode == 0, lag.stderr
+
+
 def uncounted(settings: Settings, commit: int) -> str:
     """What to say if no commit follows this one: how the driver is, where its threads are, and its log."""
     if there := moving.seen(settings, DRIVER):
@@ -156,6 +169,7 @@ def test_the_driver_moves_among_hosts_and_each_line_counts_once(
         moved = platform.sluice("jobs", "move", DRIVERS_UNIT, "work1")
         assert moved.returncode == 0, moved.stderr
         counts_more(settings)
+        is_seen(platform)
         platform.write(DAY, access_lines(DAY, MANY, seed=MANY))
         (there,) = running(two["work1"], "speed_layer")
         until(lambda: has_workers(there), SECONDS, "Spark's workers count there, too")

@@ -19,9 +19,11 @@ from sluice.collection.hosts import Host
 from sluice.collection.release import ReleaseError
 from sluice.elsewhere import far, leftovers, state
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.shadow import POLL_SECONDS, Shadow
+from sluice.elsewhere.shadow import POLL_SECONDS, Shadow, now_like
 from sluice.metrics import team
+from sluice.monitoring.series import age
 from sluice.runtime.settings import TOLD, Settings, followed, newest
+from sluice.speed.progress import SpeedProgress
 from sluice.stack import jobs
 from tests.processes import command_line
 from tests.waiting import until
@@ -104,6 +106,15 @@ def test_a_job_starts_elsewhere_is_shown_here_and_stops_in_order(
     assert "began with --member archiver-2 --progress" in capfd.readouterr().out
     logs = list(machine.home.glob(f".sluice/*/jobs/{MEMBER}/state/logs/out"))
     assert "ended in order" in logs[0].read_text()
+
+
+def test_a_time_is_written_as_the_job_writes_it(settings: Settings) -> None:
+    """Readers of the speed layer's progress want ISO 8601, and those of the archiver's seconds."""
+    driver = SpeedProgress(settings.home / "progress.json", "speed_layer")
+    driver.state("running")
+    at = json.loads((settings.home / "progress.json").read_text())["updated_at"]
+    assert 0 <= age(str(now_like(at)), time.time() + 1) < 600  # type: ignore[operator]
+    assert abs(float(now_like(1.0)) - time.time()) < 600
 
 
 def test_secrets_are_in_files_for_the_account_alone_and_in_no_command(

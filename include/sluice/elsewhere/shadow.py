@@ -17,8 +17,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 from sluice.collection.broker import BrokerError
 from sluice.collection.errors import AgentError
@@ -115,7 +115,7 @@ class Shadow:
             if said["pid"] != pid:  # it is that of the process before, which nobody must take for this one's
                 return
             # The clock of the host may be another one, and readers ask how old the document is.
-            document = {**said, "updated_at": round(time.time(), 3)}
+            document = {**said, "updated_at": now_like(said["updated_at"])}
             write_whole(jobs.progress_file(self._settings, self._member), json.dumps(document, indent=1))
 
     def _say(self, what: str, pid: int = 0, why: str = "") -> None:
@@ -123,6 +123,12 @@ class Shadow:
         if now != self._state:
             self._state = now
             state.write(self._settings, self._member, now)
+
+
+def now_like(said: object) -> str | float:
+    """The time as a job writes its own: the speed layer in ISO 8601, the archiver in seconds since 1970."""
+    now = datetime.now(UTC)
+    return now.isoformat(timespec="milliseconds") if isinstance(said, str) else round(now.timestamp(), 3)
 
 
 def stopped_by_signal() -> threading.Event:
