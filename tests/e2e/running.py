@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -202,8 +202,9 @@ class Platform:
         return time.monotonic() - begin
 
     def kill_daemon(self, name: str) -> None:
-        """kill -9 a daemon under supervisord."""
-        os.kill(supervisord.programs(self.settings)[name].pid, signal.SIGKILL)
+        """kill -9 a daemon under supervisord, which may not have noticed yet that it is dead already."""
+        with suppress(ProcessLookupError):
+            os.kill(supervisord.programs(self.settings)[name].pid, signal.SIGKILL)
 
     def arm(self, point: str) -> Path:
         """Let the next process that reaches this point die there; the file then disappears."""

@@ -59,8 +59,7 @@ def webhdfs(stack: Settings, operation: str, data: bytes | None = None) -> bytes
 @pytest.mark.usefixtures("acknowledged")
 def test_everything_survives_kill_9_of_everything(stack: Settings) -> None:
     os.kill(int((stack.home / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
-    for process in process_groups.of_daemon(stack):
-        process.kill()
+    process_groups.kill(process_groups.of_daemon(stack))
     assert not supervisord.running(stack)
 
     instance.up(stack, print)
