@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -120,7 +121,8 @@ def is_seen(platform: Platform) -> None:
 def uncounted(settings: Settings, commit: int) -> str:
     """What to say if no commit follows this one: how the driver is, where its threads are, and its log."""
     if there := moving.seen(settings, DRIVER):
-        os.kill(there.pid, signal.SIGUSR1)
+        with suppress(ProcessLookupError):
+            os.kill(there.pid, signal.SIGUSR1)
         time.sleep(5)  # until its shadow has copied what it printed
     progress = (settings.home / "run" / f"{DRIVER}.progress.json").read_text()
     log = (settings.home / "logs" / f"{DRIVER}.log").read_text().splitlines()
