@@ -56,7 +56,9 @@ def test_a_process_that_slept_through_a_rebalance_loses_the_rename_and_goes_on(t
     trial.produce(400)
     age = 10.0  # a busy machine sees the lines and stops the sleeper before they are so old
     sleeper = trial.process(max_lines=10_000, max_age_seconds=age)
-    until(lambda: any(p["buffered"] for p in trial.partitions(sleeper).values()), what="it holds lines")
+    until(
+        lambda: sum(p["buffered"] for p in trial.partitions(sleeper).values()) == 400, what="it holds lines"
+    )
     sleeper.send_signal(signal.SIGSTOP)
     old = time.monotonic() + age
     other = trial.process()

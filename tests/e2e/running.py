@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from sluice.quality.audit import audit
 from sluice.quality.hops import Hops
 from sluice.results.counted import Counted, Number, counted
@@ -37,6 +39,8 @@ DRAIN_SECONDS = 240.0
 POLL_SECONDS = 1.0
 PIECE = 20  # lines that `traffic` writes at a time
 COMMAND_SECONDS = 600.0
+#: Marks of tests whose own waits, for nights or moves on a slow machine, add up to more than pytest allows.
+LONG = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 Series = tuple[int, tuple[str, ...]]
 

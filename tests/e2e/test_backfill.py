@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 
-import pytest
-
 from sluice.stack.airflow_api import Airflow
 from sluice.storage.backfills import Backfills
 from sluice.storage.days import Days
 from sluice.storage.postgres import engine
 from sluice.tasks import parse_documents
 from sluice.tasks.store import TaskStore
-from tests.e2e.running import TOPIC, Platform, access_lines, expected
+from tests.e2e.running import LONG, TOPIC, Platform, access_lines, expected
 from tests.waiting import until
 
-#: A night and a move take minutes on a slow machine, and several of them make one test.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = LONG
 
 DAY = dt.date(2025, 8, 1)
 TASK = "born_late"

@@ -40,11 +40,10 @@ from sluice.storage import alerts
 from sluice.storage.postgres import engine
 from tests.collection import steps
 from tests.collection.steps import Kill, Side, struck
-from tests.e2e.running import DAYS, PIECE, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, LONG, PIECE, Platform, access_lines, traffic
 from tests.waiting import until
 
-#: A night and a move take minutes on a slow machine, and several of them make one test.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = LONG
 
 DAY = DAYS[2]
 DEPLOYED_SECONDS = 300.0

@@ -29,12 +29,11 @@ from sluice.runtime.settings import Settings
 from sluice.storage import listener
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
-from tests.e2e.running import DAYS, PIECE, TOPIC, Platform, access_lines, traffic
+from tests.e2e.running import DAYS, LONG, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.processes import command_line
 from tests.waiting import until
 
-#: A night and a move take minutes on a slow machine, and several of them make one test.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = LONG
 
 DAY = DAYS[1]
 SECONDS = 300.0

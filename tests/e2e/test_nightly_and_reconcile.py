@@ -16,11 +16,10 @@ from sluice.storage.days import Days
 from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
-from tests.e2e.running import DAYS, TOPIC, Platform, access_line, access_lines, expected
+from tests.e2e.running import DAYS, LONG, TOPIC, Platform, access_line, access_lines, expected
 from tests.waiting import until
 
-#: A night and a move take minutes on a slow machine, and several of them make one test.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = LONG
 
 NIGHT_SECONDS = 900.0
 FIRST = DAYS[0]

@@ -21,11 +21,10 @@ from sluice.stack.environment import spark_home
 from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
-from tests.e2e.running import Platform
+from tests.e2e.running import LONG, Platform
 from tests.waiting import until
 
-#: A night and a move take minutes on a slow machine, and several of them make one test.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = LONG
 
 #: A real access log, compressed, if there is one: beside the project or where this variable points.
 REAL = Path(os.environ.get("SLUICE_TEST_LOG", ROOT.parent / "shared/data/apache_combined_10k.log.gz"))

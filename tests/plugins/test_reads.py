@@ -36,7 +36,7 @@ class Source:
         try:
             while self.given < self.fails_after:
                 if self.go_on:
-                    self.go_on.wait(SECONDS)
+                    self.go_on.wait()
                 self.threads.add(threading.current_thread().name)
                 self.given += 1
                 yield PIECE

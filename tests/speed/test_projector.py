@@ -360,6 +360,7 @@ def test_commits_are_projected_at_most_once_a_beat() -> None:
     one.stop(SECONDS)
     took = time.monotonic() - began
     assert 2 <= len(beats.at) <= 2 + took / 0.2  # at its start, after each beat, at its end
+    assert beats.at[1] - beats.at[0] >= 0.19
 
 
 def test_a_projection_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,7 +269,8 @@ def test_a_statement_while_days_are_published_has_each_series_once(site: Site, s
             thread.join(60)
     site.publish_first(3)
     assert not problems, problems[:3]
-    assert seen <= {"final", "open", "superseded"}
+    assert rounds > 5
+    assert {"final", "open"} <= seen <= {"final", "open", "superseded"}
 
 
 def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_one(site: Site) -> None:
@@ -310,6 +311,7 @@ def test_a_statement_while_its_table_is_replaced_finds_the_old_one_or_the_new_on
         for database in (where.database, where.database + STORED):
             hive.query(f"DROP DATABASE {database} CASCADE")
     assert not problems, problems[:3]
+    assert rounds >= 20
     ((count, total),) = site.awk("{n++; b += $10} END {print n, b}")
     assert seen.keys() == {(9,), (5,), (2, int(count), float(total))}
 
