@@ -66,10 +66,10 @@ lab: $(INSTALLED) ## measure the strategies of grouping, write docs/grouping.md,
 	@$(BIN)/sluice lab page
 	@$(BIN)/python -m tests.bench grouping_bars
 
-lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print the bars (100 minutes; RUNS=30: 16 hours; it goes on where it was stopped)
+lab-transmission: setup ## compare assignors on live brokers, write docs/transmission.md, print its tables and bars (100 minutes; RUNS=30: 16 hours; it goes on where it was stopped)
 	@$(BIN)/sluice lab transmission $(if $(RUNS),--runs $(RUNS)) $(if $(SCENARIOS),--scenarios $(SCENARIOS))
 
-lab-placement: setup ## compute placements and migrations, move units that run, write docs/placement.md, print the bars (about 45 minutes; LIVE=0: only compute)
+lab-placement: setup ## compute placements and migrations, move units that run, write docs/placement.md, print its tables and bars (about 45 minutes; LIVE=0: only compute)
 	@$(BIN)/sluice lab placement $(if $(LIVE),--live-runs $(LIVE))
 
 lint: $(INSTALLED) ## ruff, mypy, and the rows of packages that imports must respect

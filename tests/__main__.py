@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,14 +64,14 @@ KILLING = Part("killing", "e2e", SLOWEST)
 
 
 def main() -> int:
+    end_on_sigterm()
     settings = instance_settings()
     ours = not supervisord.running(settings)
     try:
         with took("To begin"), subprocess.Popen(LINT) as lint, subprocess.Popen(BROWSER) as browser:
-            up = subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False)
-        if up.returncode or lint.returncode or browser.returncode:
+            up = bring_up()
+        if up or lint.returncode or browser.returncode:
             return 1
-        network.enter(settings)
         for part in (ALONE, ON_THE_STACK, KILLING):
             shutil.rmtree(part.memory, ignore_errors=True)
         codes = {ON_THE_STACK: pytest(ON_THE_STACK, *ON_THE_STACK.options)}
@@ -79,10 +79,16 @@ def main() -> int:
             codes[KILLING] = pytest(KILLING, *KILLING.options)
             with took("To wait for the tests without daemons"):
                 codes[ALONE] = alone.wait()
-        return judge(codes)
+        return judge(codes, bring_up)
     finally:
         if ours:
+            network.enter(settings)  # not before: a platform that a test left dead must come up from outside
             take_down(settings)
+
+
+def bring_up() -> int:
+    """Bring the platform up, or repair it; the exit code."""
+    return subprocess.run([sys.executable, "-m", "tests.bring_up"], check=False).returncode
 
 
 @contextmanager
@@ -120,14 +126,27 @@ def give_way(pid: int) -> None:
         group.write_text(str(LOWER))
 
 
+def end_on_sigterm() -> None:
+    """From now on, SIGTERM ends this process only after what it has begun."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def pytest(part: Part, *options: str) -> int:
-    """Run these tests; pytest's exit code."""
-    with took(f"The part {part.name!r}"):
-        return subprocess.run(part.command(*options), check=False).returncode
+    """Run these tests; pytest's exit code. If this process is to end, they end first, with their fixtures."""
+    with took(f"The part {part.name!r}"), subprocess.Popen(part.command(*options)) as running:
+        try:
+            return running.wait()
+        except SystemExit:
+            running.send_signal(signal.SIGINT)
+            running.wait()
+            raise
 
 
-def judge(codes: Mapping[Part, int]) -> int:
-    """1 if a part failed, and failed again; the tests that passed the second time are named."""
+def judge(codes: Mapping[Part, int], repair: Callable[[], int]) -> int:
+    """1 if a part failed, and failed again; the tests that passed the second time are named.
+
+    repair: mends what tests that failed may have left broken; it returns an exit code.
+    """
     chance: list[str] = []
     for part, code in codes.items():
         failed = part.failed()
@@ -135,7 +154,7 @@ def judge(codes: Mapping[Part, int]) -> int:
             return 1
         if code:
             say("Once more, by themselves:\n  " + "\n  ".join(failed))
-            if pytest(part, "-v", "--last-failed"):
+            if repair() or pytest(part, "-v", "--last-failed"):
                 return 1
             chance += failed
     for name in chance:

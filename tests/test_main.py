@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import __main__ as runner
 from tests.__main__ import AGAIN_AT_MOST, TESTS_FAILED, Part, judge
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +24,29 @@ def test_it():
     there, _ = seen.exists(), seen.touch()
     assert there
 """
+#: Waits to be ended, and tells what its fixture did then.
+WAITING = """
+import time
+from pathlib import Path
+import pytest
+@pytest.fixture
+def held():
+    Path("begun").touch()
+    yield
+    Path("cleaned").touch()
+def test_it(held):
+    time.sleep(600)
+"""
+RUNNER = """
+from tests.__main__ import Part, end_on_sigterm, pytest
+end_on_sigterm()
+pytest(Part("part", "not stack", ()))
+"""
 PART = Part("part", "not stack", ())
+
+
+def nothing_broken() -> int:
+    return 0
 
 
 @pytest.fixture
@@ -35,13 +62,18 @@ def test_a_test_that_passes_when_it_runs_again_is_named(
     (folder / "test_chance.py").write_text(BY_CHANCE)
     code = runner.pytest(PART)
     assert (code, PART.failed()) == (TESTS_FAILED, ["test_chance.py::test_it"])
-    assert judge({PART: code}) == 0
+    assert judge({PART: code}, nothing_broken) == 0
     assert "FLAKY: test_chance.py::test_it failed" in capsys.readouterr().out
 
 
 def test_a_test_that_fails_again_fails_the_whole(folder: Path) -> None:
     (folder / "test_wrong.py").write_text("def test_it():\n    assert False\n")
-    assert judge({PART: runner.pytest(PART)}) == 1
+    assert judge({PART: runner.pytest(PART)}, nothing_broken) == 1
+
+
+def test_what_cannot_be_repaired_fails_the_whole(folder: Path) -> None:
+    (folder / "test_chance.py").write_text(BY_CHANCE)
+    assert judge({PART: runner.pytest(PART)}, lambda: 1) == 1
 
 
 def test_many_failures_are_no_chance(folder: Path) -> None:
@@ -49,14 +81,24 @@ def test_many_failures_are_no_chance(folder: Path) -> None:
     (folder / "test_many.py").write_text(text.format(AGAIN_AT_MOST + 1))
     code = runner.pytest(PART)
     (folder / "test_many.py").write_text("def test_it():\n    pass\n")
-    assert judge({PART: code}) == 1
+    assert judge({PART: code}, nothing_broken) == 1
 
 
 def test_tests_that_cannot_run_fail_the_whole(folder: Path) -> None:
     (folder / "pytest.ini").write_text("[pytest]\nunknown_option = 1\naddopts = --no-such-option\n")
-    assert judge({PART: runner.pytest(PART)}) == 1
+    assert judge({PART: runner.pytest(PART)}, nothing_broken) == 1
 
 
 def test_what_passes_does_not_run_again(folder: Path) -> None:
     (folder / "test_right.py").write_text("def test_it():\n    pass\n")
-    assert judge({PART: runner.pytest(PART)}) == 0
+    assert judge({PART: runner.pytest(PART)}, nothing_broken) == 0
+
+
+def test_sigterm_ends_the_tests_and_their_fixtures_first(folder: Path) -> None:
+    (folder / "test_waiting.py").write_text(WAITING)
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "-c", RUNNER], env=there, stdout=subprocess.DEVNULL) as running:
+        until((folder / "begun").exists, what="the test has begun")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == 128 + signal.SIGTERM
+        assert (folder / "cleaned").exists()

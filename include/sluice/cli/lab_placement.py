@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli.format import Format, write
+from sluice.cli.lab_report import report
 
 _LIVE_RUNS = 3
 _LIVE = "sluice.lab.placement.live"
@@ -49,8 +50,8 @@ def placement(
     about 10 minutes a run of all scenarios. Each run is kept when it is over, and a command that was stopped
     goes on with the runs that are missing.
 
-    The figures stay in docs/placement, and docs/placement.md is made from them. The bars are printed; the
-    command exits with 1 if one fails.
+    The figures stay in docs/placement, and docs/placement.md is made from them. Its tables and the bars are
+    printed; the command exits with 1 if a bar fails.
 
     Examples:
       sluice lab placement --inputs 100 --optima 20 --seed 7
@@ -60,6 +61,7 @@ def placement(
       sluice lab placement --page
     """
     from sluice.lab.placement import experiments, page
+    from sluice.lab.placement.bars import bars
 
     if quick and (again or fresh):
         raise typer.BadParameter("it keeps nothing, so it goes with no such option", param_hint="--quick")
@@ -72,23 +74,7 @@ def placement(
         experiments.compute(inputs=inputs, optima=optima, seed=seed)
     if not again:
         _live(live_runs, fresh)
-    typer.echo(f"wrote {page.write()}", err=True)
-    _bars()
-
-
-def _bars() -> None:
-    """Print every bar. Raises Exit(1) if one fails."""
-    from sluice.lab.placement import page
-    from sluice.lab.placement.bars import bars
-
-    found = bars(page.load())
-    write(
-        ("bar", "found", "holds"),
-        [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found],
-        Format.TABLE,
-    )
-    if not all(bar.holds for bar in found):
-        raise typer.Exit(1)
+    report(page.write(), bars(page.load()))
 
 
 def _live(runs: int, fresh: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.format import Format, write
+from sluice.cli.lab_report import report
 
 if TYPE_CHECKING:
     from sluice.lab.transmission.experiments import Plan
@@ -43,7 +44,7 @@ def transmission(
     docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was:
     without --fresh, only runs that are missing, or in which the group did not become stable, are measured.
     The command says first how long it will take: three runs of all about 100 minutes, 30 runs about 16 hours.
-    The bars are printed; the command exits with 1 if one fails.
+    Its tables and the bars are printed; the command exits with 1 if a bar fails.
 
     Examples:
       sluice lab transmission --quick
@@ -52,6 +53,7 @@ def transmission(
       sluice lab transmission --page
     """
     from sluice.lab.transmission import experiments, page
+    from sluice.lab.transmission.bars import bars
 
     if again and (scenarios or fresh or quick):
         raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
@@ -64,20 +66,7 @@ def transmission(
         plan = experiments.Plan(scenarios=_scenarios(scenarios, experiments.LIVE), runs=runs)
         experiments.compute()
         _measure(plan, fresh)
-    typer.echo(f"wrote {page.write()}", err=True)
-    _bars()
-
-
-def _bars() -> None:
-    """Print every bar. Raises Exit(1) if one fails."""
-    from sluice.lab.transmission import page
-    from sluice.lab.transmission.bars import bars
-
-    found = bars(page.load())
-    rows = [[bar.name, bar.figure, "yes" if bar.holds else "NO"] for bar in found]
-    write(("bar", "found", "holds"), rows, Format.TABLE)
-    if not all(bar.holds for bar in found):
-        raise typer.Exit(1)
+    report(page.write(), bars(page.load()))
 
 
 def _measure(plan: Plan, fresh: bool) -> None:

@@ -10,18 +10,19 @@ import psycopg2
 from psycopg2 import sql
 
 from sluice.runtime.settings import Settings
-
-# Several daemons start at once and may create the same database; the second waits for the first.
-LOCK = 0x51_0C_E1
+from sluice.storage.locks import Lock
 
 
 def create(settings: Settings, name: str) -> None:
-    """Create the database of that name if there is none yet."""
+    """Create the database of that name if there is none yet.
+
+    Several daemons start at once and may need the same one; the second waits for the first.
+    """
     connection = psycopg2.connect(settings.postgres.url("postgres", "postgresql"))
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+            cursor.execute("SELECT pg_advisory_lock(%s)", (Lock.DATABASES.value,))
             cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
             if cursor.fetchone() is None:
                 cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -38,7 +39,7 @@ def locked(settings: Settings, database: str) -> Iterator[Any]:
     connection = psycopg2.connect(settings.postgres.url(database, "postgresql"))
     try:
         with connection, connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (Lock.DATABASES.value,))
             yield cursor
     finally:
         connection.close()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from sluice.storage import locks
 from sluice.storage.schema import dashboards
 
 #: Dashboards of one user, and charts on one dashboard.
@@ -22,8 +23,6 @@ MOST, MOST_CHARTS = 20, 24
 LONGEST_NAME, LONGEST_ADDRESS = 80, 2_000
 #: Shared dashboards of others that a list has.
 MOST_LISTED = 500
-#: Writers wait for each other, so that the bounds and the names hold.
-_LOCK = 0x51_0C_E2
 
 _columns = dashboards.c
 
@@ -166,8 +165,9 @@ class Dashboards:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction; only one runs at a time, so that the bounds and the names hold."""
         with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            locks.take(connection, locks.Lock.DASHBOARDS)
             yield connection
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from sluice.runtime.backoff import patient
 from sluice.runtime.settings import Settings
+from sluice.storage import locks
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 MIGRATIONS = Path(__file__).parent / "migrations"
 # A daemon that is down must be noticed quickly: the callers' own retries decide how long to wait for it.
 CONNECT_SECONDS = 5
-# Two migrations at the same time would both create the tables: the second waits for this advisory lock.
-MIGRATION_LOCK = 0x51_0C_E0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ def migrate(settings: Settings) -> None:
     from alembic import command
 
     with engine(settings).begin() as connection:
-        connection.execute(sqlalchemy.select(sqlalchemy.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+        locks.take(connection, locks.Lock.MIGRATION)  # two at once would both create the tables
         command.upgrade(alembic_config(connection), "head")
 
 

@@ -18,10 +18,9 @@ from types import MappingProxyType
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from sluice.storage import locks
 from sluice.storage.schema import commits, speed_topics
 
-#: Who writes waits for this advisory lock: a topic is placed once, and no move is overwritten.
-_LOCK = 0x51_0C_E2
 #: A topic's load is the mean over this time; so many commits are looked through for it, more than it has.
 LOAD_TIME = timedelta(minutes=5)
 MOST = 1_000
@@ -86,8 +85,9 @@ class SpeedTopics:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction; only one runs at a time: a topic is placed once, and no move is overwritten."""
         with self._engine.begin() as connection:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            locks.take(connection, locks.Lock.SPEED_TOPICS)
             yield connection
 
 

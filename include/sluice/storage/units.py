@@ -9,12 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from sluice.storage import locks
 from sluice.storage.schema import unit_hosts, unit_loads, unit_moves
 
 #: Moves that are kept.
 KEPT = 1_000
-#: Two looks at once would both insert the same rows: the second waits for this advisory lock.
-_LOCK = 0x51_0C_E1
 HOUR = timedelta(hours=1)
 
 #: Smoothed figures, each as the sum of what was read, weighted, and the weights: {"cpu": [0.21, 0.8]}.
@@ -78,7 +77,7 @@ def read_hosts(connection: sa.Connection) -> dict[str, HostRow]:
 
 def write(connection: sa.Connection, units: Collection[UnitRow], hosts: Collection[HostRow]) -> None:
     """Replace both tables: what is not given is there no more, and is forgotten."""
-    connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+    locks.take(connection, locks.Lock.UNITS)  # two looks at once would both insert the same rows
     for table, rows in ((unit_loads, units), (unit_hosts, hosts)):
         connection.execute(sa.delete(table))
         if rows:

@@ -18,11 +18,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from sluice.storage import schema
+from sluice.storage import locks, schema
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
-#: Writers wait for each other: two that apply the same file at once create one version, not two.
-_LOCK = 0x51_0C_E1
 #: The history names this user when the platform itself sets a task aside.
 PLATFORM = "sluice"
 
@@ -128,9 +126,12 @@ class HistoryEntry:
 
 @contextlib.contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction that changes tasks, lists or topics; only one runs at a time."""
+    """A transaction that changes tasks, lists or topics; only one runs at a time.
+
+    So two that apply the same file at once create one version, not two.
+    """
     with engine.begin() as connection:
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        locks.take(connection, locks.Lock.TASKS)
         yield connection
 
 
