@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from sluice.archive.assignor import NO_GENERATION, LoadAssignor, loads_of, named
+from sluice.archive.assignor import NO_GENERATION, LoadAssignor, loads_of, named, speed_of
 from sluice.assignment.base import Load, Partition
 
 TOPIC = "logs"
@@ -39,6 +39,7 @@ class Group:
 
     partitions: int
     loads: dict[int, Load] = field(default_factory=dict)
+    speeds: dict[str, float] = field(default_factory=dict)
     members: dict[str, LoadAssignor] = field(default_factory=dict)
     owned: dict[str, set[int]] = field(default_factory=dict)
     generation: int = 0
@@ -49,7 +50,7 @@ class Group:
             return {number: self.loads[number] for number in self.owned[name] if number in self.loads}
 
         self.owned[name] = set()
-        self.members[name] = LoadAssignor(TOPIC, loads)
+        self.members[name] = LoadAssignor(TOPIC, loads, lambda: self.speeds.get(name))
 
     def leave(self, name: str) -> None:
         del self.members[name], self.owned[name]
@@ -125,6 +126,16 @@ def test_a_hot_partition_has_a_member_of_its_own() -> None:
     assert {3} in group.owned.values()
 
 
+def test_a_slow_member_gets_less() -> None:
+    group = Group(12, {number: Load(100.0) for number in range(12)}, {"a": 4e6, "b": 2e6})
+    for name in "abc":
+        group.join(name)
+    group.settle()
+    group.leave("c")  # nobody knows how fast it is
+    group.settle()
+    assert {name: len(owned) for name, owned in group.owned.items()} == {"a": 8, "b": 4}
+
+
 def test_the_leader_remembers_the_load_of_a_partition_whose_owner_left() -> None:
     group = Group(4, {0: Load(900.0), 1: Load(900.0), 2: Load(10.0), 3: Load(10.0)})
     for name in "abc":
@@ -179,13 +190,17 @@ def test_a_new_leader_sees_that_somebody_left() -> None:
 
 
 def test_what_cannot_be_read_is_no_load() -> None:
-    for told in (None, b"", b"{", b"[]", b'{"logs": 5}', b'{"logs": {"0": [1]}}', b"\xff"):
-        assert loads_of(told) == {}
+    for loads in (b"5", b"[]", b'{"logs": 5}', b'{"logs": {"0": [1]}}', b'{"logs": {"x": [1, 2]}}'):
+        assert loads_of(b'{"loads": %s}' % loads) == {}
+    for told in (None, b"", b"{", b"[]", b"\xff", b'{"loads": ', b"[" * 100_000):
+        assert (loads_of(told), speed_of(told)) == ({}, None)
     for amount in (b"NaN", b"Infinity", b"-1", b"1e300", b"1" + b"0" * 400):
-        assert loads_of(b'{"logs": {"0": [%s, 0]}}' % amount) == {}
-        assert loads_of(b'{"logs": {"0": [0, %s]}}' % amount) == {}
-    assert loads_of(b"[" * 100_000) == {}
-    assert loads_of(b'{"logs": {"3": [1.5, 2]}}') == {Partition("logs", 3): Load(1.5, 2.0)}
+        assert loads_of(b'{"loads": {"logs": {"0": [%s, 0]}}}' % amount) == {}
+        assert loads_of(b'{"loads": {"logs": {"0": [0, %s]}}}' % amount) == {}
+        assert speed_of(b'{"speed": %s}' % amount) is None
+    assert (speed_of(b'{"speed": 0}'), speed_of(b'{"speed": null}')) == (None, None)
+    told = b'{"loads": {"logs": {"3": [1.5, 2]}}, "speed": 7}'
+    assert (loads_of(told), speed_of(told)) == ({Partition("logs", 3): Load(1.5, 2.0)}, 7.0)
 
 
 def test_members_keep_their_partitions_while_kafka_does_not_say_how_many_there_are() -> None:

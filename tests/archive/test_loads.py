@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.archive import rebalances as module
-from sluice.archive.loads import Loads
+from sluice.archive.loads import PLENTY, SETTLED_SECONDS, Loads
 from sluice.archive.rebalances import Rebalances
 from sluice.storage.rebalances import Rebalance
 from tests.waiting import SECONDS
@@ -60,6 +60,25 @@ def test_the_pace_is_that_of_the_last_minute() -> None:
     assert loads.pace(0) == pytest.approx((1500 - 135 * 10) / 60)
     loads.forget(0)
     assert loads.pace(0) is None
+
+
+def test_the_speed_is_what_a_member_fetches_while_it_need_not_wait() -> None:
+    loads = Loads()
+    for second in range(30):
+        loads.took(0, messages(*[100] * (3 if second < 15 else 7)))
+        # Until the 15th second it has all that there is; then a backlog comes.
+        loads.worked(float(second), 0 if second < 15 else PLENTY + 1)
+        assert (loads.speed() is None) == (second < 15 + SETTLED_SECONDS)
+    assert loads.speed() == pytest.approx(700)
+
+
+def test_an_outage_is_no_slowness() -> None:
+    loads = Loads()
+    for second in range(30):
+        if second < 15:
+            loads.took(0, messages(500))
+        loads.worked(float(second), PLENTY + 1)
+    assert loads.speed() == pytest.approx(500)
 
 
 def test_a_rebalance_is_written_when_all_that_was_gained_is_read() -> None:

@@ -178,7 +178,7 @@ class Topic:
 
     def _polled(self, clock: Clock) -> Iterator[list[bytes]]:
         """The values of all records, as the archiver's consumer polls them."""
-        assignor = LoadAssignor(self.name, dict)
+        assignor = LoadAssignor(self.name, dict, lambda: None)
         consumer: KafkaConsumer = session._consumer(self._settings, self.name, ARCHIVER, assignor)
         partitions = [TopicPartition(self.name, number) for number in range(PARTITIONS)]
         consumer.assign(partitions)

@@ -1,7 +1,7 @@
 """The archiver's assignor: `sluice.assignment` in the terms of kafka-python's cooperative protocol.
 
-Each member tells the leader what it owns, of which generation, and the loads of that (JSON in the
-subscription's user data). The leader tells each member why the group was assigned again (JSON in the
+Each member tells the leader what it owns, of which generation, the loads of that, and how fast it works (JSON
+in the subscription's user data). The leader tells each member why the group was assigned again (JSON in the
 assignment's).
 """
 
@@ -22,22 +22,26 @@ from sluice.assignment.cooperative import this_round
 #: A subscription says the generation from this version of Kafka's protocol on.
 VERSION = 2
 NO_GENERATION = -1
-#: More than this no partition has or gets in a second; what says so is not believed.
+#: More than this no partition has or gets, and no member archives, in a second; what says so is not believed.
 MOST_BYTES = 1e18
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 _UUID = 36  # characters that kafka-python puts after a member's name and a dash
 
 
 class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     """One member's assignor.
 
-    loads: asks for the loads of the topic's partitions that the member has. why: of the last assignment.
+    loads: asks for the loads of the topic's partitions that the member has. speed: asks how many bytes a second
+    it can archive; None while nobody knows. why: of the last assignment.
     """
 
     name = "sluice-load"
 
-    def __init__(self, topic: str, loads: Callable[[], Mapping[int, Load]]) -> None:
+    def __init__(
+        self, topic: str, loads: Callable[[], Mapping[int, Load]], speed: Callable[[], float | None]
+    ) -> None:
         self.generation, self.why = NO_GENERATION, ""
-        self._topic, self._loads = topic, loads
+        self._topic, self._loads, self._speed = topic, loads, speed
         self._owned: frozenset[Partition] = frozenset()
         # What the leader remembers of the round before; a new leader knows nothing.
         self._members: frozenset[str] = frozenset()
@@ -57,7 +61,7 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         return ConsumerProtocolSubscription(
             version=VERSION,
             topics=sorted(topics),
-            user_data=json.dumps({self._topic: loads}).encode(),
+            user_data=json.dumps({"loads": {self._topic: loads}, "speed": self._speed()}).encode(),
             owned_partitions=[
                 ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=numbers)
                 for topic, numbers in _by_topic(self._owned).items()
@@ -125,29 +129,46 @@ def member_of(member: str, subscription: Any) -> Member:
     owned = frozenset(
         Partition(at.topic, number) for at in subscription.owned_partitions or () for number in at.partitions
     )
-    return Member(member, frozenset(subscription.topics), owned, generation=subscription.generation_id)
+    speed = speed_of(subscription.user_data)
+    return Member(member, frozenset(subscription.topics), owned, speed, subscription.generation_id)
 
 
 def loads_of(user_data: bytes | None) -> dict[Partition, Load]:
     """The loads that a member told; none if what it told cannot be read, or is no amount of bytes."""
     try:
-        told = json.loads(bytes(user_data or b"{}"))
         found = {
             Partition(topic, int(number)): Load(float(rate), float(lag))
-            for topic, loads in told.items()
+            for topic, loads in _told(user_data)["loads"].items()
             for number, (rate, lag) in loads.items()
         }
-    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+    except _UNREADABLE:
         return {}
+    return {at: load for at, load in found.items() if all(map(_believed, load))}
+
+
+def speed_of(user_data: bytes | None) -> float | None:
+    """The speed that a member told, bytes a second; None if it told none, or none that can be."""
+    try:
+        speed = float(_told(user_data)["speed"])
+    except _UNREADABLE:
+        return None
+    return speed if speed > 0 and _believed(speed) else None
+
+
+def _believed(amount: float) -> bool:
     # JSON of Python's may have NaN and infinity, and one of these would make every weight absurd.
-    return {at: load for at, load in found.items() if all(0 <= amount <= MOST_BYTES for amount in load)}
+    return 0 <= amount <= MOST_BYTES
 
 
 def _why_of(user_data: bytes | None) -> str:
     try:
-        return str(json.loads(bytes(user_data or b"{}"))["why"])
-    except (ValueError, TypeError, KeyError):
+        return str(_told(user_data)["why"])
+    except _UNREADABLE:
         return ""
+
+
+def _told(user_data: bytes | None) -> Any:
+    return json.loads(bytes(user_data or b"{}"))
 
 
 def _by_topic(partitions: Iterable[Partition]) -> dict[str, list[int]]:

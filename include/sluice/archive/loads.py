@@ -1,4 +1,4 @@
-"""What a member knows of its partitions' loads and pace, measured while it archives."""
+"""What a member knows of its partitions' loads and pace, and of its own speed, measured while it archives."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from sluice.transmission.identity import Message
 PACE_SECONDS = 60.0
 #: A rate of fewer seconds is too noisy to move partitions for.
 SETTLED_SECONDS = 10.0
+#: While more records than this wait in Kafka, a member does not wait for them, and works as fast as it can.
+PLENTY = 10_000
 
 
 @dataclass
@@ -29,14 +31,18 @@ class _Seen:
 
 
 class Loads:
-    """The partitions that a member has now. Times are seconds of a clock that only goes forward."""
+    """A member and the partitions that it has now. Times are seconds of a clock that only goes forward."""
 
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}
+        self._fetched = 0  # bytes, since the last look at the member's work
+        self._busy_since: float | None = None
+        self._speed = Smoothed()
 
     def took(self, partition: int, messages: Sequence[Message]) -> None:
         """The member fetched these."""
         size = sum(len(message.value or b"") for message in messages)
+        self._fetched += size
         self._of(partition).size.add(size / len(messages), 1.0)
 
     def look(self, partition: int, at: float, end: int, position: int) -> None:
@@ -50,6 +56,23 @@ class Loads:
         # The first one is as old as the span or older, so a pace is never of a shorter one.
         while len(seen.positions) > 1 and seen.positions[1][0] <= at - PACE_SECONDS:
             seen.positions.popleft()
+
+    def worked(self, at: float, waiting: int) -> None:
+        """At that time so many records waited in Kafka for this member to fetch them.
+
+        What it fetched between two looks that both find plenty is what it can do: it fetches no faster than
+        its writers take. At other times it waits, and a slow member looks like one with little to do. Where
+        nothing was fetched, HDFS or Kafka was away, which says nothing about the member.
+        """
+        plenty = waiting > PLENTY
+        if plenty and self._fetched and self._busy_since is not None:
+            seconds = max(at - self._busy_since, 1e-3)
+            self._speed.add(self._fetched / seconds, seconds)
+        self._busy_since, self._fetched = (at if plenty else None), 0
+
+    def speed(self) -> float | None:
+        """Bytes a second that the member can archive; None until it was seen at it for SETTLED_SECONDS."""
+        return self._speed.rate if self._speed.seconds >= SETTLED_SECONDS else None
 
     def pace(self, partition: int) -> float | None:
         """Records archived a second, over the last minute or since the partition came; None at first."""

@@ -87,7 +87,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         self._poll_records = FIRST_POLL_RECORDS
         self._loads = Loads()
         self._rebalances = Rebalances.of(self._database, topic, member)
-        self._assignor = LoadAssignor(topic, self._loads.loads)
+        self._assignor = LoadAssignor(topic, self._loads.loads, self._loads.speed)
         self._consumer = _consumer(settings, topic, member, self._assignor)
 
     def run(self) -> None:
@@ -228,6 +228,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         if state == "archiving" and time.monotonic() - self._beaten < BEAT_SECONDS:
             return
         self._beaten = time.monotonic()
+        self._loads.worked(self._beaten, self._waiting())
         self._heartbeat.beat(
             self._topic,
             {
@@ -239,11 +240,18 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
             },
         )
 
+    def _waiting(self) -> int:
+        """Records in Kafka that are not fetched yet, of the partitions that have begun."""
+        begun = [(self._end_of(number), feed.expected) for number, feed in self._feeds if feed.epoch]
+        return sum(max(0, end - expected) for end, expected in begun if end is not None)
+
+    def _end_of(self, number: int) -> int | None:
+        at = TopicPartition(self._topic, number)
+        return self._consumer.highwater(at) if at in self._consumer.assignment() else None
+
     def _shown(self, number: int, feed: Feed) -> dict[str, Any]:
         progress = asdict(feed.writer.progress)
-        at = TopicPartition(self._topic, number)
-        end = self._consumer.highwater(at) if at in self._consumer.assignment() else None
-        position = progress["position"]
+        end, position = self._end_of(number), progress["position"]
         if end is None or position is None:
             return {**progress, "end": end, "lag": None, "pace": None}
         self._loads.look(number, time.monotonic(), end, position)
