@@ -31,8 +31,8 @@ _UUID = 36  # characters that kafka-python puts after a member's name and a dash
 class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     """One member's assignor.
 
-    loads: asks for the loads of the topic's partitions that the member has. speed: asks how many bytes a second
-    it can archive; None while nobody knows. why: of the last assignment.
+    loads: asks for the loads of the topic's partitions that the member has. speed: asks how many bytes a
+    second it can archive; None while nobody knows. why: of the last assignment.
     """
 
     name = "sluice-load"
