@@ -236,6 +236,7 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                 "state": state,
                 "message": "",
                 "generation": self._generation,
+                "speed": self._loads.speed(),
                 "partitions": {str(number): self._shown(number, feed) for number, feed in self._feeds},
             },
         )
