@@ -10,15 +10,21 @@ from sluice.collection import enrolment, hosts
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
+from tests.collection.openssh import SSHD, OpenSshHost
 
 
 @contextmanager
 def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
-    """Host ``h1`` of the instance, switched on, which takes the instance's key; not yet enrolled."""
+    """Host ``h1`` of the instance, switched on, which takes the instance's key; not yet enrolled.
+
+    Its SSH server is OpenSSH's where this machine has one.
+    """
     home.mkdir()
-    made = EmulatedHost(home, "127.0.1.1")
+    made = OpenSshHost(home, "127.0.1.1") if SSHD else EmulatedHost(home, "127.0.1.1")
+    user = made.user if isinstance(made, OpenSshHost) else "me"
     entry = (
-        "- {name: local, address: 127.0.0.1}\n- {name: h1, address: 127.0.1.1, ssh: {user: me, port: %d}}\n"
+        "- {name: local, address: 127.0.0.1}\n"
+        f"- {{name: h1, address: 127.0.1.1, ssh: {{user: {user}, port: %d}}}}\n"
     )
     write_whole(settings.home / hosts.FILE, entry % 1)
     made.authorize(enrolment.public_key(settings, hosts.load(settings)["h1"]))
