@@ -22,7 +22,9 @@ _FIGURES = ("records", "oldest", "arriving/s", "processed/s", "catches up in")
 
 def lag(
     topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds, whatever fails.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every two seconds, also after an error.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --watch a line for each look.")
     ] = False,
@@ -57,7 +59,8 @@ def lag(
             report = look(settings, topic)
         except (KafkaError, SQLAlchemyError, OSError) as error:
             known = explain(error)
-            typer.echo(f"not known now: {known.message if known else error}", err=True)
+            why = known.message if known else (str(error).splitlines() or [type(error).__name__])[0]
+            typer.echo(f"not known now: {why}", err=True)
         else:
             typer.echo(_json(report) if as_json else _CLEAR + shown(report), nl=as_json)
         time.sleep(WATCH_SECONDS)
