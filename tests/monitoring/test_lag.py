@@ -43,6 +43,15 @@ def test_a_sum_processes_what_is_known_of_all_its_partitions_or_nobody_knows() -
     assert Behind.of([]).processed is None
 
 
+def test_a_partition_without_records_does_not_hide_that_another_s_age_is_not_known() -> None:
+    keeps_up, unread, old = (
+        Behind(records, seconds, 0.0, None) for records, seconds in ((0, 0.0), (9, None), (9, 7.0))
+    )
+    assert Behind.of([keeps_up, unread]).seconds is None
+    assert Behind.of([keeps_up, unread, old]).seconds == 7.0
+    assert Behind.of([keeps_up, keeps_up]).seconds == 0.0
+
+
 @given(st.lists(st.tuples(st.integers(0, 99), st.none() | st.floats(0, 9)), min_size=1))
 def test_a_sum_has_the_records_of_all_and_the_oldest_of_all(parts: list[tuple[int, float | None]]) -> None:
     found = Behind.of([Behind(records, seconds if records else 0.0, 2.0, None) for records, seconds in parts])
