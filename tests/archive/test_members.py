@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 import threading
 from collections.abc import Iterator
@@ -11,9 +12,13 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
+from sluice.archive.rebalances import DIED
+from sluice.monitoring.lag.cost import costs
 from sluice.monitoring.lag.look import look
 from sluice.runtime.settings import Settings
 from sluice.storage.hdfs import HdfsStore
+from sluice.storage.postgres import engine
+from sluice.storage.rebalances import KEPT, Rebalance, last
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Topics
 from tests.archive.archive_trial import Trial, ends
@@ -61,6 +66,40 @@ def reads_all(trial: Trial) -> bool:
     found = [trial.partitions(process) for process in trial.processes]
     positions = [each["position"] for partitions in found for each in partitions.values()]
     return all(found) and len(positions) == PARTITIONS and None not in positions
+
+
+def written(trial: Trial) -> list[Rebalance]:
+    """What the members wrote of rebalances, the newest first."""
+    with engine(trial.settings).connect() as connection:
+        return last(connection, trial.topic, KEPT)
+
+
+def gains(trial: Trial) -> list[Rebalance]:
+    """A row for each partition that was gained and read."""
+    return [row for row in written(trial) if row.gained and row.seconds is not None]
+
+
+def test_an_archiver_that_was_killed_and_is_back_says_how_long_its_partitions_stood_still(
+    trial: Trial,
+) -> None:
+    trial.produce(50)
+    killed = trial.process()
+    until(lambda: len(gains(trial)) == PARTITIONS, what="it reads its partitions")
+    until(lambda: reads_all(trial), what="its heartbeat says so")
+    killed.kill()
+    killed.wait()
+    shutil.copy(trial.scratch / "progress-0.json", trial.scratch / "progress-1.json")
+    trial.process()
+    until(lambda: len(gains(trial)) >= 2 * PARTITIONS, what="the next process reads them")
+    (died,) = until(
+        lambda: [row for row in written(trial) if row.why == DIED], what="it says when that one died"
+    )
+    assert died.lost == tuple(range(PARTITIONS))
+    shown = costs(written(trial), KEPT)
+    stood_still = {at: seconds for each in reversed(shown) for at, seconds in each.by_partition.items()}
+    for gain in gains(trial)[:PARTITIONS]:
+        outage = (gain.at - died.at).total_seconds() + (gain.seconds or 0.0)
+        assert stood_still[gain.gained[0]] == pytest.approx(outage)
 
 
 def test_one_member_becomes_four_and_two_again_and_each_line_is_archived_once(trial: Trial) -> None:

@@ -76,9 +76,11 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(instance="test", home=tmp_path, archive=Archive(members=4))
 
 
-def watch_says(settings: Settings, seconds: float | None, age: float = 0.0) -> None:
+def watch_says(
+    settings: Settings, seconds: float | None, age: float = 0.0, other: float | None = 0.0
+) -> None:
     lag: dict[str, Any] = {"logs": {"archive": {"records": 9, "seconds": seconds}}}
-    lag["shop"] = {"archive": {"records": 0, "seconds": 0.0}}
+    lag["shop"] = {"archive": {"records": 0 if other == 0 else 5, "seconds": other}}
     look = {"at": time.time() - age, "lag": lag}
     (settings.home / "run" / "watch.progress.json").write_text(json.dumps(look))
 
@@ -87,10 +89,40 @@ def test_the_watch_says_how_far_the_archive_is_behind(settings: Settings) -> Non
     assert scaling.behind(settings) is None
     watch_says(settings, 70.0)
     assert scaling.behind(settings) == 70.0
-    watch_says(settings, None)
-    assert scaling.behind(settings) == 0.0
     watch_says(settings, 70.0, age=300)
     assert scaling.behind(settings) is None
+
+
+def test_a_topic_of_which_nobody_knows_how_long_it_waits_is_not_taken_for_one_that_keeps_up(
+    settings: Settings,
+) -> None:
+    watch_says(settings, None)
+    assert scaling.behind(settings) is None
+    watch_says(settings, 20.0, other=None)
+    assert scaling.behind(settings) is None
+    watch_says(settings, 70.0, other=None)
+    assert scaling.behind(settings) == 70.0, "it is behind by that much at least"
+
+
+@pytest.mark.parametrize("oldest", [100.0, 300.0])
+def test_files_that_may_be_old_are_no_sign_of_falling_behind(tmp_path: Path, oldest: float) -> None:
+    (tmp_path / "run").mkdir()
+    limits = Archive(members=4, max_age_seconds=oldest)
+    settings = Settings(instance="test", home=tmp_path, archive=limits)
+    topic = {"state": "archiving", "partitions": {str(n): {} for n in range(4)}}
+    document = {"updated_at": time.time(), "topics": {"logs": topic}}
+    (tmp_path / "run" / "archiver.progress.json").write_text(json.dumps(document))
+
+    def after(seconds: float, members: int) -> int:
+        watch_says(settings, seconds)
+        follows = Follows(settings)
+        for step in range(60):
+            members = follows(1000 + STEP * step, members)
+        return members
+
+    assert after(oldest + 5, 1) == 1
+    assert after(oldest + 5, 2) == 1
+    assert after(oldest + 100, 1) == 4
 
 
 def test_there_are_no_more_archivers_than_partitions(settings: Settings) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -41,11 +43,21 @@ def test_a_sum_processes_what_is_known_of_all_its_partitions_or_nobody_knows() -
     assert Behind.of([]).processed is None
 
 
+def test_a_partition_without_records_does_not_hide_that_another_s_age_is_not_known() -> None:
+    keeps_up, unread, old = (
+        Behind(records, seconds, 0.0, None) for records, seconds in ((0, 0.0), (9, None), (9, 7.0))
+    )
+    assert Behind.of([keeps_up, unread]).seconds is None
+    assert Behind.of([keeps_up, unread, old]).seconds == 7.0
+    assert Behind.of([keeps_up, keeps_up]).seconds == 0.0
+
+
 @given(st.lists(st.tuples(st.integers(0, 99), st.none() | st.floats(0, 9)), min_size=1))
 def test_a_sum_has_the_records_of_all_and_the_oldest_of_all(parts: list[tuple[int, float | None]]) -> None:
-    found = Behind.of([Behind(records, seconds, 2.0, None) for records, seconds in parts])
+    found = Behind.of([Behind(records, seconds if records else 0.0, 2.0, None) for records, seconds in parts])
     assert found.records == sum(records for records, _ in parts)
-    assert found.seconds == max((seconds for _, seconds in parts if seconds is not None), default=None)
+    waits = [seconds for records, seconds in parts if records and seconds is not None]
+    assert found.seconds == max(waits, default=None if found.records else 0.0)
     assert found.arriving == 2.0 * len(parts)
     assert found.processed is None
 
@@ -62,6 +74,29 @@ def test_a_partition_is_behind_by_what_its_log_still_has(
     assert found.behind.seconds == (7.0 if waiting else 0.0)
     assert found.behind.arriving == (end - then) / 60
     assert (found.member, found.behind.processed) == ("archiver-2", 5.0)
+
+
+def archiver(*partitions: int, silent: float = 0.0, hangs: float = 0.0, pace: float = 5.0) -> dict[str, Any]:
+    """A heartbeat. silent: seconds since it was written. hangs: seconds since the topic beat, then."""
+    topic = {"state": "archiving", "age": hangs, "partitions": {str(at): {"pace": pace} for at in partitions}}
+    return {"updated_at": time.time() - silent, "topics": {"logs": topic}}
+
+
+def test_an_archiver_that_is_silent_has_no_pace_and_the_others_have() -> None:
+    said = {"archiver": archiver(0, 1, silent=60), "archiver-2": archiver(2)}
+    assert look.archiving(said, "logs") == {2: 5.0}
+    assert look.archiving(said, "shop") == {}
+    said["archiver"] = archiver(0, 1, silent=5)
+    assert look.archiving(said, "logs") == {0: 5.0, 1: 5.0, 2: 5.0}
+
+
+def test_a_topic_that_hangs_has_no_pace_although_its_archiver_beats() -> None:
+    assert look.archiving({"archiver": archiver(0, hangs=60)}, "logs") == {}
+
+
+def test_a_partition_that_moved_has_the_pace_of_the_archiver_that_wrote_last() -> None:
+    said = {"archiver": archiver(0, pace=9.0), "archiver-2": archiver(0, silent=3)}
+    assert look.archiving(said, "logs") == {0: 9.0}
 
 
 def test_a_speed_layer_that_is_silent_has_no_partition() -> None:
@@ -111,7 +146,12 @@ def test_a_partition_stands_still_from_its_last_owner_s_end_to_its_next_one_s_fi
     assert [each.gained for each in found] == [(2,), ()]
 
 
-def test_a_partition_whose_owner_died_counts_from_its_next_assignment() -> None:
+def test_a_partition_whose_owner_died_counts_from_that_one_s_last_heartbeat_if_it_is_known() -> None:
+    had, died = rebalance(-50, gained=(2,), took=0.1), rebalance(-9, lost=(1, 2))
+    assert costs([rebalance(2, gained=(2,), took=0.5), died, had], 1)[0].stood_still == 11.5
+
+
+def test_a_partition_whose_owner_died_unheard_counts_from_its_next_assignment() -> None:
     died = [rebalance(-50, lost=(2,)), rebalance(-49, gained=(2,), took=0.1)]
     assert costs([*died, rebalance(3, gained=(2,), took=0.5)], 1)[0].stood_still == 0.5
 

@@ -10,19 +10,15 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
-from hypothesis import strategies as st
 from kafka.errors import KafkaConnectionError
 
 from sluice.monitoring import books, look, observer
-from sluice.monitoring.books import Reached
 from sluice.monitoring.observer import Observer
 from sluice.storage import reconciled, samples, schema
 from tests.monitoring.instance import running, settings_of
 from tests.tasks.database import sqlite
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
-OFFSETS = st.dictionaries(st.integers(0, 3), st.integers(0, 100))
 
 
 @pytest.fixture
@@ -30,20 +26,6 @@ def database() -> Iterator[sa.Engine]:
     engine = sqlite()
     yield engine
     engine.dispose()
-
-
-@given(OFFSETS, OFFSETS, st.none() | st.integers(0, 10**6), st.none() | st.integers(0, 10**6))
-def test_a_hop_is_behind_by_what_it_has_not_processed(
-    ends: dict[int, int], offsets: dict[int, int], newest: int | None, reached: int | None
-) -> None:
-    found = look.behind(ends, newest, Reached(offsets, reached))
-    assert found["records"] == sum(max(end - offsets.get(at, 0), 0) for at, end in ends.items())
-    if found["records"] == 0 or newest is None:
-        assert found["seconds"] == 0
-    elif reached is None:
-        assert found["seconds"] is None
-    else:
-        assert found["seconds"] == max(newest - reached, 0) / 1000
 
 
 def book(connection: sa.Connection) -> None:
@@ -87,8 +69,6 @@ def test_the_books_count_by_topic(database: sa.Engine) -> None:
     with database.begin() as connection:
         book(connection)
         found = books.books(connection)
-        assert books.archived(connection, "logs") == Reached({0: 18, 1: 9}, 1009)
-        assert books.archived(connection, "shop") == Reached({}, None)
     assert found == {
         "archive": {
             "logs": {"files": 3, "lines": 60, "bytes": 900, "lost_records": 0},
@@ -99,19 +79,6 @@ def test_the_books_count_by_topic(database: sa.Engine) -> None:
         "unpublished": {"logs": 2},
         "alerts": {"collection": 1},
     }
-
-
-def test_the_newest_commit_says_how_far_the_speed_layer_is(database: sa.Engine) -> None:
-    row = {"topic": "logs", "token": "t", "start": {}, "tasks": [], "counts": {}}
-    commits = [
-        {**row, "seq": seq, "end": {"0": 10 * seq}, "committed_at": NOW + timedelta(seconds=seq)}
-        for seq in (1, 2)
-    ]
-    with database.begin() as connection:
-        connection.execute(sa.insert(schema.commits), commits)
-        at = round(NOW.timestamp() * 1000) + 2000
-        assert books.committed(connection, "logs") == Reached({0: 20}, at)
-        assert books.committed(connection, "shop") == Reached({}, None)
 
 
 def test_a_day_counts_by_its_last_comparison(database: sa.Engine) -> None:

@@ -8,8 +8,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from sluice.runtime.settings import Settings
+from sluice.transmission import waiting
 from sluice.transmission.lag import Lag, group_lag
-from sluice.transmission.topics import TopicMissing, Topics
+from sluice.transmission.topics import Span, TopicMissing, Topics
 
 pytestmark = pytest.mark.stack
 
@@ -53,18 +54,19 @@ def test_arrival_is_the_brokers_clock_and_long_lines_pass(stack: Settings, name:
     assert message.timestamp > 1
 
 
-def test_a_topic_says_where_it_ends_and_when_its_newest_record_came(stack: Settings, name: str) -> None:
+def test_a_topic_says_where_it_ends_and_since_when_a_record_waits(stack: Settings, name: str) -> None:
+    before = time.time()
     with Topics(stack) as topics:
         topics.create(name, partitions=2)
-        assert topics.newest(name) == ({0: 0, 1: 0}, None)
-        before = time.time()
+        assert topics.spans(name, 0) == {0: Span(0, 0, 0), 1: Span(0, 0, 0)}
         producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
         sent = [producer.send(name, b"line", partition=at).get(30) for at in (0, 1, 1)]
         producer.close()
-        ends, newest = topics.newest(name)
-    assert ends == {0: 1, 1: 2}
-    assert newest == max(each.timestamp for each in sent)
-    assert before - 5 <= newest / 1000 <= time.time() + 5
+        assert topics.spans(name, 0) == {0: Span(0, 0, 1), 1: Span(0, 0, 2)}
+    assert waiting.since(stack, {}) == {}
+    came = waiting.since(stack, {(name, 0): 0, (name, 1): 1})
+    assert came == {(name, 0): sent[0].timestamp, (name, 1): sent[2].timestamp}
+    assert before - 5 <= came[name, 0] / 1000 <= time.time() + 5
 
 
 def test_a_group_that_never_committed_is_behind_by_all_of_it(stack: Settings, name: str) -> None:

@@ -1,7 +1,8 @@
 """A member writes down what each rebalance gave it and took from it, and how long that took.
 
 Rebalances are rare, and the consumer's thread must not wait for PostgreSQL, so each is written in a thread of
-its own. One that cannot be written is only logged: nothing is built on it but what `sluice lag` shows.
+its own. One that cannot be written is only logged: nothing is built on it but what `sluice lag` shows. Times
+are written by the database's clock, because the standstill of a partition is between two members' times.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from sluice.archive import heartbeat
 from sluice.storage import rebalances
 from sluice.storage.rebalances import Rebalance
 
 log = logging.getLogger(__name__)
+
+#: Why a member lost partitions that it had when it died.
+DIED = "this member died"
 
 
 @dataclass
@@ -107,8 +113,27 @@ class Rebalances:
             )
 
 
+def died(database: Engine, path: Path, member: str) -> threading.Thread | None:
+    """Write down when the member's process before this one read its partitions last, if it died.
+
+    Its heartbeat says so, to a second. Call this before this process writes its own. Returns the thread that
+    writes; None if there is nothing to write.
+    """
+    rows = [
+        Rebalance(each.topic, member, each.generation, each.at, DIED, (), each.partitions, None)
+        for each in heartbeat.left_behind(path)
+    ]
+    if not rows:
+        return None
+    thread = threading.Thread(target=_add, args=(database, rows), daemon=True)
+    thread.start()
+    return thread
+
+
 def _add(database: Engine, rows: Sequence[Rebalance]) -> None:
     try:
-        rebalances.add(database, rows)
+        ahead = rebalances.ahead(database)
+        for topic in {row.topic for row in rows}:
+            rebalances.add(database, [replace(row, at=row.at + ahead) for row in rows if row.topic == topic])
     except SQLAlchemyError as error:
         log.warning("the rebalance could not be written: %s", str(error).splitlines()[0])

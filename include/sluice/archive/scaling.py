@@ -1,6 +1,7 @@
 """How many archivers there should be: one more while the archive falls behind, one less when it does not.
 
-Both need the state to last, and the two limits are far apart, so the number does not swing. A file is up to
+The archive is behind by the time that its oldest waiting record has waited, of all partitions. Both need the
+state to last, and the two limits are far apart, so the number does not swing. A file is up to
 `archive.max_age_seconds` old when it is written, so that much is no sign of falling behind.
 """
 
@@ -17,6 +18,8 @@ from sluice.stack import jobs
 BEHIND_SECONDS, GROW_AFTER_SECONDS = 60.0, 45.0
 #: Behind by less than this, beside a file's age, for so long: one less.
 CLOSE_SECONDS, SHRINK_AFTER_SECONDS = 15.0, 300.0
+#: The two limits are so far apart at least, however old files may be.
+APART_SECONDS = 30.0
 #: A look of the watch that is older says nothing.
 FRESH_SECONDS = 60.0
 
@@ -30,14 +33,16 @@ def most(settings: Settings) -> int:
 class Sizing:
     """Decides how many members there are, one step at a time.
 
-    most: members. close: behind by less than this is not behind. useful: members that can have a partition,
-    as far as that is known now. A rebalance or an outage of Kafka hides partitions for a moment, so that only
-    keeps the number from growing; a member without a partition goes as slowly as one that is not needed.
+    most: members. close: behind by less than this is not behind. far: behind by more than this is behind.
+    useful: members that can have a partition, as far as that is known now. A rebalance or an outage of Kafka
+    hides partitions for a moment, so that only keeps the number from growing; a member without a partition
+    goes as slowly as one that is not needed.
     Times are seconds of one clock.
     """
 
     most: int
     close: float
+    far: float = BEHIND_SECONDS
     useful: int | None = None
     _behind_since: float | None = None
     _close_since: float | None = None
@@ -46,7 +51,7 @@ class Sizing:
         """How many there should be. behind: by how many seconds the archive is; None if nobody knows."""
         if members > self.most:
             return members - 1
-        too_far = behind is not None and behind > BEHIND_SECONDS
+        too_far = behind is not None and behind > self.far
         spare = self.useful is not None and members > self.useful
         near = spare or (behind is not None and behind < self.close)
         self._behind_since = (self._behind_since or now) if too_far else None
@@ -70,20 +75,25 @@ class Follows:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        close = min(settings.archive.max_age_seconds + CLOSE_SECONDS, BEHIND_SECONDS)
-        self._sizing = Sizing(most(settings), close)
+        close = settings.archive.max_age_seconds + CLOSE_SECONDS
+        self._sizing = Sizing(most(settings), close, max(BEHIND_SECONDS, close + APART_SECONDS))
 
     def __call__(self, now: float, members: int) -> int:
         topics = jobs.progress(self._settings, "archiver").get("topics", {}).values()
         useful = max((len(topic.get("partitions", {})) for topic in topics), default=0)
         self._sizing.most, self._sizing.useful = most(self._settings), max(1, useful)
-        return self._sizing.wanted(now, members, behind(self._settings))
+        return self._sizing.wanted(now, members, behind(self._settings, self._sizing.far))
 
 
-def behind(settings: Settings) -> float | None:
-    """By how many seconds the archive is behind, on the topic where that is most; None if nobody knows."""
+def behind(settings: Settings, far: float = BEHIND_SECONDS) -> float | None:
+    """By how many seconds the archive is behind, on the topic where that is most; None if nobody knows.
+
+    A topic's oldest waiting record may not be readable. That topic may be the one that is most behind, so the
+    others say only that the archive is behind by more than `far`, never that it keeps up.
+    """
     look = jobs.progress(settings, "watch")
     if not look.get("lag") or time.time() - look["at"] > FRESH_SECONDS:
         return None
     seconds = [hops["archive"]["seconds"] for hops in look["lag"].values()]
-    return max((each for each in seconds if each is not None), default=None)
+    longest = max((each for each in seconds if each is not None), default=None)
+    return None if None in seconds and (longest is None or longest <= far) else longest

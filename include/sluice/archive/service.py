@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from sluice.archive import chain, index
+from sluice.archive import chain, index, rebalances
 from sluice.archive.archiver import Archiver
 from sluice.archive.chain import Link
 from sluice.archive.claim import Claims
@@ -64,7 +64,9 @@ def archive(names: Sequence[str], progress: Path | None = None, member: str = AR
     )
     logging.getLogger("kafka").setLevel(logging.ERROR)  # it warns of each poll that takes 0.1 s
     settings = get_settings()
-    heartbeat, stop = Heartbeat(progress or progress_file(settings, member)), threading.Event()
+    path, stop = progress or progress_file(settings, member), threading.Event()
+    rebalances.died(engine(settings), path, member)
+    heartbeat = Heartbeat(path)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     threads: dict[str, _Thread] = {}

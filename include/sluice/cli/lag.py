@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sluice.cli.errors import explain
 from sluice.cli.format import plain, table
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _FIGURES = ("records", "oldest", "arriving/s", "processed/s", "catches up in")
 
 def lag(
     topic: Annotated[str | None, typer.Argument(metavar="TOPIC", help="Only this topic.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every two seconds, also after an error.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON; with --watch a line for each look.")
     ] = False,
@@ -40,18 +43,31 @@ def lag(
       sluice lag logs --watch
       sluice lag --json
     """
+    from kafka.errors import KafkaError
+    from sqlalchemy.exc import SQLAlchemyError
+
     from sluice.monitoring.lag.look import look
     from sluice.runtime.settings import get_settings
 
+    settings = get_settings()
+    if not watch:
+        report = look(settings, topic)
+        typer.echo(_json(report, indent=1) if as_json else shown(report), nl=as_json)
+        raise typer.Exit(int(bool(report.problems)))
     while True:
-        report = look(get_settings(), topic)
-        if as_json:
-            typer.echo(json.dumps(plain(report.document()), indent=None if watch else 1))
+        try:
+            report = look(settings, topic)
+        except (KafkaError, SQLAlchemyError, OSError) as error:
+            known = explain(error)
+            why = known.message if known else (str(error).splitlines() or [type(error).__name__])[0]
+            typer.echo(f"not known now: {why}", err=True)
         else:
-            typer.echo((_CLEAR if watch else "") + shown(report), nl=False)
-        if not watch:
-            raise typer.Exit(int(bool(report.problems)))
+            typer.echo(_json(report) if as_json else _CLEAR + shown(report), nl=as_json)
         time.sleep(WATCH_SECONDS)
+
+
+def _json(report: Report, indent: int | None = None) -> str:
+    return json.dumps(plain(report.document()), indent=indent)
 
 
 def shown(report: Report) -> str:

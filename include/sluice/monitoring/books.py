@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,14 +11,6 @@ from sluice.storage import reconciled, schema
 
 #: Comparisons that are older are history.
 RECENT = timedelta(days=31)
-
-
-@dataclass(frozen=True)
-class Reached:
-    """How far a hop has processed a topic: offsets by partition, and the newest time (ms) it stands for."""
-
-    offsets: dict[int, int]
-    newest: int | None
 
 
 def books(connection: sa.Connection) -> dict[str, Any]:
@@ -36,25 +27,6 @@ def books(connection: sa.Connection) -> dict[str, Any]:
         "unpublished": _by_name(connection, unpublished),
         "alerts": _by_name(connection, opened.group_by(alerts.source)),
     }
-
-
-def committed(connection: sa.Connection, topic: str) -> Reached:
-    """How far the speed layer has committed the topic; `newest` is the time of its newest commit."""
-    commits = schema.commits.c
-    query = sa.select(commits.end, commits.committed_at).where(commits.topic == topic)
-    for end, at in connection.execute(query.order_by(commits.seq.desc()).limit(1)):
-        offsets = {int(partition): int(offset) for partition, offset in end.items()}
-        return Reached(offsets, round(at.replace(tzinfo=at.tzinfo or UTC).timestamp() * 1000))
-    return Reached({}, None)
-
-
-def archived(connection: sa.Connection, topic: str) -> Reached:
-    """How far the topic is archived; `newest` is when the newest archived line arrived."""
-    files = schema.archive_files.c
-    query = sa.select(files.partition, sa.func.max(files.next), sa.func.max(files.arrival_max))
-    found = list(connection.execute(query.where(files.topic == topic).group_by(files.partition)))
-    offsets = {int(partition): int(after) for partition, after, _ in found}
-    return Reached(offsets, max((int(newest) for *_, newest in found), default=None))
 
 
 def _archive(connection: sa.Connection) -> dict[str, dict[str, int]]:

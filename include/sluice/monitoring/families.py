@@ -77,8 +77,8 @@ _WATCH = (
         "sluice_lag_seconds",
         "gauge",
         ("topic", "hop"),
-        "By how much the newest line in Kafka is newer than the newest one that the hop processed; 0 if it "
-        "processed all.",
+        "How long the oldest record that a hop must still process has waited, of all partitions; 0 if none "
+        "waits.",
     ),
     Family("sluice_archive_files", "gauge", ("topic",), "Files in the archive."),
     Family("sluice_archive_lines", "gauge", ("topic",), "Lines in the archive."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafka.errors import KafkaError
@@ -16,15 +16,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.collection import deploy, lifecycle, metrics
 from sluice.monitoring import books
-from sluice.monitoring.books import Reached
+from sluice.monitoring.lag.look import by_topic
+from sluice.monitoring.lag.model import Behind, Consumer, PartitionLag
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
-from sluice.stack import jobs
 from sluice.storage.postgres import engine
-from sluice.tasks.topics import TopicStore
-from sluice.transmission.topics import TopicMissing, Topics
 
 PARTS = ("daemons", "agents", "lag", "books")
+#: What metrics call the consumers.
+HOPS: dict[Consumer, str] = {"speed_layer": "speed", "archiver": "archive"}
 #: What reading a part may raise; anything else is a defect, which the watch logs.
 _AWAY = (KafkaError, SQLAlchemyError, OSError, ValueError)
 
@@ -68,35 +68,19 @@ def agents(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def lag(settings: Settings) -> dict[str, dict[str, dict[str, float | None]]]:
-    """By topic and hop: `behind` the topic's end. A topic that Kafka does not have is left out."""
-    database = engine(settings)
-    counted = jobs.progress(settings, "speed_layer").get("topics", {})
-    found = {}
-    with Topics(settings) as topics:
-        for topic in TopicStore(database).names():
-            try:
-                ends, newest = topics.newest(topic)
-            except TopicMissing:
-                continue
-            with database.connect() as connection:
-                speed, archive = books.committed(connection, topic), books.archived(connection, topic)
-            # The commit's time says little while the speed layer catches up.
-            arrival = counted.get(topic, {}).get("newest_arrival")
-            speed = Reached(speed.offsets, arrival or speed.newest)
-            found[topic] = {"speed": behind(ends, newest, speed), "archive": behind(ends, newest, archive)}
-    return found
+    """By topic and hop: the records that wait, and how long the oldest of them has waited, as `sluice lag`.
 
-
-def behind(ends: Mapping[int, int], newest: int | None, reached: Reached) -> dict[str, float | None]:
-    """How far a hop is behind the topic's end: records, and seconds between the newest lines of both.
-
-    The seconds are None for a hop that has processed nothing yet.
+    The seconds are None if that could not be read. A topic that Kafka does not have is left out.
     """
-    records = sum(max(0, end - reached.offsets.get(partition, 0)) for partition, end in ends.items())
-    if not records or newest is None:
-        return {"records": records, "seconds": 0.0}
-    seconds = None if reached.newest is None else max(0.0, (newest - reached.newest) / 1000)
-    return {"records": records, "seconds": seconds}
+    return {
+        topic: {hop: _behind(partitions, consumer) for consumer, hop in HOPS.items()}
+        for topic, partitions in by_topic(settings).items()
+    }
+
+
+def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> dict[str, float | None]:
+    whole = Behind.of([each.behind for each in partitions if each.consumer == consumer])
+    return {"records": whole.records, "seconds": whole.seconds}
 
 
 def _books(settings: Settings) -> dict[str, Any]:

@@ -89,11 +89,11 @@ def members(settings: Settings, job: str) -> dict[str, Document]:
 
 def silent(document: Mapping[str, Any]) -> bool:
     """Whether a member has not written its progress for long."""
-    return time.time() - _written(document) > SILENT_SECONDS
+    return time.time() - written(document) > SILENT_SECONDS
 
 
-def _written(document: Mapping[str, Any]) -> float:
-    """When it was written, in seconds since the epoch."""
+def written(document: Mapping[str, Any]) -> float:
+    """When a member wrote its progress, in seconds since the epoch."""
     at = document.get("updated_at", 0.0)
     return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else float(at)
 
@@ -108,7 +108,7 @@ def _read(settings: Settings, member: str) -> Document:
 def _one_archiver(members: Mapping[str, Document]) -> Document:
     """A partition is as the member says that wrote last. A topic is archived if one member archives it."""
     topics: dict[str, Any] = {}
-    for member in sorted(members.values(), key=_written):
+    for member in sorted(members.values(), key=written):
         for name, topic in member.get("topics", {}).items():
             before = topics.get(name, topic)
             works = before if before.get("state") == "archiving" else topic
@@ -120,7 +120,7 @@ def _one_archiver(members: Mapping[str, Document]) -> Document:
 def _one_driver(members: Mapping[str, Document]) -> Document:
     """A topic is as the driver says that counts it, or else as the one says that wrote last."""
     topics: dict[str, Any] = {}
-    for driver, document in sorted(members.items(), key=lambda each: _written(each[1])):
+    for driver, document in sorted(members.items(), key=lambda each: written(each[1])):
         for name, topic in document.get("topics", {}).items():
             if topic.get("state") == "counting" or topics.get(name, {}).get("state") != "counting":
                 topics[name] = {**topic, "driver": driver, "updated_at": document.get("updated_at")}
@@ -128,7 +128,7 @@ def _one_driver(members: Mapping[str, Document]) -> Document:
 
 
 def _of_all(members: Mapping[str, Document], topics: Mapping[str, Any]) -> Document:
-    oldest = min(members.values(), key=_written)
+    oldest = min(members.values(), key=written)
     return {**next(iter(members.values())), "updated_at": oldest.get("updated_at"), "topics": topics}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -19,7 +19,8 @@ class Rebalance:
     """A part of a rebalance: what a member lost, or a partition that it gained.
 
     The rows of one member, generation and time are of one rebalance. at: when it got them, or stopped reading
-    them. seconds: from then until it read all that this row says it gained; None if it did not come to that.
+    them, by the database's clock, because members may run on several hosts. seconds: from then until it read
+    all that this row says it gained; None if it did not come to that.
     """
 
     topic: str
@@ -30,6 +31,15 @@ class Rebalance:
     gained: tuple[int, ...]
     lost: tuple[int, ...]
     seconds: float | None
+
+
+def ahead(engine: sa.Engine) -> timedelta:
+    """By how much the database's clock is ahead of this host's, give or take half of the time to ask."""
+    with engine.connect() as connection:
+        before = datetime.now(UTC)
+        theirs: datetime = connection.execute(sa.select(sa.func.now())).scalar_one()
+        asked = datetime.now(UTC) - before
+    return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - (before + asked / 2)
 
 
 def add(engine: sa.Engine, rows: Sequence[Rebalance]) -> None:

@@ -141,19 +141,6 @@ class Topics:
             end = self._admin().list_partition_offsets({at: OffsetSpec.LATEST})[at].offset
         return int(start), int(end)
 
-    def newest(self, name: str) -> tuple[dict[int, int], int | None]:
-        """The offset after each partition's last record, and when the newest record came.
-
-        That time is in ms since the epoch, None without records. Raises TopicMissing, or KafkaError if no
-        broker answers.
-        """
-        places = [TopicPartition(name, number) for number in self.describe(name).partitions]
-        with self._lock:
-            ends = self._admin().list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-            last = self._admin().list_partition_offsets(dict.fromkeys(places, OffsetSpec.MAX_TIMESTAMP))
-        times = [found.timestamp for found in last.values() if found.timestamp >= 0]
-        return {place.partition: int(found.offset) for place, found in ends.items()}, max(times, default=None)
-
     def _admin(self) -> KafkaAdminClient:
         if self._client is None:
             self._client = KafkaAdminClient(

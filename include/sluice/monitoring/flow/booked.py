@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from sluice.monitoring import sampled
-from sluice.monitoring.books import archived
 from sluice.storage import schema
 
 LATELY = timedelta(hours=24)
@@ -51,7 +50,8 @@ def _topic(
     dead: Mapping[str, int],
     days: Mapping[str, tuple[str, datetime | None, str, datetime | None]],
 ) -> TopicBooks:
-    newest = archived(connection, topic).newest
+    files = schema.archive_files.c
+    newest = connection.scalar(sa.select(sa.func.max(files.arrival_max)).where(files.topic == topic))
     return TopicBooks(
         hops,
         dead.get(topic, 0),

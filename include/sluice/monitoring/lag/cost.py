@@ -1,8 +1,9 @@
 """How long a rebalance made partitions stand still.
 
-Two members write it down: the one that stops reading a partition, and the one that reads it next. Nobody
-writes for a member that dies: then only the time of the next one counts, and the group needs some seconds
-more to notice the death (`archive.session.SESSION_MS`).
+Two members write it down: the one that stops reading a partition, and the one that reads it next. For a
+member that dies its next process writes, by the last heartbeat. Until there is one, only the time of the
+partition's next owner counts, and the group needs some seconds more to notice the death
+(`archive.session.SESSION_MS`).
 """
 
 from __future__ import annotations

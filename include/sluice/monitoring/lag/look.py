@@ -2,12 +2,13 @@
 
 The archiver is a consumer group of Kafka, and its position is that of the archive's index. The speed layer is
 no group: its position is that of its commits. Both rates are those of the last minute: of Kafka's log by the
-records' times, of the archiver by its heartbeat, of the speed layer by its commits.
+records' times, of the archiver by its members' heartbeats, of the speed layer by its commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +28,9 @@ from sluice.transmission import waiting
 from sluice.transmission.lag import archive_group
 from sluice.transmission.topics import Span, TopicMissing, Topics
 
+#: When the oldest waiting record of each topic and partition came (ms), by consumer.
+Came = Mapping[Consumer, Mapping[tuple[str, int], int]]
+
 MINUTE = 60.0
 #: Rebalances that are shown of all topics, and rows that are read of one to compute their cost.
 SHOWN, READ = 20, 1_000
@@ -42,10 +46,28 @@ class Hop:
     owners: Mapping[int, str]
 
 
+@dataclass(frozen=True)
+class Log:
+    """A topic's log, by partition, and its consumers."""
+
+    topic: str
+    spans: Mapping[int, Span]
+    hops: Sequence[Hop]
+
+
 def look(settings: Settings, topic: str | None = None) -> Report:
     """Where the consumers are now, of one topic or of all. Raises what PostgreSQL raises."""
     with Topics(settings) as topics:
         return _Look(settings, topics).report(topic)
+
+
+def by_topic(settings: Settings) -> dict[str, list[PartitionLag]]:
+    """Where the consumers are now. A topic that Kafka does not have is left out.
+
+    Raises KafkaError, and what PostgreSQL raises.
+    """
+    with Topics(settings) as topics:
+        return _Look(settings, topics).by_topic()
 
 
 class _Look:
@@ -55,42 +77,65 @@ class _Look:
         self._settings, self._topics = settings, topics
         self._database = engine(settings)
         self._at = datetime.now(UTC)
-        self._archiver_says = jobs.progress(settings, "archiver").get("topics", {})
+        self._archivers_say = jobs.members(settings, "archiver")
         self._speed_layer_says = jobs.progress(settings, "speed_layer")
 
+    def by_topic(self) -> dict[str, list[PartitionLag]]:
+        logs = []
+        for name in TopicStore(self._database).names():
+            with suppress(TopicMissing):
+                logs.append(self._log(name))
+        came = self._came(logs)
+        return {log.topic: self._partitions(log, came) for log in logs}
+
     def report(self, topic: str | None) -> Report:
-        partitions: list[PartitionLag] = []
+        logs: list[Log] = []
         shown: list[Shown] = []
         problems: dict[str, str] = {}
         for name in [topic] if topic else TopicStore(self._database).names():
             try:
-                partitions += self._topic(name)
+                logs.append(self._log(name))
             except TopicMissing as error:
                 problems[name] = str(error)
             except KafkaError as error:
                 problems[name] = f"Kafka does not say: {error}"
             with self._database.connect() as connection:
                 shown += costs(rebalances.last(connection, name, READ), SHOWN)
+        try:
+            came = self._came(logs)
+        except KafkaError as error:
+            came = {}
+            problems |= {log.topic: f"Kafka does not say since when records wait: {error}" for log in logs}
+        partitions = [each for log in logs for each in self._partitions(log, came)]
         newest = sorted(shown, key=lambda each: each.at, reverse=True)[:SHOWN]
         return Report(self._at, tuple(partitions), tuple(newest), problems)
 
-    def _topic(self, topic: str) -> list[PartitionLag]:
+    def _log(self, topic: str) -> Log:
         spans = self._topics.spans(topic, round((self._at.timestamp() - MINUTE) * 1000))
         topic_id = self._topics.describe(topic).id
+        return Log(
+            topic, spans, (self._archiver(topic, topic_id, spans), self._speed_layer(topic, topic_id, spans))
+        )
+
+    def _came(self, logs: Iterable[Log]) -> Came:
+        """Each consumer reads its oldest waiting records of all topics together."""
+        begins: dict[Consumer, dict[tuple[str, int], int]] = {}
+        for log in logs:
+            for hop in log.hops:
+                begins.setdefault(hop.consumer, {}).update(waiting_from(log, hop))
+        return {consumer: waiting.since(self._settings, places) for consumer, places in begins.items()}
+
+    def _partitions(self, log: Log, came: Came) -> list[PartitionLag]:
         found = []
-        for hop in (self._archiver(topic, topic_id, spans), self._speed_layer(topic, topic_id, spans)):
-            begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in spans.items()}
-            behind = {(topic, at): begin for at, begin in begins.items() if begin < spans[at].end}
-            came = waiting.since(self._settings, behind)
-            for number, span in sorted(spans.items()):
-                since = came.get((topic, number))
+        for hop in log.hops:
+            for number, span in sorted(log.spans.items()):
+                since = came.get(hop.consumer, {}).get((log.topic, number))
                 waited = None if since is None else max(0.0, self._at.timestamp() - since / 1000)
-                found.append(partition_lag(topic, hop, number, span, waited))
+                found.append(partition_lag(log.topic, hop, number, span, waited))
         return found
 
     def _archiver(self, topic: str, topic_id: str, spans: Mapping[int, Span]) -> Hop:
-        told = self._archiver_says.get(topic, {}).get("partitions", {})
-        paces = {int(number): each.get("pace") for number, each in told.items()}
+        paces = archiving(self._archivers_say, topic)
         positions = index.positions_of(self._settings, topic, topic_id, spans)
         return Hop("archiver", positions, paces, self._topics.owners(archive_group(topic)))
 
@@ -105,6 +150,12 @@ class _Look:
         return Hop("speed_layer", found.now, paces, dict.fromkeys(spans, driver) if driver else {})
 
 
+def waiting_from(log: Log, hop: Hop) -> dict[tuple[str, int], int]:
+    """Where the consumer goes on, by topic and partition, of those with records that wait."""
+    begins = {number: max(span.start, hop.positions.get(number, 0)) for number, span in log.spans.items()}
+    return {(log.topic, at): begin for at, begin in begins.items() if begin < log.spans[at].end}
+
+
 def partition_lag(topic: str, hop: Hop, number: int, span: Span, waited: float | None) -> PartitionLag:
     """One partition of a hop. waited: how long its oldest record has waited, if that is known."""
     position = max(span.start, hop.positions.get(number, 0))
@@ -112,6 +163,16 @@ def partition_lag(topic: str, hop: Hop, number: int, span: Span, waited: float |
     arriving = (span.end - span.then) / MINUTE
     behind = Behind(records, waited if records else 0.0, arriving, hop.paces.get(number))
     return PartitionLag(topic, hop.consumer, number, hop.owners.get(number), position, span.end, behind)
+
+
+def archiving(members: Mapping[str, Mapping[str, Any]], topic: str) -> dict[int, float | None]:
+    """The archivers' paces by partition, as their heartbeats say; a member that is silent has none."""
+    paces: dict[int, float | None] = {}
+    for document in sorted(members.values(), key=jobs.written):
+        said = document.get("topics", {}).get(topic, {})
+        if not jobs.silent(document) and said.get("age", 0.0) <= jobs.SILENT_SECONDS:
+            paces |= {int(number): each.get("pace") for number, each in said.get("partitions", {}).items()}
+    return paces
 
 
 def counts(progress: Mapping[str, Any], topic: str, now: datetime) -> str | None:

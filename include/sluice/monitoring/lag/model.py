@@ -33,11 +33,12 @@ class Behind:
 
     @classmethod
     def of(cls, parts: Sequence[Behind]) -> Behind:
-        """The sum of partitions; the oldest record is that of all.
+        """The sum of partitions; the oldest record is that of all whose age could be read.
 
         What they process is known only if it is known of each, because it is compared with what comes to all.
         """
-        waited = [part.seconds for part in parts if part.seconds is not None]
+        behind = [part for part in parts if part.records] or parts
+        waited = [part.seconds for part in behind if part.seconds is not None]
         paces = [part.processed for part in parts if part.processed is not None]
         return cls(
             sum(part.records for part in parts),
