@@ -34,12 +34,13 @@ def enrol(
       sluice hosts enrol web3
       sluice hosts enrol web3 --fingerprint SHA256:Yb0...
     """
-    from sluice.cli import listeners
+    from sluice.cli import exposure, listeners
     from sluice.collection import database, enrolment, ssh
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     host = enrolment.known(settings, name)
+    exposure.warn(settings)
     key = enrolment.public_key(settings, host)
     if fingerprint:
         found = enrolment.enrol(settings, host, fingerprint)
@@ -77,12 +78,14 @@ def check(style: Style = Format.TABLE) -> None:
     A host that does not answer is unknown: its agents may well run. An agent that is stopped is not wrong:
     `sluice down` stops them all.
     """
+    from sluice.cli import exposure
     from sluice.collection import deploy, enrolment, health, hosts
     from sluice.collection.errors import AgentError
     from sluice.collection.ssh import HostUnreachable
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
+    exposure.warn(settings)
     rows: list[tuple[str, str, str]] = []
     wrong = False
     for host in hosts.load(settings).values():
