@@ -70,7 +70,7 @@ class Standing:
 
 
 @pytest.fixture
-def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Callable[[], Standing]:
+def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Iterator[Callable[..., Standing]]:
     def make(given: Settings = settings) -> Standing:
         made.append(Standing(given, host))
         return made[-1]

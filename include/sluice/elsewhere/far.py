@@ -64,8 +64,8 @@ class FarJob:
     def start(self, arguments: Sequence[str], log: Log) -> bool:
         """Have it run with the settings of now, or adopt it if it does; returns whether it was started.
 
-        If the host has another release, what runs there is stopped: it has other code or other settings than it
-        should have. Raises ReleaseError, JobBound, and BrokerError while Kafka does not know the host.
+        If the host has another release, what runs there is stopped: it has other code or other settings than
+        it should have. Raises ReleaseError, JobBound, and BrokerError while Kafka does not know the host.
         """
         job, _ = places.job_of(self._member)
         if why := places.bound(self._settings, job):
