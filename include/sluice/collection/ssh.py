@@ -170,6 +170,24 @@ class Link:
 
         return self._do(work, COMMAND_SECONDS)
 
+    def refused(self, paths: Sequence[PurePath]) -> dict[PurePath, str]:
+        """Those files that cannot be opened for reading, and why; one that is gone is none of them."""
+
+        async def work(connection: Connection) -> dict[PurePath, str]:
+            found: dict[PurePath, str] = {}
+            async with sftp_session(connection) as sftp:
+                for path in paths:
+                    try:
+                        async with sftp.open(str(path), "rb"):
+                            pass
+                    except asyncssh.SFTPNoSuchFile:
+                        continue
+                    except (asyncssh.SFTPPermissionDenied, asyncssh.SFTPFailure) as error:
+                        found[path] = _printable(error.reason)
+            return found
+
+        return self._do(work, COPY_SECONDS)
+
     def forwards(self) -> bool:
         """Whether the host lets this key reach ports of its own 127.0.0.1."""
 
