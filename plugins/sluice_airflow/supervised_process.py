@@ -122,7 +122,7 @@ class JobTrigger(BaseTrigger):
     async def _alert(self, watch: Supervisor | Crew, status: str) -> None:
         """Update the open alerts; a database that is away is no reason to stop watching."""
         alerts = {f"topic {name}": said for name, said in jobs.failing(get_settings(), self.job).items()}
-        alerts |= _unknown(self.job)
+        alerts |= _elsewhere(self.job)
         if count := watch.restarted_lately:
             alerts["restarted"] = f"{self.job} was restarted {count} times lately"
         if status == "crash loop":
@@ -182,14 +182,18 @@ _WANTED: dict[str, Callable[[Settings], Callable[[float, int], int]]] = {
 }
 
 
-def _unknown(job: str) -> dict[str, str]:
-    """An alert for each member whose host does not answer."""
+#: What an alert says of a member elsewhere, by what its shadow knows.
+_WRONG = {"unknown": "may run or not", "stopped": "does not run"}
+
+
+def _elsewhere(job: str) -> dict[str, str]:
+    """An alert for each member whose host does not answer, or has another release."""
     settings, found = get_settings(), {}
     for member in places.members(settings) if job in places.JOBS else ():
         record = detached.read(member, settings.home / "run")
         said = state.read(settings, member, record.pid) if record else None
-        if said and said.state == "unknown" and places.job_of(member)[0] == job:
-            found[f"{member}: unknown"] = f"{member} may run or not: {said.why}"
+        if said and said.state in _WRONG and places.job_of(member)[0] == job:
+            found[f"{member}: {said.state}"] = f"{member} {_WRONG[said.state]}: {said.why}"
     return found
 
 

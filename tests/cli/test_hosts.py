@@ -9,7 +9,9 @@ import typer
 from typer.testing import CliRunner
 
 from sluice.cli import far, hosts, stack
+from sluice.cli import instance as instance_of_cli
 from sluice.collection import deploy, forgetting, health
+from sluice.collection.hosts import FILE
 from sluice.collection.render import Agent
 from sluice.runtime import settings as of_settings
 from sluice.runtime.settings import Settings
@@ -40,6 +42,26 @@ def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pyte
     assert "far1: what was not sent yet is lost" in refused.output
     assert CliRunner().invoke(hosts.app, ["forget", "h1", "--yes"]).exit_code == 0
     assert (forgotten, cleared) == (["h1"], ["far1"])
+
+
+def test_what_opens_kafka_is_said_before_the_platform_starts_and_when_hosts_are_enrolled_and_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "- {name: local, address: 10.0.0.1}\n- {name: h1, address: 127.0.0.1, ssh: {user: me, port: 1}}\n"
+    (tmp_path / FILE).write_text(text)
+    made = Settings(instance="test", home=tmp_path, bind_host="10.0.0.1")
+    monkeypatch.setattr(of_settings, "get_settings", lambda: made)
+    monkeypatch.setattr(stack, "Settings", lambda: made)
+
+    def up(*_: object) -> None:
+        raise typer.Exit(3)
+
+    monkeypatch.setattr(instance_of_cli, "up", up)
+    with pytest.raises(typer.Exit):
+        stack.up()
+    said = [capsys.readouterr().err]
+    said += [CliRunner().invoke(hosts.app, words).output for words in (["enrol", "h1"], ["check"])]
+    assert ["WARNING: bind_host = '10.0.0.1'" in each for each in said] == [True] * 3
 
 
 @pytest.mark.parametrize(("state", "code"), [("running", 0), (far.UNKNOWN, 0), ("dead", 1)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,9 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 from tests.collection.openssh import SSHD, OpenSshHost
+
+#: Linux's numbers (prctl.h, capability.h).
+_CAPBSET_DROP, _DAC_OVERRIDE, _DAC_READ_SEARCH = 24, 1, 2
 
 
 @contextmanager
@@ -34,3 +39,19 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
         yield made
     finally:
         made.switch_off()
+
+
+def switch_on_without_roots_rights(machine: EmulatedHost) -> None:
+    """Switch it on again so that permissions of files hold for its account, even if that is root."""
+    machine.switch_off()
+
+    def begin() -> None:
+        libc = ctypes.CDLL(None, use_errno=True)
+        for right in _DAC_OVERRIDE, _DAC_READ_SEARCH:
+            # Of this thread, and so of the process that it starts. Who is not root lacks the rights anyway.
+            libc.prctl(_CAPBSET_DROP, right, 0, 0, 0)
+        machine.switch_on()
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join()

@@ -63,6 +63,20 @@ def test_a_setting_that_a_job_elsewhere_was_told_is_the_newest(
     assert newest(there) == there
 
 
+def test_it_is_told_where_the_built_in_hdfs_and_hbase_listen_for_it(settings: Settings) -> None:
+    here = Settings(
+        instance="test",
+        home=settings.home,
+        root=settings.root,
+        port_base=29_000,
+        hadoop_host="10.0.0.1",
+    )
+    told = environment(here, PurePath("/far"), "/opt/sluice", PurePath("/far/metrics"))
+    assert f'"namenode": "hdfs://10.0.0.1:{here.port("namenode")}"' in told
+    assert f'"host": "10.0.0.1", "port": {here.port("hbase_thrift")}' in told
+    assert "HADOOP_HOST" not in told, "nothing of the host itself listens there"
+
+
 def test_spark_listens_at_the_hosts_own_loopback_and_takes_no_files_of_the_platforms_machine(
     settings: Settings,
 ) -> None:

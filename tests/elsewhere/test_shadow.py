@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import stat
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,12 +19,12 @@ from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
 from sluice.collection.release import ReleaseError
-from sluice.elsewhere import far, leftovers, state
+from sluice.elsewhere import far, leftovers, shadow, state
 from sluice.elsewhere.far import FarJob
 from sluice.elsewhere.shadow import POLL_SECONDS, Shadow, now_like
 from sluice.metrics import team
 from sluice.monitoring.series import age
-from sluice.runtime.settings import TOLD, Settings, followed, newest
+from sluice.runtime.settings import ROOT, TOLD, Settings, followed, newest
 from sluice.speed.progress import SpeedProgress
 from sluice.stack import jobs
 from tests.processes import command_line
@@ -43,9 +45,9 @@ class Standing:
         self.code: list[int] = []
         self.stop = threading.Event()
         self.job = FarJob(settings, host, MEMBER)
-        shadow = Shadow(settings, MEMBER, host.name, self.job, self.stop)
+        made = Shadow(settings, MEMBER, host.name, self.job, self.stop)
         self._thread = threading.Thread(
-            target=lambda: self.code.append(shadow.run(ARGUMENTS, self.said.append))
+            target=lambda: self.code.append(made.run(ARGUMENTS, self.said.append))
         )
         self._thread.start()
 
@@ -68,9 +70,9 @@ class Standing:
 
 
 @pytest.fixture
-def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Callable[[], Standing]:
-    def make() -> Standing:
-        made.append(Standing(settings, host))
+def stand(settings: Settings, host: Host, machine: EmulatedHost) -> Iterator[Callable[..., Standing]]:
+    def make(given: Settings = settings) -> Standing:
+        made.append(Standing(given, host))
         return made[-1]
 
     made: list[Standing] = []
@@ -177,6 +179,95 @@ def test_a_job_of_an_older_platform_is_not_adopted(
     finally:
         job.stop()
         release.checksum.cache_clear()
+
+
+@pytest.fixture
+def platform(settings: Settings, root: Path) -> Iterator[Settings]:
+    """The settings of a platform that was upgraded, in another folder: its host is not yet."""
+    newer = root.parent / "newer"
+    shutil.copytree(root, newer)
+    (newer / "jobs" / "newer.py").touch()
+    release.checksum.cache_clear()  # as in the next process
+    yield settings.model_copy(update={"root": newer})
+    release.checksum.cache_clear()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shadow, "RELEASE_SECONDS", 0.1)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_job_of_an_older_platform_is_stopped_and_waits_for_its_host_to_be_updated(
+    settings: Settings, machine: EmulatedHost, platform: Settings, stand: Callable[..., Standing]
+) -> None:
+    assert FarJob(settings, hosts.load(settings)["h1"], MEMBER).start(ARGUMENTS, print)
+    (old,) = pids(machine)
+    release.checksum.cache_clear()
+    standing = stand(platform)
+    assert "bring the checkout there to the platform's commit" in standing.becomes("stopped").why
+    assert standing.said == [f"{MEMBER}: stopped on h1, which has another release"]
+    assert not pids(machine)
+    assert not standing.code, "it waits, so nobody counts its deaths"
+    (settings.root / "jobs" / "newer.py").touch()
+    assert standing.becomes("alive").pid != old
+    assert len(pids(machine)) == 1
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("change", ["platform", "hosts.yaml"])
+def test_a_shadow_that_waits_for_another_release_ends_when_another_is_wanted(
+    settings: Settings, platform: Settings, stand: Callable[..., Standing], change: str
+) -> None:
+    standing = stand(platform)
+    standing.becomes("stopped")
+    if change == "platform":
+        (platform.root / "jobs" / "newest.py").touch()
+    else:
+        path = settings.home / hosts.FILE
+        path.write_text(path.read_text().replace("release: ", "release: /another"))
+    until(lambda: standing.code, what="the shadow ends")
+    assert standing.code == [1]
+    assert standing.said == [f"{MEMBER}: other files are to be compared now: the next shadow does that"]
+
+
+def test_a_shadow_that_waits_for_another_release_can_be_told_to_stop(
+    platform: Settings, stand: Callable[..., Standing]
+) -> None:
+    standing = stand(platform)
+    standing.becomes("stopped")
+    standing.end()
+    assert (standing.code, standing.said) == ([0], [])
+
+
+def test_other_requirements_are_another_release(
+    settings: Settings, host: Host, machine: EmulatedHost, root: Path
+) -> None:
+    elsewhere = root.parent / "release"
+    shutil.copytree(root, elsewhere)
+    other = host.model_copy(update={"release": str(elsewhere)})
+    enrolment.check(settings, host)
+    (elsewhere / "requirements.txt").write_text("numpy==1.0\n")
+    with pytest.raises(ReleaseError, match="not the platform's version"):
+        enrolment.check(settings, other)
+
+
+def test_packages_that_were_not_installed_are_named(
+    settings: Settings, host: Host, machine: EmulatedHost, root: Path
+) -> None:
+    """As after an upgrade of the checkout without `make setup`."""
+    python = root / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT / "include"} exec {sys.executable} "$@"\n')
+    (root / "requirements.txt").write_text("".join(f"absent{n}==1.0\n" for n in range(7)))
+    release.checksum.cache_clear()
+    try:
+        with pytest.raises(
+            ReleaseError, match=r"\(absent0 is missing, .*absent4 is missing, and 2 more\): run `make setup`"
+        ):
+            FarJob(settings, host, MEMBER).start(ARGUMENTS, print)
+    finally:
+        release.checksum.cache_clear()
+    assert not pids(machine)
 
 
 def test_a_job_is_told_a_setting_that_it_follows_when_that_changes(

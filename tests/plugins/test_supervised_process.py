@@ -254,3 +254,26 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
     run(trigger.on_kill())
     assert detached.adopt("archiver") is None
     assert detached.adopt("archiver-2") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "alert"),
+    [
+        ("unknown", {"archiver-2: unknown": "archiver-2 may run or not: why"}),
+        ("stopped", {"archiver-2: stopped": "archiver-2 does not run: why"}),
+        ("starts", {}),
+    ],
+)
+def test_a_member_elsewhere_that_nobody_sees_run_is_an_alert(
+    module: Any, said: Any, alert: dict[str, str]
+) -> None:
+    from sluice.elsewhere import state
+
+    settings = module.get_settings()
+    own = detached.start("archiver-2", ["sleep", "600"], run=settings.home / "run")
+    try:
+        state.write(settings, "archiver-2", state.State("h1", said, own.pid, why="why"))
+        assert module._elsewhere("archiver") == alert
+        assert module._elsewhere("speed_layer") == {}
+    finally:
+        detached.stop(own, 0.0, run=settings.home / "run")

@@ -35,6 +35,18 @@ def test_a_taken_port_is_named_with_who_has_it_and_the_remedy(settings: Settings
     assert "port_bases" in message
 
 
+def test_an_address_that_the_machine_does_not_have_is_named_by_its_setting(settings: Settings) -> None:
+    for setting in ("hadoop_host", "bind_host"):
+        given = Settings(
+            instance="test",
+            home=settings.home,
+            port_base=settings.port_base,
+            **{setting: "192.0.2.1"},  # type: ignore[arg-type]  # for documents, so no machine has it
+        )
+        with pytest.raises(ports.NoSuchAddress, match=rf"^{setting} = '192\.0\.2\.1': .*`ip address`"):
+            ports.require_free(given, "namenode", "namenode")
+
+
 def test_a_stopped_instance_says_how_to_start_it(settings: Settings) -> None:
     assert not supervisord.running(settings)
     with pytest.raises(supervisord.SupervisorDown, match="`sluice up`"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from sluice.runtime.settings import Settings, given
-from sluice.stack import secrets, supervisord, templating
+from sluice.stack import jars, secrets, supervisord, templating
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.daemons import hbase, hdfs, hive, kafka
 from sluice.stack.environment import environment
@@ -71,6 +73,68 @@ def test_kafka_advertises_what_its_clients_are_told(settings: Settings) -> None:
     assert f"advertised.listeners=PLAINTEXT://{settings.kafka.bootstrap}," in text
     assert "log.message.timestamp.type=LogAppendTime" in text
     assert f"message.max.bytes={settings.kafka.max_message_bytes}\n" in text
+
+
+@pytest.fixture
+def reached(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """HDFS and HBase are reached by jobs on other hosts. No jar is there, and none is needed."""
+    for daemon in (hbase, hive):
+        monkeypatch.setattr(daemon, "require", Path)
+    return Settings(instance="test", home=settings.home, hadoop_host="10.0.0.1")
+
+
+def test_hdfs_and_hbase_alone_listen_where_other_hosts_reach_them(reached: Settings) -> None:
+    hdfs.configure(reached)
+    hbase.configure(reached)
+    conf = reached.home / "conf"
+    site = properties(conf / "hadoop" / "hdfs-site.xml")
+    listening = [value for name, value in site.items() if name.endswith(("address", "bind-host"))]
+    assert len(listening) == 7
+    assert all(value.startswith("10.0.0.1") for value in listening)
+    assert site["dfs.datanode.hostname"] == "10.0.0.1"  # a read is redirected there
+    assert site["dfs.client.use.datanode.hostname"] == "true"
+    site = properties(conf / "hbase" / "hbase-site.xml")
+    address = re.compile(r".*(ipc\.address|bindAddress|PortAddress|ipaddress|hostname|quorum)")
+    names = [name for name in site if address.fullmatch(name)]
+    assert len(names) == 8
+    assert {site[name] for name in names} == {"10.0.0.1"}
+    assert hbase.thrift(reached).argv[-3] == "10.0.0.1"
+
+
+def test_nothing_else_listens_where_other_hosts_reach_hdfs_and_hbase(reached: Settings) -> None:
+    kafka.configure(reached)
+    hive.configure_spark(reached)
+    conf = reached.home / "conf"
+    (listeners,) = re.findall(r"^listeners=(.*)$", (conf / "kafka" / "server.properties").read_text(), re.M)
+    ports = reached.port("kafka"), reached.port("kafka_controller")
+    assert listeners == "PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}".format(*ports)
+    assert "listen_addresses = '127.0.0.1'" in templating.render(
+        reached, "postgresql.conf", hosts=None, door_connections=1
+    )
+    assert "host all all all" not in templating.render(reached, "pg_hba.conf", hosts=None)
+    assert "spark.driver.bindAddress 127.0.0.1" in (conf / "spark" / "spark-defaults.conf").read_text()
+    assert f"-javaagent:metastore/{jars.AGENT}=127.0.0.1" in hive.metastore(reached).argv
+    site = properties(conf / "spark" / "hive-site.xml")
+    assert site["hive.server2.thrift.bind.host"] == "127.0.0.1"
+    variables = environment(reached)
+    assert variables["AIRFLOW__API__HOST"] == variables["SPARK_LOCAL_IP"] == "127.0.0.1"
+    for part in (reached.kafka.bootstrap, reached.hive.metastore, reached.postgres.host, reached.airflow.url):
+        assert "127.0.0.1" in part
+
+
+def test_clients_are_told_where_hdfs_and_hbase_listen(reached: Settings) -> None:
+    assert reached.hdfs.namenode == f"hdfs://10.0.0.1:{reached.port('namenode')}"
+    assert reached.hdfs.webhdfs == f"http://10.0.0.1:{reached.port('namenode_http')}"
+    assert (reached.hbase.host, reached.host("hbase")) == ("10.0.0.1", "10.0.0.1")
+    assert "10.0.0.1" in environment(reached)["NO_PROXY"].split(",")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "work1", "10.0.0.300", "::1"])  # noqa: S104
+def test_an_address_that_nobody_can_be_told_is_refused(address: str) -> None:
+    with pytest.raises(
+        ValidationError, match=rf"hadoop_host\n.*'{address}' .* give one IPv4 address of this"
+    ):
+        Settings(instance="test", hadoop_host=address)
 
 
 def test_a_rendered_file_is_for_its_owner_only(settings: Settings) -> None:

@@ -301,6 +301,7 @@ def test_an_instance_that_does_not_run_has_no_network(settings: Settings) -> Non
     "elsewhere",
     [
         {"bind_host": "0.0.0.0"},  # noqa: S104
+        {"hadoop_host": "10.0.0.1"},
         {"external": ["kafka"]},
         {"hosts": {"kafka": "kafka1"}},
         {"spark": {"master": "spark://10.0.0.5:7077"}},

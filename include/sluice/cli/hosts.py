@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.cli.format import Format, write
+
+if TYPE_CHECKING:
+    from sluice.collection.hosts import Host
+    from sluice.collection.inventory import FrontEnd
+    from sluice.runtime.settings import Settings
 
 app = typer.Typer(help="Other machines with agents: enrol, list, check, forget.", no_args_is_help=True)
 
@@ -34,12 +41,13 @@ def enrol(
       sluice hosts enrol web3
       sluice hosts enrol web3 --fingerprint SHA256:Yb0...
     """
-    from sluice.cli import listeners
+    from sluice.cli import exposure, listeners
     from sluice.collection import database, enrolment, ssh
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     host = enrolment.known(settings, name)
+    exposure.warn(settings)
     key = enrolment.public_key(settings, host)
     if fingerprint:
         found = enrolment.enrol(settings, host, fingerprint)
@@ -72,37 +80,77 @@ def list_(style: Style = Format.TABLE) -> None:
 
 @app.command()
 def check(style: Style = Format.TABLE) -> None:
-    """Log in to each enrolled host and look at Java, space and agents; exit 1 if something is wrong.
+    """Log in to each enrolled host and look at Java, space, agents and log files.
 
     A host that does not answer is unknown: its agents may well run. An agent that is stopped is not wrong:
-    `sluice down` stops them all.
+    `sluice down` stops them all. Log files are those of the front-ends in collection.yaml: the account must
+    be able to read each one that matches.
+
+    Exit code 1 if something is wrong.
     """
-    from sluice.collection import deploy, enrolment, health, hosts
-    from sluice.collection.errors import AgentError
-    from sluice.collection.ssh import HostUnreachable
+    from sluice.cli import exposure
+    from sluice.collection import hosts, inventory
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
-    rows: list[tuple[str, str, str]] = []
-    wrong = False
+    exposure.warn(settings)
+    looks: list[_Look] = []
+    try:
+        front_ends = inventory.load(settings).front_ends
+    except inventory.InventoryError as error:
+        front_ends = []
+        looks.append(_Look("", "wrong", str(error), wrong=True))
     for host in hosts.load(settings).values():
-        if host.name == hosts.LOCAL:
-            continue
-        try:
-            rows.append((host.name, "answers", enrolment.check(settings, host)))
-        except (AgentError, HostUnreachable) as error:
-            wrong = True
-            state = "unknown" if isinstance(error, HostUnreachable) else "wrong"
-            rows.append((host.name, state, str(error)))
-            continue
-        for agent in deploy.agents(settings):
-            if agent.runs_on == host.name:
-                look = health.check(settings, agent)
-                wrong = wrong or bool(look.alerts)
-                rows.append((host.name, look.state, look.line()))
-    write(("host", "state", "what"), rows, style)
-    if wrong:
+        if host.name != hosts.LOCAL:
+            looks += _looks(settings, host, [each for each in front_ends if each.runs_on == host.name])
+    write(("host", "state", "what"), [(each.host, each.state, each.what) for each in looks], style)
+    if any(each.wrong for each in looks):
         raise typer.Exit(1)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a look at a host, or at something on it, found."""
+
+    host: str
+    state: str
+    what: str
+    wrong: bool = False
+
+
+def _looks(settings: Settings, host: Host, front_ends: Iterable[FrontEnd]) -> Iterator[_Look]:
+    """Look at a host, the agents that are deployed there, and the log files of its front-ends."""
+    from sluice.collection import deploy, enrolment, health
+    from sluice.collection.errors import AgentError
+    from sluice.collection.ssh import HostUnreachable
+
+    try:
+        yield _Look(host.name, "answers", enrolment.check(settings, host))
+    except (AgentError, HostUnreachable) as error:
+        state = "unknown" if isinstance(error, HostUnreachable) else "wrong"
+        yield _Look(host.name, state, str(error), wrong=True)
+        return
+    for agent in deploy.agents(settings):
+        if agent.runs_on == host.name:
+            look = health.check(settings, agent)
+            yield _Look(host.name, look.state, look.line(), bool(look.alerts))
+    for front_end in front_ends:
+        try:
+            yield _files(settings, host, front_end)
+        except (AgentError, HostUnreachable) as error:
+            yield _Look(host.name, "wrong", str(error), wrong=True)
+
+
+def _files(settings: Settings, host: Host, front_end: FrontEnd) -> _Look:
+    from sluice.collection import enrolment, readable
+    from sluice.collection.pattern import Pattern
+
+    patterns = [Pattern.parse(text, settings.home) for text in front_end.files]
+    if count := readable.check(enrolment.link(settings, host), front_end.host, patterns):
+        return _Look(host.name, "readable", f"{front_end.host}: {count} log files")
+    return _Look(
+        host.name, "no files", f"{front_end.host}: nothing there is called {', '.join(front_end.files)}"
+    )
 
 
 @app.command()

@@ -21,8 +21,9 @@ _COLUMNS = ("unit", "job", "belongs_on", "runs_on", "state", "pid", "why")
 def list_(style: Style = Format.TABLE) -> None:
     """Show where each job is to run, where it runs, and its state.
 
-    unknown: its host does not answer, so it may run or not. starts: its host was not yet seen to run it. pid:
-    of the job, on its host.
+    unknown: its host does not answer, so it may run or not. starts: its host was not yet seen to run it.
+    stopped: it does not run, for example because its host has another release of Sluice. pid: of the job, on
+    its host.
     """
     from sluice.elsewhere import places
     from sluice.runtime.settings import get_settings

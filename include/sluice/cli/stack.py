@@ -47,7 +47,7 @@ def up(
 
     Exit code 1 if a daemon does not become healthy; its last log lines are shown.
     """
-    from sluice.cli import instance
+    from sluice.cli import exposure, instance
     from sluice.stack import catalogue
 
     if external:
@@ -55,6 +55,7 @@ def up(
     settings = Settings()
     if os.geteuid() == 0:
         typer.secho(ROOT_WARNING, err=True, fg="red", bold=True)
+    exposure.warn(settings)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)
     (settings.root / "var" / "current").write_text(settings.instance)

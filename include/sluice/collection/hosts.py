@@ -141,7 +141,7 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
                 f"address = {host.address!r}: no IPv4 address; write four numbers from 0 to 255, without "
                 "zeros before them",
             )
-        elif private and not _loopback(host.address):
+        elif private and not is_loopback(host.address):
             yield (
                 (i, "address"),
                 f"address = {host.address!r}: the instance's network is private and has no other "
@@ -161,7 +161,8 @@ def _release_problems(i: int, host: Host) -> Iterator[Problem]:
         yield (i, "release"), "release: only the role jobs needs it; add the role, or remove it"
 
 
-def _loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether only this machine itself is reached there."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:

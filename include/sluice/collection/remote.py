@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from sluice.collection import addresses, broker, enrolment, metrics, position
+from sluice.collection import addresses, broker, enrolment, metrics, position, readable
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
@@ -201,15 +201,10 @@ def _files(settings: Settings, agent: Agent) -> dict[PurePath, int]:
 
 
 def _check(settings: Settings, agent: Agent) -> None:
-    """Check for what the agent needs: its log directories, and its user in Kafka."""
+    """Check for what the agent needs: its user in Kafka, and its log files, which it may read."""
     if agent.logs_in:
         broker.check_granted(settings, agent.runs_on, agent.topic)
-    for pattern in agent.patterns(settings.home):
-        if _link(settings, agent).sizes(PurePath(pattern.directory)) is None:
-            raise RemoteFailed(
-                f"{agent.name}: {pattern.directory} on {agent.runs_on} is no directory: make it, give the "
-                "account r and x on it, or correct `files`"
-            )
+    readable.check(_link(settings, agent), agent.name, agent.patterns(settings.home))
 
 
 def _copy(settings: Settings, agent: Agent, wanted: Bundle, log: Log) -> None:

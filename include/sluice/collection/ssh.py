@@ -21,7 +21,7 @@ import asyncssh
 
 from sluice.collection.errors import AgentError
 from sluice.collection.metrics import MetricsUnreachable
-from sluice.collection.ssh_files import replace, write
+from sluice.collection.ssh_files import refused, replace, switch, write
 from sluice.collection.ssh_files import session as sftp_session
 from sluice.collection.ssh_loop import wait
 
@@ -116,25 +116,11 @@ class Link:
 
     def replace(self, path: PurePath, data: bytes) -> None:
         """Replace a file of mode 0600 in one step."""
-
-        async def work(connection: Connection) -> None:
-            async with sftp_session(connection) as sftp:
-                await replace(sftp, path, data)
-
-        self._do(work, COMMAND_SECONDS)
+        self._files(lambda sftp: replace(sftp, path, data), COMMAND_SECONDS)
 
     def switch(self, link: PurePath, target: str) -> None:
         """Point a symbolic link to another target, in one step."""
-
-        async def work(connection: Connection) -> None:
-            async with sftp_session(connection) as sftp:
-                temporary = f"{link}.new"
-                if await sftp.lexists(temporary):
-                    await sftp.remove(temporary)
-                await sftp.symlink(target, temporary)
-                await sftp.posix_rename(temporary, str(link))
-
-        self._do(work, COMMAND_SECONDS)
+        self._files(lambda sftp: switch(sftp, link, target), COMMAND_SECONDS)
 
     def read(
         self, path: PurePath, offset: int = 0, size: int = _ANSWER_BYTES, seconds: float = READ_SECONDS
@@ -170,6 +156,11 @@ class Link:
 
         return self._do(work, COMMAND_SECONDS)
 
+    def refused(self, paths: Sequence[PurePath]) -> dict[PurePath, str]:
+        """Those files that cannot be opened for reading, and why; one that is gone is none of them."""
+        found = self._files(lambda sftp: refused(sftp, paths), COPY_SECONDS)
+        return {path: _printable(why) for path, why in found.items()}
+
     def forwards(self) -> bool:
         """Whether the host lets this key reach ports of its own 127.0.0.1."""
 
@@ -193,6 +184,13 @@ class Link:
     def close(self) -> None:
         """Close the connection; the next use makes another one."""
         wait(self._drop(), COMMAND_SECONDS)
+
+    def _files(self, work: Callable[[asyncssh.SFTPClient], Awaitable[T]], seconds: float) -> T:
+        async def with_session(connection: Connection) -> T:
+            async with sftp_session(connection) as sftp:
+                return await work(sftp)
+
+        return self._do(with_session, seconds)
 
     def _do(self, work: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
         try:

@@ -1,7 +1,8 @@
-"""Files over SSH: a session whose names may be any bytes, a copy that goes on, and one that replaces."""
+"""Files over SSH: a session whose names may be any bytes, and what is done with files in one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import PurePath
 
@@ -28,6 +29,20 @@ async def write(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> None:
             await out.write(data[at : at + PIECE], at)
 
 
+async def refused(sftp: asyncssh.SFTPClient, paths: Sequence[PurePath]) -> dict[PurePath, str]:
+    """Those files that cannot be opened for reading, and why; one that is gone is none of them."""
+    found: dict[PurePath, str] = {}
+    for path in paths:
+        try:
+            async with sftp.open(str(path), "rb"):
+                pass
+        except asyncssh.SFTPNoSuchFile:
+            continue
+        except (asyncssh.SFTPPermissionDenied, asyncssh.SFTPFailure) as error:
+            found[path] = error.reason
+    return found
+
+
 async def replace(sftp: asyncssh.SFTPClient, path: PurePath, data: bytes) -> None:
     """Replace a file in one step. Its folder is made if it is not there."""
     await sftp.makedirs(str(path.parent), asyncssh.SFTPAttrs(permissions=0o700), exist_ok=True)
@@ -36,3 +51,12 @@ async def replace(sftp: asyncssh.SFTPClient, path: PurePath, data: bytes) -> Non
         await sftp.remove(new)
     await write(sftp, new, data)
     await sftp.posix_rename(new, str(path))
+
+
+async def switch(sftp: asyncssh.SFTPClient, link: PurePath, target: str) -> None:
+    """Point a symbolic link to another target, in one step."""
+    temporary = f"{link}.new"
+    if await sftp.lexists(temporary):
+        await sftp.remove(temporary)
+    await sftp.symlink(target, temporary)
+    await sftp.posix_rename(temporary, str(link))

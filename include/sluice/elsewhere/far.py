@@ -19,6 +19,7 @@ from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import Host
 from sluice.collection.keeper import Keeper, Status, parsed
+from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import RemoteFailed
 from sluice.elsewhere import places
 from sluice.elsewhere.environment import environment
@@ -63,7 +64,8 @@ class FarJob:
     def start(self, arguments: Sequence[str], log: Log) -> bool:
         """Have it run with the settings of now, or adopt it if it does; returns whether it was started.
 
-        Raises ReleaseError, JobBound, and BrokerError while Kafka does not know the host.
+        If the host has another release, what runs there is stopped: it has other code or other settings than
+        it should have. Raises ReleaseError, JobBound, and BrokerError while Kafka does not know the host.
         """
         job, _ = places.job_of(self._member)
         if why := places.bound(self._settings, job):
@@ -77,7 +79,13 @@ class FarJob:
             return False
         if self._there.kafka.login:
             broker.check_granted(self._settings, self._host.name, broker.ALL)
-        release.check(self._link, at, self._settings.root)
+        try:
+            release.check(self._link, at, self._settings.root)
+        except ReleaseError:
+            if now.state == "alive":
+                self.stop()
+                log(f"{self._member}: stopped on {self._host.name}, which has another release")
+            raise
         copied(self._link, self._folder / "versions" / version, {**files, SUMS: sums})
         if now.state == "alive":
             self.stop()
@@ -88,12 +96,10 @@ class FarJob:
         return True
 
     def enrolled_again(self) -> bool:
-        """Whether the host was enrolled again, with another address, account or key."""
+        """Whether the host was enrolled again, with another address, account, key or folder of Sluice."""
         try:
-            return (
-                enrolment.link(self._settings, enrolment.known(self._settings, self._host.name))
-                is not self._link
-            )
+            now = enrolment.known(self._settings, self._host.name)
+            return now.release != self._host.release or enrolment.link(self._settings, now) is not self._link
         except AgentError:  # it is not enrolled any more
             return False
 

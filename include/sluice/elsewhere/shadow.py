@@ -7,6 +7,9 @@ the shadow prints. The job is told the settings that it would read again here, w
 
 A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
 that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
+
+A host that has another release of Sluice runs no job. The shadow waits until the host has the platform's. It
+does not end, because another shadow could do no more, and a crash loop of one member ends the watch over all.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from sluice.collection import release
 from sluice.collection.broker import BrokerError
 from sluice.collection.errors import AgentError
+from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import state
 from sluice.elsewhere.far import FarJob
@@ -31,6 +36,8 @@ from sluice.runtime.settings import Settings, followed, newest
 from sluice.stack import jobs
 
 POLL_SECONDS = 2.0
+#: Between two looks at a host that has another release, because all its files are read.
+RELEASE_SECONDS = 30.0
 #: Of what the job prints, so much at most is copied at each look.
 _PIECE = 256 << 10
 
@@ -52,11 +59,13 @@ class Shadow:
     def run(self, arguments: Sequence[str], log: Log) -> int:
         """Returns 0 if it was told to stop, and 1 if another shadow is to go on. Raises AgentError.
 
-        That is when the job ended by itself, and when its host was enrolled again at another address.
+        That is when the job ended by itself, when its host was enrolled again, with another address or
+        folder of Sluice, and when the platform here has changed while the host had another release.
         """
         started = False
         self._say("starts")
         while not self._stop.is_set():
+            pause = POLL_SECONDS
             try:
                 self._tell()
                 if not started:
@@ -73,16 +82,25 @@ class Shadow:
                     return 1
             except BrokerError as error:  # Kafka is told of the host soon
                 self._say("starts", why=str(error))
+            except ReleaseError as error:
+                self._answers = True
+                self._say("stopped", why=str(error))
+                if release.outdated(self._settings.root) or self._job.enrolled_again():
+                    log(f"{self._member}: other files are to be compared now: the next shadow does that")
+                    return 1
+                pause = RELEASE_SECONDS
             else:
                 if now.state != "alive":
                     log(f"{self._member}: it has ended on {self._host}")
                     return 1
                 self._say("alive", now.pid)
-            self._stop.wait(POLL_SECONDS)
+            self._stop.wait(pause)
         self._end(log)
         return 0
 
     def _end(self, log: Log) -> None:
+        if self._state and self._state.state == "stopped":
+            return
         try:
             if not self._answers:
                 raise HostUnreachable(self._state.why if self._state else self._host)

@@ -13,10 +13,14 @@ from sluice.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class State:
-    """unknown: the host does not answer, so the job may run or not. pid: the job's, on its host; 0: none."""
+    """What a shadow knows.
+
+    stopped: the host has another release, so the job does not run. unknown: the host does not answer, so the
+    job may run or not. pid: the job's, on its host; 0: none.
+    """
 
     host: str
-    state: Literal["starts", "alive", "unknown"]
+    state: Literal["starts", "alive", "stopped", "unknown"]
     shadow: int  # the pid of who says so
     pid: int = 0
     why: str = ""

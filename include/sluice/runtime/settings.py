@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import ipaddress
 import json
 import os
 import secrets
@@ -24,6 +25,8 @@ ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3]
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
 DEFAULT_INSTANCE = "main"
 LOOPBACK = "127.0.0.1"
+#: The daemons of HDFS and HBase, which listen at `hadoop_host` if it is given.
+HADOOP = frozenset({"namenode", "datanode", "hbase", "hbase-thrift"})
 #: In the home of a job on another host: the settings that the platform's machine told it while it runs.
 TOLD = "told.json"
 
@@ -201,7 +204,8 @@ class Settings(BaseSettings):
     instance: str = DEFAULT_INSTANCE
     home: Path = Path()
     root: Path = ROOT
-    bind_host: str = LOOPBACK
+    bind_host: str = LOOPBACK  # where all daemons listen
+    hadoop_host: str = ""  # where HDFS and HBase alone listen, for jobs on other hosts; empty: bind_host
     hosts: dict[str, str] = {}
     port_base: int = 0
     port_bases: dict[str, int] = {}
@@ -247,6 +251,7 @@ class Settings(BaseSettings):
             "external": bool(self.external),
             "hosts": bool(self.hosts),
             "bind_host": self.bind_host != LOOPBACK,
+            "hadoop_host": self.hadoop_host not in ("", LOOPBACK),
             "spark.master": not self.spark.master.startswith("local"),
         }
         return [name for name, given in found.items() if given]
@@ -254,9 +259,27 @@ class Settings(BaseSettings):
     def port(self, name: str) -> int:
         return self.port_base + self.port_offsets[name]
 
+    def listens(self, daemon: str) -> str:
+        """The address at which the daemon listens."""
+        return (self.hadoop_host if daemon in HADOOP else "") or self.bind_host
+
     def host(self, daemon: str) -> str:
         """The host at which the other daemons reach this one."""
-        return self.hosts.get(daemon, self.bind_host)
+        return self.hosts.get(daemon) or self.listens(daemon)
+
+    @field_validator("hadoop_host")
+    @classmethod
+    def _address(cls, given: str) -> str:
+        try:
+            usable = not given or not ipaddress.IPv4Address(given).is_unspecified
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(
+                f"{given!r} is no address that jobs on other hosts could be told: give one IPv4 address of "
+                "this machine, such as 10.0.0.1, or leave it out"
+            )
+        return given
 
     @model_validator(mode="after")
     def _check_network(self) -> Settings:
@@ -288,7 +311,8 @@ class Settings(BaseSettings):
         hosts = json.loads(hosts) if isinstance(hosts, str) else hosts
 
         def host(daemon: str) -> str:
-            return str(hosts.get(daemon) or data.get("bind_host", LOOPBACK))
+            own = data.get("hadoop_host") if daemon in HADOOP else ""
+            return str(hosts.get(daemon) or own or data.get("bind_host", LOOPBACK))
 
         def at(name: str) -> int:
             return base + int(data["port_offsets"][name])

@@ -29,7 +29,8 @@ def own_environment(settings: Settings) -> dict[str, str]:
     """The instance's own variables, without Airflow's."""
     python = sys.executable
     defaults = shlex.quote(str(spark_defaults(settings)))
-    hosts = ",".join(["127.0.0.1", "localhost", *sorted(set(settings.hosts.values()))])
+    own = {settings.hadoop_host, *settings.hosts.values()} - {""}
+    hosts = ",".join(["127.0.0.1", "localhost", *sorted(own)])
     return {
         "SLUICE_INSTANCE": settings.instance,
         "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", os.defpath)]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import time
 
@@ -18,15 +19,21 @@ class PortInUse(RuntimeError):
     """Another program listens on a port of the instance."""
 
 
-def require_free(settings: Settings, name: str, whose: str, patience: float = DYING_SECONDS) -> None:
-    """Raises PortInUse if the port of that name is taken; ``whose``: what wants it, for the message.
+class NoSuchAddress(ValueError):
+    """This machine does not have the address at which a daemon is to listen."""
 
-    A taken port without a process belonged to one that was just killed, so wait until it is released, for
-    ``patience`` seconds at most.
+
+def require_free(settings: Settings, name: str, whose: str, patience: float = DYING_SECONDS) -> None:
+    """Raises PortInUse if the port of that name is taken, and NoSuchAddress.
+
+    ``whose``: the daemon that wants it, or what else does. A taken port without a process belonged to one
+    that was just killed, so wait until it is released, for ``patience`` seconds at most.
     """
     port = settings.port(name)
     deadline = time.monotonic() + patience
-    while not _free(settings.bind_host, port):
+    address = settings.listens(whose)
+    setting = "hadoop_host" if address == settings.hadoop_host else "bind_host"
+    while not _free(address, port, setting):
         listener = _listener(port)
         if listener is None and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
@@ -38,12 +45,18 @@ def require_free(settings: Settings, name: str, whose: str, patience: float = DY
         )
 
 
-def _free(host: str, port: int) -> bool:
+def _free(host: str, port: int, setting: str) -> bool:
+    """Whether nothing listens there. Raises NoSuchAddress, which names the setting."""
     with contextlib.closing(socket.socket()) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise NoSuchAddress(
+                    f"{setting} = {host!r}: this machine has no such address; give one of those that "
+                    "`ip address` shows"
+                ) from error
             return False
     return True
 

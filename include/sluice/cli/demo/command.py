@@ -114,7 +114,7 @@ def urls(settings: Settings) -> dict[str, str]:
     }
     if not settings.private:
         pages["hdfs"] = settings.hdfs.webhdfs
-        pages["hbase"] = f"http://{settings.bind_host}:{settings.port('hbase_master_http')}"
+        pages["hbase"] = f"http://{settings.host('hbase')}:{settings.port('hbase_master_http')}"
     return pages
 
 

@@ -26,7 +26,7 @@ def server(settings: Settings) -> Command:
 
 
 def thrift(settings: Settings) -> Command:
-    address = ["-b", settings.bind_host, "-p", str(settings.port("hbase_thrift"))]
+    address = ["-b", settings.listens("hbase-thrift"), "-p", str(settings.port("hbase_thrift"))]
     return Command(
         _java(settings, "org.apache.hadoop.hbase.thrift.ThriftServer", "start", *address, heap="256m")
     )

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+from typing import Any
+
+from psycopg2.sql import SQL as Statement
+from psycopg2.sql import Identifier
 
 from sluice.runtime.files import write_whole
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
@@ -28,6 +32,19 @@ PYTHON_MODULES = {
         "    import sluice.sql.planner\n"
     ),
 }
+#: Where the metastore's database has locations: tables, and their columns with URLs.
+_LOCATIONS = (
+    ("CTLGS", "LOCATION_URI"),
+    ("DBS", "DB_LOCATION_URI"),
+    ("SDS", "LOCATION"),
+    ("SERDE_PARAMS", "PARAM_VALUE"),
+)
+_FIRST_LOCATION = (
+    """SELECT substring("DB_LOCATION_URI" from '^hdfs://[^/]+') FROM "DBS" WHERE "NAME" = 'default'"""
+)
+_RELOCATE = Statement(
+    "UPDATE {} SET {at} = %(new)s || substr({at}, %(from)s) WHERE starts_with({at}, %(old)s)"
+)
 SCHEMA = "**/scripts/metastore/upgrade/postgres/hive-schema-3.1.0.postgres.sql"
 
 
@@ -46,6 +63,25 @@ def create_schema(settings: Settings) -> None:
         cursor.execute("SELECT to_regclass('public.\"VERSION\"')")
         if cursor.fetchone() == (None,):
             cursor.execute(next(require("metastore").glob(SCHEMA)).read_text())
+
+
+def follow_namenode(settings: Settings) -> None:
+    """Let the tables' locations name the built-in NameNode's address of now, after a setting changed it."""
+    if "hdfs" not in settings.external:
+        with databases.locked(settings, "metastore") as cursor:
+            relocate(cursor, settings.hdfs.namenode)
+
+
+def relocate(cursor: Any, namenode: str) -> None:
+    """Write another NameNode's URL into each location below that of the metastore's first database."""
+    cursor.execute(_FIRST_LOCATION)
+    (before,) = cursor.fetchone() or (None,)  # the metastore's first start creates it
+    if before in (None, namenode):
+        return
+    for table, column in _LOCATIONS:
+        at = Identifier(column)
+        values = {"new": namenode, "from": len(before) + 1, "old": f"{before}/"}
+        cursor.execute(_RELOCATE.format(Identifier(table), at=at), values)
 
 
 def metastore(settings: Settings) -> Command:
@@ -148,7 +184,7 @@ METASTORE = Daemon(
     service="metastore",
     ports=("metastore",),
     depends_on=("postgres",),
-    prepare=(configure_metastore, create_schema),
+    prepare=(configure_metastore, create_schema, follow_namenode),
     command=metastore,
     health=health.metastore,
 )
