@@ -21,7 +21,7 @@ from sluice.collection.emulated.server import HOST_KEY
 from tests.waiting import until
 
 #: sshd must be started by its whole path; it is not in every user's PATH.
-SSHD = shutil.which("sshd", path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")))
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 #: sshd run by root wants this folder; a package's service makes it when it starts.
 PRIVSEP = Path("/run/sshd")
 CONFIGURATION = """
@@ -33,7 +33,7 @@ PermitRootLogin prohibit-password
 PidFile none
 UsePAM no
 StrictModes no
-Subsystem sftp internal-sftp
+{sftp}
 SetEnv HOME={home} PATH={home}/bin:{path} {mark}={home}
 """
 
@@ -52,6 +52,7 @@ class OpenSshHost(EmulatedHost):
         self.port = self.port or free_port(self.address)
         configuration = self.home / "sshd_config"
         values = {"address": self.address, "port": self.port, "home": self.home, "key": HOST_KEY}
+        values["sftp"] = "Subsystem sftp internal-sftp" if self.sftp else ""
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         configuration.write_text(CONFIGURATION.format(**values, path=path, mark=power.HOME))
         if os.geteuid() == 0:
@@ -61,7 +62,7 @@ class OpenSshHost(EmulatedHost):
             env={**os.environ, power.HOME: str(self.home)},
             start_new_session=True,
         )
-        until(self._listens, what=lambda: (self.home / "sshd.log").read_text())
+        until(self._listens, what=(self.home / "sshd.log").read_text)
 
     def switch_off(self) -> None:
         servers = self._servers()

@@ -37,6 +37,12 @@ def logs(settings: Settings, machine: EmulatedHost, monkeypatch: pytest.MonkeyPa
     folder.chmod(0o755)
 
 
+def account(settings: Settings) -> str:
+    access = hosts.load(settings)["h1"].ssh
+    assert access is not None
+    return access.user
+
+
 def check(settings: Settings, folder: Path) -> int:
     link: Link = enrolment.link(settings, hosts.load(settings)["h1"])
     return readable.check(link, "far1", [Pattern(folder, "access.%Y-%m-%d.log")])
@@ -51,7 +57,10 @@ def test_a_file_that_can_be_listed_and_not_read_is_named_with_the_remedy(
 ) -> None:
     for name in DAYS[1:]:
         (logs / name).chmod(0o000)
-    said = rf"{logs / DAYS[1]} on h1 cannot be read \(Permission denied\), nor can 1 more: give me the right"
+    me = account(settings)
+    said = (
+        rf"{logs / DAYS[1]} on h1 cannot be read \(Permission denied\), nor can 1 more: give {me} the right"
+    )
     with pytest.raises(RemoteFailed, match=said):
         check(settings, logs)
     with pytest.raises(RemoteFailed, match=said):  # it would follow the other files, and these never
@@ -63,9 +72,8 @@ def test_a_folder_that_cannot_be_listed_or_is_not_there_is_named(settings: Setti
     with pytest.raises(RemoteFailed, match=r"absent on h1 is no directory: make it"):
         check(settings, logs / "absent")
     logs.chmod(0o000)
-    with pytest.raises(
-        RemoteFailed, match=rf"far1: .*{logs} cannot be read: .* denied: give me r and x on it"
-    ):
+    said = rf"far1: .*{logs} cannot be read: .* denied: give {account(settings)} r and x on it"
+    with pytest.raises(RemoteFailed, match=said):
         check(settings, logs)
 
 
