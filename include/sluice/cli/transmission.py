@@ -45,15 +45,17 @@ def transmission(
     First each assignor's own class is asked what it makes of each scenario. Then three brokers and the
     consumers are started on this machine, and every contender runs every live scenario, taking turns. A step
     waits until the group is stable. Each run is kept in docs/transmission when it is over, and
-    docs/transmission.md is made from all that are kept. Runs of one scenario have one rate. A command that was stopped goes on where it was:
-    without --fresh, only runs that are missing, or in which the group did not become stable, are measured.
-    The command says first how long it will take: three runs of all about 100 minutes, 30 runs about 16 hours.
-    Its tables and the bars are printed; the command exits with 1 if a bar fails.
+    docs/transmission.md is made from all that are kept. Runs of one scenario have one rate. A command that
+    was stopped goes on where it was: without --fresh, only runs that are missing, or in which the group did
+    not become stable, are measured. The command says first how long it will take: three runs of all about 100
+    minutes, 30 runs about 16 hours. Its tables and the bars are printed; the command exits with 1 if a bar
+    fails.
 
     Examples:
       sluice lab transmission --quick
       sluice lab transmission --runs 5 --scenarios paper,skew
       sluice lab transmission --runs 30 --scenarios paper --fresh
+      sluice lab transmission --scenarios skew --rate 2 --fresh
       sluice lab transmission --page
     """
     from sluice.lab.transmission import experiments, page

@@ -59,7 +59,8 @@ def _paper(computed: Sequence[Row]) -> Table:
 def _begins(computed: Sequence[Row]) -> str:
     """How KIP-848's range may begin with the paper's group, by the order of random ids."""
     first, *_ = selected(computed, scenario="paper", strategy="kip848-range")
-    return ", ".join(f"{each.partitions} (max / mean - 1: {each.number():.3g})" for each in chance.read(first["possible"]))
+    some = chance.read(first["possible"])
+    return ", ".join(f"{each.partitions} (max / mean - 1: {each.number():.3g})" for each in some)
 
 
 def _by_chance(computed: Sequence[Row]) -> Table:
