@@ -9,7 +9,7 @@ import pytest
 from sluice.lab.runs import how_many
 from sluice.lab.tables import selected
 from sluice.lab.transmission import paper
-from sluice.lab.transmission.advice import COOPERATIVE, EAGER, evenness, half, standstills, twice
+from sluice.lab.transmission.advice import COOPERATIVE, EAGER, evenness, standstills, still, twice
 from sluice.lab.transmission.bars import EVEN, UNEVEN
 from sluice.lab.transmission.brokers import BEAT_MS
 from sluice.lab.transmission.computed_tables import moves
@@ -50,12 +50,16 @@ def test_eager_sticky_stands_still_least_in_papers_scenario() -> None:
 def test_what_makes_eager_sticky_so_quick_is_in_the_figures() -> None:
     worst = STANDSTILL["paper", "+ C0"].worst[EAGER]
     assert worst < 0.25 * BEAT_MS / 1e3, "members hear of the rebalance at nearly the same moment"
-    assert half(MEASURED, "range", "paper", "+ C0") > 5 * half(MEASURED, EAGER, "paper", "+ C0")
+    assert still(MEASURED, "range", "+ C0", 0.5) > 5 * still(MEASURED, EAGER, "+ C0", 0.5)
     at_its_limit = float(last_rate("range", "C2"))
     assert at_its_limit > 0.95 * PROCESSED / 1e6
     assert max(float(last_rate(EAGER, member)) for member in ("C0", "C1", "C2")) < 0.75 * PROCESSED / 1e6
-    assert half(MEASURED, COOPERATIVE, "paper", "+ C0") < 0.2, "what does not move is read meanwhile"
+    assert still(MEASURED, COOPERATIVE, "+ C0", 0.5) < 0.2, "what does not move is read meanwhile"
     assert STANDSTILL["paper", "+ C0"].worst[COOPERATIVE] > BEAT_MS / 1e3
+
+
+def test_eager_stickys_rare_long_standstills_are_not_shorter_than_cooperative_stickys() -> None:
+    assert still(MEASURED, EAGER, "- C0", 0.99) > 0.9 * still(MEASURED, COOPERATIVE, "- C0", 0.99)
 
 
 def last_rate(name: str, member: str) -> float:
