@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from sluice.assignment.observed import SETTLED_SECONDS, Observed
 from sluice.lab import medians
 from sluice.lab.runs import how_many
 from sluice.lab.tables import selected
-from sluice.lab.transmission import experiments
+from sluice.lab.transmission import chance, experiments
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
+from sluice.lab.transmission.chance import read
 from sluice.lab.transmission.computed import least, rows, whole
 from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
 from sluice.lab.transmission.members import Event
@@ -47,8 +49,24 @@ def test_kafkas_own_classes_give_papers_group_what_their_rules_say() -> None:
 
 def test_what_a_random_order_of_ids_can_make_of_papers_group_is_computed() -> None:
     first, gone, back = selected(list(rows(("paper",), repeats=1)), strategy="kip848-range")
-    assert first["numbers"] == back["numbers"] == "0.846 1.077"  # 2/3/8, or 1/3/9
-    assert gone["numbers"] == "0.385"
+    numbers = [{round(each.number(), 3) for each in read(row["possible"])} for row in (first, gone, back)]
+    assert numbers == [{0.846, 1.077}, {0.385}, {0.846, 1.077}]
+    assert first["possible"] == "1/3/9:0:0 1/4/8:0:0 2/3/8:0:0"
+    assert gone["possible"] == "4/9:1:0 4/9:3:1", "it depends on whether C0 was before others"
+    assert back["possible"] == "1/3/9:1:1 1/4/8:1:1 2/3/8:3:3"
+
+
+@pytest.mark.parametrize(("scenario", "same"), [("frozen", True), ("skew", False)])
+def test_a_member_that_only_stood_still_keeps_its_id_and_one_that_joins_gets_another(
+    scenario: str, same: bool
+) -> None:
+    found = SCENARIOS[scenario]
+    ids = {name: f"{name}'s" for name in found.topics}
+    walk = chance._Walk("kip848-range", found.group(), dict(ids), assign(found.group()))
+    for step in found.steps:
+        chance._take(walk, found, step, random.Random(0))  # noqa: S311 - no secret
+        walk.before = assign(walk.group)
+    assert {name for name in ids if ids[name] != walk.ids[name]} == (set() if same else {"C0"})
 
 
 def test_under_skew_and_with_a_slow_member_ours_is_next_to_the_least_uneven() -> None:

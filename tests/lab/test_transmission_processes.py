@@ -18,7 +18,7 @@ from sluice.assignment.base import Partition
 from sluice.assignment.observed import Observed
 from sluice.cli.errors import FAILED, explain
 from sluice.lab.processes import LaboratoryFailed
-from sluice.lab.transmission import rivals, run
+from sluice.lab.transmission import members, rivals, run
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.members import Event
 from sluice.lab.transmission.run import Laboratory, Times
@@ -46,6 +46,35 @@ def test_what_stands_still_ends_with_a_laboratory_that_is_killed() -> None:
     except psutil.TimeoutExpired:
         consumer.kill()
         raise
+
+
+#: A consumer or a producer that starts, says so, and ends with its input.
+WAITS = 'import sys; print(\'{"event": "ready", "at": 0}\', flush=True); sys.stdin.read()'
+
+
+def test_all_consumers_are_pinned_to_the_same_processors_and_the_producer_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(members, "command", lambda *args: [sys.executable, "-c", WAITS])
+    usable = sorted(os.sched_getaffinity(0))
+    consumers = [members.Consumer(name) for name in ("C0", "C1")]
+    try:
+        assert all(consumer.ready(60) for consumer in consumers)
+        pinned = [sorted(os.sched_getaffinity(consumer.pid)) for consumer in consumers]
+    finally:
+        for consumer in consumers:
+            consumer.stop()
+    assert pinned == [usable[1:] or usable] * 2
+    with members.Producer("nowhere", {}) as producer:
+        assert sorted(os.sched_getaffinity(producer.pid)) == usable
+
+
+@pytest.mark.parametrize(("usable", "pinned"), [({0, 1, 2}, [1, 2]), ({3}, [3])])
+def test_consumers_leave_the_first_processor_to_others_if_there_are_more(
+    monkeypatch: pytest.MonkeyPatch, usable: set[int], pinned: list[int]
+) -> None:
+    monkeypatch.setattr(members.os, "sched_getaffinity", lambda pid: usable)
+    assert members.processors() == pinned
 
 
 def ask(asked: Asked, question: Any) -> bytes:

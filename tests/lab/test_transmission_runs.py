@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.assignment.base import Partition
+from sluice.cli import transmission as command
 from sluice.cli.main import app
 from sluice.lab import runs as kept_runs
 from sluice.lab.runs import Key
@@ -20,13 +22,13 @@ from sluice.lab.transmission.bars import EVEN, _measured, bars
 from sluice.lab.transmission.experiments import LIVE, Plan, missing, scaled
 from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.measures import rows, samples
-from sluice.lab.transmission.members import Event
+from sluice.lab.transmission.members import Event, processors
 from sluice.lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
 from sluice.lab.transmission.page import drawn, load, render
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Log
 from sluice.lab.transmission.runs import FILES, Runs
-from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario, Step
+from sluice.lab.transmission.scenarios import ARRIVES, PAPER, SCENARIOS, Scenario, Step
 from sluice.lab.trials import Row
 
 A, B = Partition("t", 0), Partition("t", 1)
@@ -44,6 +46,7 @@ def log(contender: str = "range", settled: bool = True) -> Log:
     settled: whether the group was stable at the end.
     """
     made = Log(PAPER, contender, 8.0, ended=26.0, steps=[8.0, 17.0], settled=[True, True, settled], busy=0.5)
+    made.pinned, made.cores = 3, 4
     made.events = [event("C1", "assigned", 0.1, Partition("t1", 0)), event("C1", "left", 25.0)]
     made.events += [event("C1", "got", n / 2, Partition("t1", 0)) for n in range(50)]
     made.looks = [(n / 2, {"C0": 0.0, "C1": n * 0.1, "C2": n * 0.05}) for n in range(53)]
@@ -193,6 +196,7 @@ def test_samples_have_each_members_cpu_and_their_steps_at_the_same_times() -> No
     assert found[1]["cpu"] == pytest.approx(0.3)
     (_, _, last) = rows(log(settled=False), 0)
     assert (last["settled"], last["busy"]) == (0, 0.5)
+    assert (last["pinned"], last["cores"], last["arrives"]) == (3, 4, ARRIVES / 1e6)
 
 
 def test_a_frozen_member_does_not_count_among_the_members() -> None:
@@ -207,7 +211,7 @@ def test_partitions_that_are_added_have_a_load_and_all_groups_get_as_much() -> N
     growing = scaled(SCENARIOS["growing"])
     assert growing.load(Partition("t2", 10)) == growing.load(Partition("t2", 0)) == pytest.approx(0.3e6)
     rolling = scaled(SCENARIOS["rolling"])
-    assert sum(rolling.loads.values()) == pytest.approx(experiments.ARRIVES)
+    assert sum(rolling.loads.values()) == pytest.approx(ARRIVES)
     assert [Step("grow", "t2=11").told(), Step("freeze", "C0").told()] == [
         "t2 grows to 11 partitions",
         "C0 stands still",
@@ -216,33 +220,47 @@ def test_partitions_that_are_added_have_a_load_and_all_groups_get_as_much() -> N
 
 def test_many_steps_are_one_row_a_run() -> None:
     def row(step: str, moved: int, worst: float) -> Row:
-        times = {"p50": worst, "p99": worst, "worst": worst, "balanced": worst}
+        times = {"p50": worst, "worst": worst, "balanced": worst}
         common: Row = {"strategy": "ours", "run": 0, "load": 0.1, "rate": 4.0, "cpu": 0.5, "twice": 7}
-        return {**common, "step": step, "moved": moved, **times}
+        held: Row = {"partitions": step, "living": moved - 3}
+        return {**common, "step": step, "moved": moved, **held, **times}
 
     (one,) = together([row("start", 99, 99.0), row("- C0", 4, 1.0), row("+ C0", 3, 2.0)])
     assert (one["moved"], one["worst"], one["p50"], one["twice"]) == (7, 2.0, 1.5, 7)
+    assert (one["living"], one["partitions"]) == (1, "+ C0")
+
+
+def sample(contender: str, at: float, rate: float, cpu: float) -> Row:
+    common: Row = {"scenario": "paper", "strategy": contender, "run": 0, "at": at}
+    return {**common, "C1": rate, "C2": 0.0, "C1 cpu": cpu, "C2 cpu": 0.0}
 
 
 def test_what_the_paper_says_is_compared_with_medians() -> None:
-    def sample(contender: str, at: float, rate: float, cpu: float) -> Row:
-        common: Row = {"scenario": "paper", "strategy": contender, "run": 0, "at": at}
-        return {**common, "C1": rate, "C2": 0.0, "C1 cpu": cpu, "C2 cpu": 0.0}
-
     rises = {"range": 2.0, "roundrobin": 3.0, "sticky": 1.0}
     found = [
         sample(name, at, rise if 8 <= at < 16 else 0.0, 0.1 + rise * (at == 8))
         for name, rise in rises.items()
         for at in range(0, 24, 2)
     ]
-    table = {row[0]: row[1:] for row in paper.claims(found, 8, 16).rows}
+    table = {row[0]: row[1:] for row in paper.claims(found, paper.Absence(8, 16)).rows}
     assert table["C0 leaves: sticky's rate rises least (MB/s)"] == ["2", "3", "1", "yes"]
     assert table["C0 comes back: sticky's rate falls least (MB/s)"][-1] == "yes"
     assert table["sticky uses most CPU (processors, mean)"][-1] == "no"
     assert table["C0 leaves: sticky's CPU peaks last (s after it)"] == ["0", "0", "0", "no"]
     without = [{k: v for k, v in row.items() if k != "C1 cpu"} for row in found]
-    assert len(paper.claims(without, 8, 16).rows) == 2
-    assert paper.claims([], 8, 16).rows == []
+    assert len(paper.claims(without, paper.Absence(8, 16)).rows) == 2
+    assert paper.claims([], paper.Absence(8, 16)).rows == []
+
+
+def test_what_the_start_of_a_group_brings_is_no_rise_and_what_an_absence_costs_is_no_fall() -> None:
+    """The rate climbs to 3 while the group starts, rises by 0.5 at 8, falls by 1 at 10 and by 0.25 at 16."""
+    rates = {0: 0.0, 2: 0.0, 4: 3.0, 6: 3.0, 8: 3.5, 10: 2.5, 12: 2.5, 14: 2.5, 16: 2.25, 18: 2.25}
+    run = [sample("range", at, rate, 0.0) for at, rate in rates.items()]
+    absence = paper.Absence(8, 16)
+    assert (absence.rise(run), absence.fall(run)) == (0.5, -0.25)
+    assert paper.changes(run, 8)[0] == (8, 0.5)
+    (row,) = paper.greatest(run, absence).rows
+    assert row == ["range", "0.5", "-0.25"]
 
 
 def test_a_page_of_computed_figures_alone_says_what_was_not_measured(tmp_path: Path) -> None:
@@ -284,6 +302,10 @@ def test_every_live_scenario_has_its_bars() -> None:
     "arguments",
     [
         ["--page", "--fresh"],
+        ["--page", "--runs", "5"],
+        ["--page", "--rate", "2"],
+        ["--quick", "--rate", "2"],
+        ["--rate", "0"],
         ["--scenarios", "large"],
         ["--runs", "0"],
         ["--quick", "--fresh"],
@@ -293,3 +315,35 @@ def test_every_live_scenario_has_its_bars() -> None:
 )
 def test_a_command_that_makes_no_sense_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(app, ["lab", "transmission", *arguments]).exit_code == 2
+
+
+def test_runs_of_another_rate_are_not_mixed_with_those_that_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Runs(tmp_path)
+    kept.add(log(), 0)
+    assert kept.other_rates(LIVE, ARRIVES) == []
+    assert Runs(tmp_path).other_rates(LIVE, 2e6) == ["paper"]
+    assert Runs(tmp_path).other_rates(["skew"], 2e6) == []
+    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    refused = CliRunner().invoke(app, ["lab", "transmission", "--scenarios", "paper", "--rate", "2"])
+    assert (refused.exit_code, "--fresh" in refused.output) == (2, True)
+
+
+def test_the_commands_default_rate_is_the_laboratorys() -> None:
+    assert command._RATE * 1e6 == ARRIVES
+    assert command._RUNS == experiments.RUNS
+
+
+def test_a_rate_is_that_of_all_partitions_and_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Scenario] = []
+
+    def run(cluster: object, asked: Asked, scenario: Scenario, *args: object) -> Log:
+        made.append(scenario)
+        return log()
+
+    monkeypatch.setattr(experiments, "_cluster", lambda members: contextlib.nullcontext())
+    monkeypatch.setattr(experiments, "_run", run)
+    ((_, found),) = experiments.live(Plan(arrives=1.3e6), [Key("paper", "ours", 0)])
+    assert sum(made[-1].loads.values()) == pytest.approx(1.3e6)
+    assert (found.arrives, found.pinned, found.cores) == (1.3e6, len(processors()), os.cpu_count())

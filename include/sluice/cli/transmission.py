@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _QUICK_RUNS = 1
 _RUNS = 3
+_RATE = 3.9
 
 
 def transmission(
@@ -26,6 +27,9 @@ def transmission(
             metavar="NAME,...", help="Those to run on live brokers; none: no brokers. Default: all."
         ),
     ] = "",
+    rate: Annotated[
+        float, typer.Option(min=0.1, help="MB a second that arrive in all partitions of the paper's group.")
+    ] = _RATE,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="First forget the kept runs of these scenarios.")
     ] = False,
@@ -40,33 +44,38 @@ def transmission(
 
     First each assignor's own class is asked what it makes of each scenario. Then three brokers and the
     consumers are started on this machine, and every contender runs every live scenario, taking turns. A step
-    waits until the group is stable. Each run is kept in docs/transmission when it is over, and
-    docs/transmission.md is made from all that are kept. A command that was stopped goes on where it was:
-    without --fresh, only runs that are missing, or in which the group did not become stable, are measured.
-    The command says first how long it will take: three runs of all about 100 minutes, 30 runs about 16 hours.
-    Its tables and the bars are printed; the command exits with 1 if a bar fails.
+    waits until the group is stable. Runs are kept in docs/transmission, all of a scenario at one rate, and
+    docs/transmission.md is made from them. A command that was stopped goes on where it was: without --fresh,
+    only runs that are missing, or in which the group did not become stable, are measured. It says first how
+    long that takes: three runs of all about 100 minutes, 30 runs about 16 hours. Its tables and the bars are
+    printed; it exits with 1 if a bar fails.
 
     Examples:
       sluice lab transmission --quick
       sluice lab transmission --runs 5 --scenarios paper,skew
       sluice lab transmission --runs 30 --scenarios paper --fresh
+      sluice lab transmission --scenarios skew --rate 2 --fresh
       sluice lab transmission --page
     """
     from sluice.lab.transmission import experiments, page
     from sluice.lab.transmission.bars import bars
 
-    if again and (scenarios or fresh or quick):
-        raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
-    if quick and (scenarios or fresh or runs != _RUNS):
-        raise typer.BadParameter("it is one run of paper and takes no other option", param_hint="--quick")
+    _refuse_others(again, quick, bool(scenarios or fresh or runs != _RUNS or rate != _RATE))
     if quick:
         _quick()
         return
     if not again:
-        plan = experiments.Plan(scenarios=_scenarios(scenarios, experiments.LIVE), runs=runs)
-        experiments.compute()
-        _measure(plan, fresh)
+        wanted = _scenarios(scenarios, experiments.LIVE)
+        _measure(experiments.Plan(scenarios=wanted, runs=runs, arrives=rate * 1e6), fresh)
     report(page.write(), bars(page.load()))
+
+
+def _refuse_others(again: bool, quick: bool, others: bool) -> None:
+    """--page and --quick go with no other option."""
+    if again and (others or quick):
+        raise typer.BadParameter("it measures nothing, so it goes with no other option", param_hint="--page")
+    if quick and others:
+        raise typer.BadParameter("it is one run of paper and takes no other option", param_hint="--quick")
 
 
 def _measure(plan: Plan, fresh: bool) -> None:
@@ -76,6 +85,12 @@ def _measure(plan: Plan, fresh: bool) -> None:
     runs = Runs(experiments.FOLDER)
     if fresh:
         runs.forget(plan.scenarios)
+    elif others := runs.other_rates(plan.scenarios, plan.arrives):
+        raise typer.BadParameter(
+            f"the kept runs of {', '.join(others)} have another one: forget them with --fresh",
+            param_hint="--rate",
+        )
+    experiments.compute()
     keys = experiments.missing(plan, runs)
     if keys:
         minutes = experiments.minutes(keys, plan)

@@ -38,6 +38,10 @@ class Kept:
         self._rows = load(folder, files)
         self.done = _done(self._rows[self._files[-1]])
 
+    def rows(self, name: str) -> list[Row]:
+        """The rows of one of the files."""
+        return self._rows[name]
+
     def put(self, key: Key, fresh: Mapping[str, Sequence[Row]]) -> None:
         """Keep a run's rows, by file, in place of those of an earlier one with this key."""
         self._delete(lambda row: Key.of(row) == key)

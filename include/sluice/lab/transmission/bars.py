@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from sluice.lab.medians import over_runs
 from sluice.lab.tables import Bar, Measured, selected
+from sluice.lab.transmission import agreement
 from sluice.lab.transmission.figures import together
 from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
 from sluice.lab.trials import Row
 
 UNEVEN = ("skew", "slow", "both")
-#: Scenarios of equal partitions and members: live brokers must end each phase as computed.
+#: Scenarios of equal partitions and members.
 EVEN = ("rolling", "flapping", "frozen", "growing")
 #: Of the best other's unevenness; of uniform's moves; of cooperative-sticky's worst standstill.
 LOAD, MOVES, STANDSTILL = 0.5, 1.1, 1.1
@@ -79,35 +80,15 @@ def _whole(measured: Measured, scenario: str) -> list[Row]:
 
 
 def _agreement(measured: Measured) -> Iterator[Bar]:
-    """Live brokers end each phase of each run as evenly as the assignors' own classes computed.
-
-    Who has one more than another may depend on the members' ids, so the unevenness by number is compared; and
-    where that depends on them, too, and they are random, it is one of those that can be.
-    """
-    for scenario in ("paper", *EVEN):
-        computed = selected(measured["computed"], scenario=scenario)
-        live = _whole(measured, scenario)
-        for name in ALL if live else ():
-            rows = selected(live, strategy=name)
-            agreeing = sum(_agrees(row, computed) for row in rows)
-            yield Bar(
-                f"{scenario}: {name} on live brokers ends as computed",
-                f"{agreeing} of {len(rows)} phases",
-                agreeing == len(rows),
-            )
-
-
-def _agrees(live: Row, computed: list[Row]) -> bool:
-    """Whether a phase ended as computed, in one of the steps of that label: a member may leave repeatedly."""
-    expected = selected(computed, strategy=live["strategy"], step=live["step"])
-    numbers = [float(each) for row in expected for each in str(row.get("numbers", row["number"])).split()]
-    return any(abs(float(live["number"]) - each) < CLOSE for each in numbers)
+    for scenario in ("paper", *UNEVEN, *EVEN):
+        if live := _whole(measured, scenario):
+            yield from agreement.bars(scenario, selected(measured["computed"], scenario=scenario), live)
 
 
 def _load(measured: Measured) -> Iterator[Bar]:
     for scenario in UNEVEN:
         rows = _whole(measured, scenario)
-        for step in ("start", "+ C0") if rows else ():
+        for step in ("start", "- C0", "+ C0") if rows else ():
             found = {name: over_runs(rows, "load", strategy=name, step=step).middle for name in ALL}
             best = min(KAFKAS, key=lambda name: found[name])
             (same, *_) = selected(measured["computed"], scenario=scenario, step=step)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from sluice.assignment.base import Assignment, Group, Partition
 from sluice.assignment.measures import Moves, by_load, by_number, counts, moves
+from sluice.lab.transmission.chance import Outcome, outcomes, written
 from sluice.lab.transmission.rivals import ALL, Answer, ask
 from sluice.lab.transmission.scenarios import SCENARIOS, Scenario
 from sluice.lab.trials import Row
@@ -17,8 +17,8 @@ from sluice.lab.trials import Row
 START = "start"
 #: Milliseconds are the quickest of this many.
 REPEATS = 20
-#: Their members have random ids. All others' ids begin with the members' names.
-RANDOM_IDS = ("kip848-uniform", "kip848-range")
+#: Of more members, only the least and the greatest number of partitions are kept, and one outcome.
+FEW = 6
 
 
 def rows(scenarios: Sequence[str] = tuple(SCENARIOS), repeats: int = REPEATS) -> Iterator[Row]:
@@ -26,20 +26,21 @@ def rows(scenarios: Sequence[str] = tuple(SCENARIOS), repeats: int = REPEATS) ->
 
     partitions: numbers by member. number, load: max / mean - 1 of the partitions' numbers, and of load over
     speed; least: the least possible load. moved, living: partitions with another owner than before; with both
-    owners alive. rounds: that the protocol needs. milliseconds: to compute one round. numbers: what number
-    can be, where it depends on the order of the members' ids, and these are random.
+    owners alive. rounds: that the protocol needs. milliseconds: to compute one round. possible: every outcome
+    (`chance`), where it depends on the order of the members' ids, and these are random; the other figures are
+    those of ids in the order of the members' names.
     """
     for name in scenarios:
         scenario = SCENARIOS[name]
         before: dict[str, Assignment] = {}
-        for step, answers, numbers in zip(
-            (None, *scenario.steps), _followed(scenario, ALL, repeats), _numbers(scenario), strict=True
+        for step, answers, possible in zip(
+            (None, *scenario.steps), _followed(scenario, ALL, repeats), _possible(scenario), strict=True
         ):
             for assignor, answer in answers.items():
                 moved = moves(before[assignor], answer.assignment) if step else Moves(0, 0)
                 label = str(step) if step else START
                 labels: Row = {"scenario": name, "strategy": assignor, "step": label}
-                also: Row = {"numbers": numbers[assignor]} if assignor in numbers else {}
+                also: Row = {"possible": written(possible[assignor])} if assignor in possible else {}
                 yield labels | _row(scenario, answer, moved) | also
             before = {assignor: answer.assignment for assignor, answer in answers.items()}
 
@@ -56,31 +57,11 @@ def _followed(scenario: Scenario, assignors: Sequence[str], repeats: int) -> Ite
         before = {assignor: answer.assignment for assignor, answer in answers.items()}
 
 
-def _numbers(scenario: Scenario) -> list[dict[str, str]]:
-    """For the start and each step: how uneven the numbers can be, over all orders of ids, by assignor.
-
-    Empty where all members subscribe to the same: then another order only swaps members.
-    """
-    steps = 1 + len(scenario.steps)
-    if len(set(scenario.topics.values())) == 1:
-        return [{} for _ in range(steps)]
-    found: list[dict[str, set[float]]] = [{name: set() for name in RANDOM_IDS} for _ in range(steps)]
-    for order in itertools.permutations(scenario.topics):
-        other = _renamed(scenario, dict(zip(scenario.topics, order, strict=True)))
-        for numbers, answers in zip(found, _followed(other, RANDOM_IDS, 1), strict=True):
-            for assignor, answer in answers.items():
-                numbers[assignor].add(round(by_number(answer.assignment), 3))
-    return [{name: " ".join(map(str, sorted(some))) for name, some in numbers.items()} for numbers in found]
-
-
-def _renamed(scenario: Scenario, names: Mapping[str, str]) -> Scenario:
-    """The scenario of members with other names."""
-    return replace(
-        scenario,
-        topics={names[member]: topics for member, topics in scenario.topics.items()},
-        speeds={names[member]: speed for member, speed in scenario.speeds.items()},
-        steps=tuple(replace(step, what=names.get(step.what, step.what)) for step in scenario.steps),
-    )
+def _possible(scenario: Scenario) -> list[dict[str, set[Outcome]]]:
+    """What can be at the start and after each step; empty for a scenario of many members."""
+    if len(scenario.topics) > FEW:
+        return [{} for _ in (None, *scenario.steps)]
+    return outcomes(scenario)
 
 
 def least(scenario: Scenario, members: Sequence[str]) -> float:
@@ -125,7 +106,7 @@ def _row(scenario: Scenario, answer: Answer, moved: Moves) -> Row:
     every: list[Partition] = [each for held in assignment.values() for each in held]
     speeds = {member: scenario.speed(member) for member in assignment}
     numbers = counts(assignment)
-    text = "/".join(map(str, numbers)) if len(numbers) <= len("C0C1C2") else f"{min(numbers)}-{max(numbers)}"
+    text = "/".join(map(str, numbers)) if len(numbers) <= FEW else f"{min(numbers)}-{max(numbers)}"
     return {
         "partitions": text,
         "number": by_number(assignment),

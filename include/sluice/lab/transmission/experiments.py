@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from sluice.assignment.observed import Observed
 from sluice.lab.kept import keep
 from sluice.lab.processes import LaboratoryFailed
@@ -21,11 +23,11 @@ from sluice.lab.runs import Key
 from sluice.lab.transmission import computed
 from sluice.lab.transmission.asked import Asked
 from sluice.lab.transmission.brokers import Brokers
-from sluice.lab.transmission.members import Consumer, Producer
+from sluice.lab.transmission.members import Consumer, Producer, processors
 from sluice.lab.transmission.rivals import ALL
 from sluice.lab.transmission.run import Laboratory, Log, Times
 from sluice.lab.transmission.runs import Runs
-from sluice.lab.transmission.scenarios import PAPER, SCENARIOS, Scenario
+from sluice.lab.transmission.scenarios import ARRIVES, PAPER, PROCESSED, SCENARIOS, Scenario
 from sluice.runtime.settings import ROOT
 
 FOLDER = ROOT / "docs" / "transmission"
@@ -44,8 +46,6 @@ QUICK = Times(settle=3.0, gap=3.0)
 WARM_UP = Times(settle=8.0, gap=0.0)
 #: A phase of a stable group takes about this long, and one with a member that died; a run beside its phases.
 PHASE_SECONDS, DROPPED_SECONDS, BETWEEN_SECONDS = 6.0, 11.0, 3.0
-#: Bytes a second of all partitions of paper 003's group, and of an ordinary member.
-ARRIVES, PROCESSED = 3.9e6, 2.4e6
 _READY_SECONDS = 180.0
 
 Say = Callable[[str], None]
@@ -57,6 +57,7 @@ class Plan:
 
     times: of each scenario; by default TIMES for paper 003's, UNEQUAL where loads and speeds are known, and
     SHORT for others. by_load: whether our assignor gets loads and speeds, in scenarios where they are known.
+    arrives: bytes a second of all partitions of paper 003's group, if all are ordinary ones.
     """
 
     scenarios: Sequence[str] = LIVE
@@ -64,6 +65,7 @@ class Plan:
     runs: int = RUNS
     times: Times | None = None
     by_load: bool = True
+    arrives: float = ARRIVES
 
     def times_of(self, scenario: str) -> Times:
         return self.times or (
@@ -126,7 +128,7 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
     with _cluster({name for key in keys for name in SCENARIOS[key.scenario].topics}) as cluster:
         warm = False
         for block in _blocks(keys):
-            scenario = scaled(SCENARIOS[block[0].scenario])
+            scenario = scaled(SCENARIOS[block[0].scenario], plan.arrives)
             # Where nothing was measured before, the computed figures know no loads either.
             with Asked(Observed(), plan.by_load and scenario.known) as asked:
                 if scenario.known or not warm:
@@ -134,14 +136,27 @@ def live(plan: Plan, keys: Sequence[Key]) -> Iterator[tuple[Key, Log]]:
                     _run(cluster, asked, still, block[-1].contender, WARM_UP)
                     warm = True
                 for key in block:
-                    yield key, _run(cluster, asked, scenario, key.contender, plan.times_of(key.scenario))
+                    log = _run(cluster, asked, scenario, key.contender, plan.times_of(key.scenario))
+                    log.arrives, log.pinned, log.cores = (
+                        plan.arrives,
+                        len(processors()),
+                        psutil.cpu_count() or 0,
+                    )
+                    yield key, log
 
 
-def scaled(scenario: Scenario) -> Scenario:
-    """The scenario with the rates of live runs: as much for all its partitions as for those of paper 003."""
-    ordinary = ARRIVES / sum(PAPER.partitions.values())
-    if len(scenario.topics) > len(PAPER.topics):
-        ordinary = ARRIVES / sum(scenario.partitions.values())
+def ordinary_load(scenario: Scenario, arrives: float) -> float:
+    """Bytes a second of an ordinary partition. arrives: of all those of paper 003's group.
+
+    A group of more members has more partitions, and as much for all of them together.
+    """
+    all_of = scenario if len(scenario.topics) > len(PAPER.topics) else PAPER
+    return arrives / sum(all_of.partitions.values())
+
+
+def scaled(scenario: Scenario, arrives: float = ARRIVES) -> Scenario:
+    """The scenario with the rates of live runs."""
+    ordinary = ordinary_load(scenario, arrives)
     every = replace(scenario.group(), partitions=scenario.most_partitions()).all_partitions()
     return replace(
         scenario,

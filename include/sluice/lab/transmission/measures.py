@@ -103,7 +103,8 @@ def rows(log: Log, number: int) -> Iterator[Row]:
     """A row for each phase. Times are seconds, rates megabytes a second. number: of the run.
 
     settled: 1 if the group was stable at the phase's end. busy: processors that other programs used in the
-    run.
+    run. pinned, cores: processors that each consumer could use, and that the machine has. arrives: megabytes
+    a second of 13 ordinary partitions.
     """
     speeds = {member: log.scenario.speed(member) for member in log.scenario.topics}
     before: Assignment = {}
@@ -128,7 +129,6 @@ def rows(log: Log, number: int) -> Iterator[Row]:
             "moved": moved.all,
             "living": moved.living,
             "p50": stood[len(stood) // 2],
-            "p99": stood[min(len(stood) - 1, int(0.99 * len(stood)))],
             "worst": stood[-1],
             "balanced": balanced_after(log, phase),
             "rate": rate(log, phase.begin, phase.end) / 1e6,
@@ -137,6 +137,9 @@ def rows(log: Log, number: int) -> Iterator[Row]:
             "cpu": cpu(log, phase),
             "settled": int(settled),
             "busy": log.busy,
+            "pinned": log.pinned,
+            "cores": log.cores,
+            "arrives": log.arrives / 1e6,
         }
         before = held
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import psutil
@@ -18,7 +20,7 @@ RECORD_BYTES = 1_000  # paper 003's
 _HEAP = "96m"
 _END_SECONDS = 20.0
 
-Kind = Literal["ready", "got", "rate", "assigned", "revoked", "lost", "left", "failed"]
+Kind = Literal["ready", "got", "assigned", "revoked", "lost", "left", "failed"]
 
 
 class Event(NamedTuple):
@@ -34,6 +36,18 @@ class Event(NamedTuple):
         return [Partition(each[0], each[1]) for each in self.what["of"]]
 
 
+def processors() -> list[int]:
+    """Those that each consumer is pinned to: all that there are, without the first if there are more."""
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[1:] or usable
+
+
+def _begin(pinned: Collection[int]) -> None:
+    """For a consumer before its program begins: all threads of the JVM inherit its processors."""
+    end_with_laboratory()
+    os.sched_setaffinity(0, pinned)
+
+
 class Consumer:
     """One consumer process. It may join groups one after the other; its events are collected meanwhile."""
 
@@ -43,7 +57,8 @@ class Consumer:
         self._ready = threading.Event()
         self._process = subprocess.Popen(
             command("Consume", _HEAP), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, bufsize=1, preexec_fn=end_with_laboratory,  # noqa: PLW1509
+            stderr=subprocess.DEVNULL, text=True, bufsize=1,
+            preexec_fn=functools.partial(_begin, processors()),  # noqa: PLW1509
         )  # fmt: skip
         self._statistics = psutil.Process(self._process.pid)
         self._thread = threading.Thread(target=self._read, name=f"events of {name}", daemon=True)

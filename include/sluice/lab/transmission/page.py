@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sluice.lab import plots
 from sluice.lab.kept import kept
-from sluice.lab.medians import of, over_runs
+from sluice.lab.medians import of
 from sluice.lab.page import templates
 from sluice.lab.plots import Plot
-from sluice.lab.runs import how_many
-from sluice.lab.tables import Cell, Measured, Table, pivot, selected
-from sluice.lab.transmission import paper, runs
+from sluice.lab.tables import Cell, Measured, Table, selected
+from sluice.lab.transmission import advice, computed_tables, live_tables, paper, runs
 from sluice.lab.transmission.bars import bars
 from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS
-from sluice.lab.transmission.experiments import ARRIVES, FOLDER, LIVE, PROCESSED, SHORT, TIMES, UNEQUAL
-from sluice.lab.transmission.figures import together
+from sluice.lab.transmission.experiments import FOLDER, LIVE, SHORT, TIMES, UNEQUAL
 from sluice.lab.transmission.ownership import QUIET_SECONDS
-from sluice.lab.transmission.rivals import ALL
+from sluice.lab.transmission.rivals import ALL, kafka_version
 from sluice.lab.transmission.run import METADATA_MS
 from sluice.lab.transmission.runs import SAMPLE_SECONDS
-from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
+from sluice.lab.transmission.scenarios import ARRIVES, HOT, HOT_PARTITIONS, PAPER, PROCESSED, SCENARIOS
 from sluice.lab.trials import Row
 from sluice.runtime.settings import ROOT
+from sluice.traffic.edu import EDU
 
 PAGE = ROOT / "docs" / "transmission.md"
 PLOTS = {
@@ -49,8 +48,6 @@ PLOTS = {
     ),
 }  # fmt: skip
 _GRID, _TICKS = 0.5, 16
-#: A scenario of more steps has one table for all of them.
-_TABLES = 3
 
 
 def write(page: Path = PAGE, folder: Path = FOLDER) -> Path:
@@ -68,7 +65,7 @@ def drawn(measured: Measured) -> dict[str, list[Row]]:
     samples, stood = measured["samples"], measured["stood"]
     found = {
         "rate": rates(samples),
-        "change": paper.over_time(samples, paper.changes, "change"),
+        "change": paper.over_time(samples, lambda run: paper.changes(run, TIMES.settle), "change"),
         "cpu": paper.over_time(samples, paper.cpus, "cpu"),
         "standstill": standstills(stood, "paper"),
         "standstill-both": standstills(stood, "both"),
@@ -83,37 +80,70 @@ def load(folder: Path = FOLDER) -> Measured:
 
 def render(measured: Measured) -> str:
     """The page. measured: the rows of every experiment, by its name."""
-    computed, live = measured["computed"], measured["live"]
     return templates.get_template("transmission.md.j2").render(
-        runs=how_many(live),
-        busy=_busy(live),
-        by_clock=_by_clock(live),
-        beat=BEAT_MS / 1e3,
-        session=SESSION_MS / 1e3,
-        gap=TIMES.gap,
-        short=SHORT.gap,
-        unequal=UNEQUAL.settle,
-        quiet=QUIET_SECONDS,
-        metadata=METADATA_MS / 1e3,
-        sample=SAMPLE_SECONDS,
-        arrives=ARRIVES / sum(PAPER.partitions.values()) / 1e6,
-        processed=PROCESSED / 1e6,
-        messages=int(ARRIVES / 1e3 * (TIMES.settle + 2 * TIMES.gap)),
         plots={name: PLOTS[name].title for name in drawn(measured)},
-        paper=_paper(computed).markdown(),
-        by_chance=_by_chance(computed),
-        scenarios=_scenarios().markdown(),
-        load=_last(computed, "load").markdown(),
-        moved=_sum(computed, "moved").markdown(),
-        living=_sum(computed, "living").markdown(),
-        cost=_cost(computed).markdown(),
-        live={name: _live(live, name) for name in LIVE if selected(live, scenario=name)},
-        titles={name: scenario.title for name, scenario in SCENARIOS.items()},
-        change=paper.greatest(measured["samples"]).markdown(),
-        claims=paper.claims(measured["samples"], TIMES.settle, TIMES.settle + TIMES.gap).markdown(),
-        members=_members(measured["samples"]).markdown(),
         bars=_bars(measured).markdown(),
+        **_scale(measured["live"]),
+        **computed_tables.shown(measured["computed"]),
+        **_of_live(measured),
     )
+
+
+def _scale(live: Sequence[Row]) -> dict[str, object]:
+    """How live runs are made."""
+    paper_runs = selected(live, scenario=PAPER.name)
+    arrives = runs.rate(paper_runs[0]) * 1e6 if paper_runs else ARRIVES
+    known = [name for name in LIVE if SCENARIOS[name].known]
+    return {
+        "kafka": kafka_version(),
+        "cores": live_tables.cores(live),
+        "by_clock": _by_clock(live),
+        "known": _listed(known),
+        "unknown": _listed([name for name in LIVE if name not in known]),
+        "hot": HOT,
+        "hot_key": f"{100 * EDU.top:.3g}",
+        "hot_partitions": HOT_PARTITIONS,
+        "beat": BEAT_MS / 1e3,
+        "session": SESSION_MS / 1e3,
+        "gap": TIMES.gap,
+        "short": SHORT.gap,
+        "unequal": UNEQUAL.settle,
+        "quiet": QUIET_SECONDS,
+        "metadata": METADATA_MS / 1e3,
+        "sample": SAMPLE_SECONDS,
+        "processed": PROCESSED / 1e6,
+        "messages": int(arrives / 1e3 * (TIMES.settle + 2 * TIMES.gap)),
+    }
+
+
+def _of_live(measured: Measured) -> dict[str, object]:
+    live, samples = measured["live"], measured["samples"]
+    tables = live_tables.tables(measured)
+    absence = paper.Absence(TIMES.settle, TIMES.settle + TIMES.gap)
+    return {
+        "set_up": live_tables.set_up(live).markdown(),
+        "live_moved": live_tables.moved(live).markdown(),
+        "live": {
+            name: {step: table.markdown() for step, table in steps.items()} for name, steps in tables.items()
+        },
+        "alone": _listed([name for name, steps in tables.items() if _unpooled(steps.values())]),
+        "titles": {name: scenario.title for name, scenario in SCENARIOS.items()},
+        "change": paper.greatest(samples, absence).markdown(),
+        "claims": paper.claims(samples, absence).markdown(),
+        "members": _members(samples).markdown(),
+        "shortest": advice.shortest(measured).markdown(),
+        "advice": advice.figures(measured),
+    }
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names as one reads them, such as `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def _unpooled(tables: Iterable[Table]) -> bool:
+    """Whether the standstill of each partition was not kept for these tables."""
+    return any("p50, s" in table.columns for table in tables)
 
 
 def rates(samples: Sequence[Row]) -> list[Row]:
@@ -136,91 +166,6 @@ def standstills(stood: Sequence[Row], scenario: str) -> list[Row]:
                 part = sum(time <= tick * _GRID for time in times) / len(times)
                 found.append({"strategy": name, "seconds": tick * _GRID, "part": part})
     return found
-
-
-def _paper(computed: Sequence[Row]) -> Table:
-    rows: list[list[Cell]] = []
-    for name in ALL:
-        first, gone, back = selected(computed, scenario="paper", strategy=name)
-        rows.append(
-            [
-                name,
-                first["partitions"],
-                float(first["number"]),
-                gone["partitions"],
-                f"{gone['moved']}, {gone['living']}",
-                back["partitions"],
-                f"{back['moved']}, {back['living']}",
-            ]
-        )
-    columns = [
-        "assignor",
-        "C0/C1/C2",
-        "max / mean - 1",
-        "without C0",
-        "moved, living",
-        "C0 back",
-        "moved, living",
-    ]
-    return Table(columns, rows)
-
-
-def _by_chance(computed: Sequence[Row]) -> str:
-    """How uneven KIP-848's range may leave the paper's group, by the order of random ids."""
-    first, *_ = selected(computed, scenario="paper", strategy="kip848-range")
-    return " or ".join(str(first["numbers"]).split())
-
-
-def _scenarios() -> Table:
-    return Table(["scenario", "what happens"], [[each.name, each.title] for each in SCENARIOS.values()])
-
-
-def _last(computed: Sequence[Row], figure: str) -> Table:
-    """The figure after the last step."""
-    last = {(row["scenario"], row["strategy"]): row for row in computed}
-    return pivot(last.values(), "strategy", "scenario", figure, corner="assignor")
-
-
-def _sum(computed: Sequence[Row], figure: str) -> Table:
-    sums: dict[tuple[str, str], int] = {}
-    for row in computed:
-        key = str(row["scenario"]), str(row["strategy"])
-        sums[key] = sums.get(key, 0) + int(row[figure])
-    rows: list[Row] = [{"scenario": s, "strategy": name, "sum": found} for (s, name), found in sums.items()]
-    return pivot(rows, "strategy", "scenario", "sum", corner="assignor")
-
-
-def _cost(computed: Sequence[Row]) -> Table:
-    return pivot(
-        selected(computed, scenario="large"), "strategy", "step", "milliseconds", corner="milliseconds"
-    )
-
-
-def _live(live: Sequence[Row], scenario: str) -> dict[str, str]:
-    """A table for each step of the scenario, or one for all of them where there are many."""
-    rows = selected(live, scenario=scenario)
-    steps = {str(step): step.told() for step in SCENARIOS[scenario].steps}
-    if len(steps) > _TABLES or len(SCENARIOS[scenario].steps) > len(steps):
-        return {"All steps together": _phases(together(rows))}
-    return {told: _phases(selected(rows, step=step)) for step, told in steps.items()}
-
-
-def _phases(rows: Sequence[Row]) -> str:
-    figures = {
-        "load": "load", "moved": "moved", "p50": "p50, s", "p99": "p99, s", "worst": "worst, s",
-        "balanced": "balanced, s", "rate": "MB/s", "cpu": "CPU", "twice": "twice",
-    }  # fmt: skip
-    names = [name for name in ALL if selected(rows, strategy=name)]
-    cells: list[list[Cell]] = [
-        [name, *(str(over_runs(rows, figure, strategy=name)) for figure in figures)] for name in names
-    ]
-    return Table(["assignor", *figures.values()], cells).markdown()
-
-
-def _busy(live: Sequence[Row]) -> str:
-    """The processors that other programs used during the runs; empty if that was not kept."""
-    found = [float(row["busy"]) for row in live if "busy" in row]
-    return str(of(found)) if found else ""
 
 
 def _by_clock(live: Sequence[Row]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import mean
+from typing import NamedTuple
 
 from sluice.lab.medians import Median, of
 from sluice.lab.tables import Cell, Table, selected, shown
@@ -31,10 +32,10 @@ def runs(samples: Sequence[Row], contender: str) -> Iterator[_Run]:
         yield sorted(run, key=lambda row: float(row["at"]))
 
 
-def changes(run: _Run) -> list[tuple[float, float]]:
-    """Each sample's time, and how much more C1 and C2 consumed than in the one before; the start left out."""
-    sums = [(float(row["at"]), float(row["C1"]) + float(row["C2"])) for row in run][1:]
-    return [(at, after - before) for (_, before), (at, after) in pairwise(sums)]
+def changes(run: _Run, begin: float, end: float = float("inf")) -> list[tuple[float, float]]:
+    """The time of each sample of that time, and how much more C1 and C2 consumed than in the one before."""
+    sums = [(float(row["at"]), float(row["C1"]) + float(row["C2"])) for row in run]
+    return [(at, after - before) for (_, before), (at, after) in pairwise(sums) if begin <= at < end]
 
 
 def cpus(run: _Run) -> list[tuple[float, float]]:
@@ -62,20 +63,44 @@ def over_time(
     return found
 
 
-def greatest(samples: Sequence[Row]) -> Table:
-    """The greatest rise and the greatest fall of a run, by contender."""
+class Absence(NamedTuple):
+    """When C0 left and came back, in seconds of the run."""
+
+    gone: float
+    back: float
+
+    def rise(self, run: _Run) -> float:
+        """The greatest rise of the rate while C0 is away. What the group's start brings is before that."""
+        return max(value for _, value in changes(run, self.gone, self.back))
+
+    def fall(self, run: _Run) -> float:
+        """The greatest fall of the rate after C0 came back."""
+        return min(value for _, value in changes(run, self.back))
+
+    def peak(self, run: _Run) -> float:
+        """The greatest CPU use while C0 is away."""
+        return max(value for _, value in self._away(run))
+
+    def peak_at(self, run: _Run) -> float:
+        """Seconds from C0's departure to that."""
+        return max(self._away(run), key=lambda each: each[1])[0] - self.gone
+
+    def _away(self, run: _Run) -> list[tuple[float, float]]:
+        return [each for each in cpus(run) if self.gone <= each[0] < self.back]
+
+
+def greatest(samples: Sequence[Row], absence: Absence) -> Table:
+    """The greatest rise while C0 is away, and the greatest fall after it came back, by contender."""
     cells: list[list[Cell]] = []
     for name in ALL:
         if list(runs(samples, name)):
-            cells.append([name, str(_of(samples, name, _rise)), str(_of(samples, name, _fall))])
+            figures = (absence.rise, absence.fall)
+            cells.append([name, *(str(_of(samples, name, figure)) for figure in figures)])
     return Table(["assignor", "greatest rise, MB/s", "greatest fall, MB/s"], cells)
 
 
-def claims(samples: Sequence[Row], gone: float, back: float) -> Table:
-    """What the paper says of its three assignors, and the same figure here; "yes" and "no" compare medians.
-
-    gone, back: when C0 left and came back, in seconds of the run.
-    """
+def claims(samples: Sequence[Row], absence: Absence) -> Table:
+    """What the paper says of its three assignors, and the same figure here; yes and no compare medians."""
     rows: list[list[Cell]] = []
 
     def add(text: str, figure: Callable[[_Run], float], holds: Callable[[float, float, float], bool]) -> None:
@@ -84,12 +109,12 @@ def claims(samples: Sequence[Row], gone: float, back: float) -> Table:
 
     measured = all(list(runs(samples, name)) for name in THREE)
     if measured:
-        add("C0 leaves: sticky's rate rises least (MB/s)", _rise, _sticky_least)
-        add("C0 comes back: sticky's rate falls least (MB/s)", lambda run: -_fall(run), _sticky_least)
+        add("C0 leaves: sticky's rate rises least (MB/s)", absence.rise, _sticky_least)
+        add("C0 comes back: sticky's rate falls least (MB/s)", lambda run: -absence.fall(run), _sticky_least)
     if measured and all(cpus(run) for name in THREE for run in runs(samples, name)):
         add("sticky uses most CPU (processors, mean)", _mean_cpu, lambda a, b, sticky: sticky > max(a, b))
-        add("C0 leaves: sticky's CPU peaks lowest (processors)", _peak(gone, back), _sticky_least)
-        add("C0 leaves: sticky's CPU peaks last (s after it)", _peak_at(gone, back), _sticky_last)
+        add("C0 leaves: sticky's CPU peaks lowest (processors)", absence.peak, _sticky_least)
+        add("C0 leaves: sticky's CPU peaks last (s after it)", absence.peak_at, _sticky_last)
     return Table(["the paper says", *THREE, "here"], rows)
 
 
@@ -97,28 +122,8 @@ def _of(samples: Sequence[Row], name: str, figure: Callable[[_Run], float]) -> M
     return of([figure(run) for run in runs(samples, name)])
 
 
-def _rise(run: _Run) -> float:
-    return max(value for _, value in changes(run))
-
-
-def _fall(run: _Run) -> float:
-    return min(value for _, value in changes(run))
-
-
 def _mean_cpu(run: _Run) -> float:
     return mean(value for _, value in cpus(run))
-
-
-def _peak(begin: float, end: float) -> Callable[[_Run], float]:
-    return lambda run: max(value for at, value in cpus(run) if begin <= at < end)
-
-
-def _peak_at(begin: float, end: float) -> Callable[[_Run], float]:
-    def at(run: _Run) -> float:
-        within = [each for each in cpus(run) if begin <= each[0] < end]
-        return max(within, key=lambda each: each[1])[0] - begin
-
-    return at
 
 
 def _sticky_least(others: float, other: float, sticky: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from sluice.assignment.base import Assignment, Group, Partition
 from sluice.assignment.cooperative import this_round
 from sluice.lab.processes import LaboratoryFailed
 from sluice.runtime.jvm import java_command
-from sluice.stack.jars import require
+from sluice.stack.jars import POMS, require
 
 OURS = "ours"
 #: Kafka's, as Assignors.java knows them: in the group's leader, and (KIP-848) in the broker.
@@ -52,6 +53,12 @@ def command(main_class: str, heap: str, *args: str, quick: bool = False) -> list
     name = main_class if "." in main_class else f"sluice.lab.{main_class}"
     options = ["-Dlog4j2.level=ERROR"]
     return java_command("kafka", name, args, heap=heap, options=options, classpath=[classes], quick=quick)
+
+
+def kafka_version() -> str:
+    """The version of Kafka whose classes are asked and run, where the project names it."""
+    (version,) = re.findall(r"<kafka\.version>(.+)</kafka\.version>", (POMS / "pom.xml").read_text())
+    return str(version)
 
 
 def _ours(group: Group, repeats: int) -> Answer:

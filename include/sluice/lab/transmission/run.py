@@ -19,7 +19,7 @@ from sluice.lab.transmission.brokers import BEAT_MS, SESSION_MS, Brokers
 from sluice.lab.transmission.members import RECORD_BYTES, Consumer, Event, Producer
 from sluice.lab.transmission.ownership import unsettled
 from sluice.lab.transmission.rivals import OURS
-from sluice.lab.transmission.scenarios import Scenario, Step
+from sluice.lab.transmission.scenarios import ARRIVES, Scenario, Step
 
 #: How often CPU, the ends of the logs and the group are looked at.
 LOOK_SECONDS = 0.5
@@ -56,7 +56,9 @@ class Log:
 
     gap: the least seconds between two steps. began and steps: seconds since 1970. settled: whether the group
     was stable at the end of each phase. looks: each member's CPU seconds, by time. busy: processors that
-    other programs used meanwhile. problems: what went wrong, in words.
+    other programs used meanwhile. arrives: bytes a second of all partitions of paper 003's group, if all are
+    ordinary ones. pinned, cores: processors that each consumer could use, and that the machine has. problems:
+    what went wrong, in words.
     """
 
     scenario: Scenario
@@ -69,6 +71,9 @@ class Log:
     events: list[Event] = field(default_factory=list)
     looks: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     busy: float = 0.0
+    arrives: float = ARRIVES
+    pinned: int = 0
+    cores: int = 0
     problems: list[str] = field(default_factory=list)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from sluice.lab import runs
 from sluice.lab.runs import Kept, Key
 from sluice.lab.transmission import measures
 from sluice.lab.transmission.run import Log
-from sluice.lab.transmission.scenarios import PAPER
+from sluice.lab.transmission.scenarios import ARRIVES, PAPER
 from sluice.lab.trials import Row
 
 #: In the order in which they are written.
 FILES = ("samples", "stood", "live")
 SAMPLE_SECONDS = 2.0
-#: Scenarios of which the standstill of each partition is kept, for its distribution.
-STOOD = ("paper", "both")
+#: Rates that differ by less, in megabytes a second, are one: kept figures are rounded.
+_SAME = 1e-3
 
 
 class Runs(Kept):
@@ -29,10 +30,21 @@ class Runs(Kept):
         paper = log.scenario.name == PAPER.name
         fresh: dict[str, list[Row]] = {
             "samples": list(measures.samples(log, number, SAMPLE_SECONDS)) if paper else [],
-            "stood": list(measures.stood(log, number)) if log.scenario.name in STOOD else [],
+            "stood": list(measures.stood(log, number)),
             "live": list(measures.rows(log, number)),
         }
         self.put(Key(log.scenario.name, log.contender, number), fresh)
+
+    def other_rates(self, scenarios: Collection[str], arrives: float) -> list[str]:
+        """Those of the scenarios that have kept runs with another rate, in bytes a second."""
+        rows = [row for row in self.rows("live") if row["scenario"] in scenarios]
+        others = (str(row["scenario"]) for row in rows if abs(rate(row) - arrives / 1e6) > _SAME)
+        return list(dict.fromkeys(others))
+
+
+def rate(row: Row) -> float:
+    """Megabytes a second of 13 ordinary partitions; a run of which it was not kept had the default."""
+    return float(row.get("arrives", ARRIVES / 1e6))
 
 
 def load(folder: Path) -> dict[str, list[Row]]:

@@ -15,7 +15,6 @@ import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -23,12 +22,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * A consumer that says what it does. It reads commands, one JSON document a line: {"do": "join", "properties": {},
  * "topics": [], "speed": bytes a second}, {"do": "leave"}; the end of its input ends it. It writes events, one a line,
  * each with "at" in milliseconds since 1970: ready, got (with the offsets of each partition and the milliseconds of
- * work), rate (the client's own metric), assigned, revoked, lost, left.
+ * work), assigned, revoked, lost, left, failed.
  */
 public final class Consume implements ConsumerRebalanceListener {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(100);
-    private static final long RATE_MS = 500;
     private volatile boolean leaving;
 
     public static void main(String[] args) throws Exception {
@@ -66,15 +64,10 @@ public final class Consume implements ConsumerRebalanceListener {
         ByteArrayDeserializer bytes = new ByteArrayDeserializer();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties, bytes, bytes)) {
             consumer.subscribe(topics, this);
-            long told = 0;
             while (!leaving) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
                 if (!records.isEmpty()) {
                     work(records, speed);
-                }
-                if (System.currentTimeMillis() - told > RATE_MS) {
-                    told = System.currentTimeMillis();
-                    say(event("rate").put("bytes", rate(consumer)));
                 }
             }
         } catch (InterruptedException stopped) {
@@ -105,19 +98,6 @@ public final class Consume implements ConsumerRebalanceListener {
         long nanos = Math.round(size / speed * 1e9);
         Thread.sleep(nanos / 1_000_000, (int) (nanos % 1_000_000));
         say(event.put("bytes", size).put("busy", (System.nanoTime() - began) / 1_000_000.0));
-    }
-
-    private static double rate(KafkaConsumer<?, ?> consumer) {
-        return consumer.metrics().entrySet().stream()
-                .filter(each -> isRate(each.getKey()))
-                .mapToDouble(each -> (Double) each.getValue().metricValue())
-                .filter(Double::isFinite)
-                .findFirst()
-                .orElse(0.0);
-    }
-
-    private static boolean isRate(MetricName name) {
-        return name.name().equals("bytes-consumed-rate") && !name.tags().containsKey("topic");
     }
 
     @Override
