@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.units import moves
+from sluice.units import moves, proposals
 from sluice.units.explain import Explained, NoSuchUnit, explain
 from tests.units.double import DictionaryUnits, Instance
 
 
 def explained(instance: Instance, units: DictionaryUnits, name: str | None = None) -> dict[str, Explained]:
-    proposal = moves.propose(instance.settings, instance.database, [units])
+    proposal = proposals.propose(instance.settings, instance.database, [units])
     return {each.unit: each for each in explain(proposal, moves.history(instance.database), name)}
 
 
