@@ -26,6 +26,7 @@ from sluice.collection.ssh_files import session as sftp_session
 from sluice.collection.ssh_loop import wait
 
 CONNECT_SECONDS = 10.0
+GREETING_SECONDS = 3.0
 COMMAND_SECONDS = 20.0
 COPY_SECONDS = 120.0  # a copy that takes longer goes on at the next try
 READ_SECONDS = 600.0
@@ -222,7 +223,7 @@ class Link:
         # A ValueError: a key with a passphrase, say.
         except (OSError, asyncssh.Error, TimeoutError, ValueError) as error:
             raise await self._lost(error, connection) from error
-        self._away_seconds = 0.0
+        self._away_seconds, self._why = 0.0, ""
         return answer
 
     async def _connected(self) -> Connection:
@@ -232,6 +233,8 @@ class Link:
             if time.monotonic() < self._away_until:
                 raise HostUnreachable(self._why)
             known = asyncssh.import_known_hosts(f"* {self.target.host_key}")
+            if self._why or self._connection is not None:  # it failed, or was lost
+                await _greeted(self.target)
             async with asyncio.timeout(CONNECT_SECONDS):
                 self._connection = await asyncssh.connect(
                     self.target.address,
@@ -257,10 +260,7 @@ class Link:
         await self._drop()
         self._why = f"{self.target} does not answer: {said}"
         if isinstance(error, asyncssh.PermissionDenied):
-            self._why = (
-                f"{self.target} does not let this key in ({said}): put the line that `sluice hosts enrol "
-                f"{self.target.name}` prints into the account's ~/.ssh/authorized_keys"
-            )
+            self._why = _refused(self.target, said)
         longer = max(AWAY_SECONDS, 2 * self._away_seconds)
         self._away_seconds = min(longer, LONGEST_AWAY_SECONDS)
         self._away_until = time.monotonic() + self._away_seconds
@@ -323,6 +323,24 @@ async def _ask(connection: Connection, target: Target, port: int, path: str) -> 
     finally:
         writer.close()
     return answer.partition(b"\r\n\r\n")[2]
+
+
+def _refused(target: Target, said: str) -> str:
+    return (
+        f"{target} does not let this key in ({said}): put the line that `sluice hosts enrol {target.name}` "
+        "prints into the account's ~/.ssh/authorized_keys"
+    )
+
+
+async def _greeted(target: Target) -> None:
+    """Wait until a server greets, which is quick: a host that did not answer is not waited for longer."""
+    async with asyncio.timeout(GREETING_SECONDS):
+        reader, writer = await asyncio.open_connection(target.address, target.port)
+        try:
+            if not await reader.read(1):
+                raise asyncssh.ConnectionLost("nobody greets")
+        finally:
+            writer.close()
 
 
 def _printable(text: str) -> str:

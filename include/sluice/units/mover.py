@@ -92,12 +92,13 @@ class Mover:
         """Begin nothing any more. A move that is at work ends by itself. Waits for nothing."""
         self._stopped.set()
 
-    def wait(self) -> None:
-        """Wait until nothing is at work."""
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing is at work, but no longer than so many seconds; returns whether that is so."""
         with self._guard:
-            self._guard.wait_for(lambda: not self._busy)
+            rests = self._guard.wait_for(lambda: not self._busy, seconds)
             if self._killed is not None:
                 raise self._killed
+            return rests
 
     @property
     def _busy(self) -> bool:
@@ -221,19 +222,20 @@ class Mover:
 
     def _tell(self, proposal: Proposal, again: bool) -> None:
         """Raise and clear the alerts of all units."""
-        plan = proposal.plan
-        due = {move.unit for move in plan.starts} | {each.unit for each in plan.unplaced}
         if not again:
-            failed = self._failed.items()
-            kept = {unit for unit, each in failed if each.evens and proposal.view.failed.of(unit)}
-            self._failed = {unit: each for unit, each in failed if unit in kept | due}
-        current = {
-            f"{ALERTS}{each.unit} has no place": f"{each.unit} has no place: {each.why}"
-            for each in plan.unplaced
-        }
-        current |= {f"{ALERTS}{unit} {NOT_MOVED}": str(each) for unit, each in self._failed.items()}
+            self._failed = {unit: each for unit, each in self._failed.items() if _counts(each, proposal)}
+        current = {f"{ALERTS}{unit} {NOT_MOVED}": str(each) for unit, each in self._failed.items()}
         current |= {f"{ALERTS}{job.unit} {MOVES}": str(job) for job in self._at_work.values()}
+        for each in proposal.plan.unplaced:
+            current[f"{ALERTS}{each.unit} has no place"] = f"{each.unit} has no place: {each.why}"
         alerts.sync(self._database, SOURCE, current, prefix=ALERTS)
+
+
+def _counts(failed: MoveFailed, proposal: Proposal) -> bool:
+    """Whether a failure is still worth an alert: the unit has to go, or is left where it is because of it."""
+    plan = proposal.plan
+    due = {move.unit for move in plan.starts} | {each.unit for each in plan.unplaced}
+    return failed.unit in due or (failed.evens and proposal.view.failed.of(failed.unit) is not None)
 
 
 def _thread(work: Callable[..., None], *arguments: object) -> None:

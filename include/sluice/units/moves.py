@@ -32,7 +32,8 @@ def apply(
     mover = Mover(settings, database, kinds, since)
     again = False
     while mover.begin(log, even=even and not mover.failed, again=again):
-        mover.wait()
+        while not mover.wait(settings.placement.beat_seconds):  # the DAG may have seen a host go
+            mover.begin(log, even=False, again=True)
         again = True
     if mover.failed:
         raise mover.failed[0]
