@@ -16,6 +16,7 @@ from sluice.units.view import view
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 from tests.units.double import DictionaryUnits, Instance
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -93,6 +94,20 @@ def test_a_connection_whose_host_falls_silent_is_lost_before_a_command_is_given_
     with pytest.raises(ssh.HostUnreachable, match=r"does not answer: (?!TimeoutError)"):
         link.run("true")
     host.reconnect()
+
+
+def test_a_host_that_was_lost_is_asked_for_its_greeting_before_a_connection_is_waited_for(
+    instance: Instance, host: EmulatedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "CONNECT_SECONDS", 10 * SECONDS)
+    link = enrolment.link(instance.settings, hosts.load(instance.settings)["h1"])
+    assert link.run("echo", "there") == "there\n"
+    host.cut_off()
+    for _ in range(2):
+        with pytest.raises(ssh.HostUnreachable):
+            link.run("true")
+    host.reconnect()
+    assert link.run("echo", "there") == "there\n"
 
 
 def test_a_host_that_is_silent_is_not_waited_for_again(
