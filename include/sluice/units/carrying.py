@@ -51,7 +51,8 @@ class Job:
 
     @property
     def move(self) -> Move:
-        return Move(self.unit, self.source, self.target, self.why)
+        """As a plan has it: what has to start has no source."""
+        return Move(self.unit, self.source if self.counts else None, self.target, self.why)
 
     def __str__(self) -> str:
         return f"{self.unit} moves from {self.source} to {self.target}: {self.why}"

@@ -224,10 +224,13 @@ class Mover:
         """Raise and clear the alerts of all units."""
         if not again:
             self._failed = {unit: each for unit, each in self._failed.items() if _counts(each, proposal)}
-        current = {f"{ALERTS}{unit} {NOT_MOVED}": str(each) for unit, each in self._failed.items()}
-        current |= {f"{ALERTS}{job.unit} {MOVES}": str(job) for job in self._at_work.values()}
-        for each in proposal.plan.unplaced:
-            current[f"{ALERTS}{each.unit} has no place"] = f"{each.unit} has no place: {each.why}"
+        current = {f"{ALERTS}{job.unit} {MOVES}": str(job) for job in self._at_work.values()}
+        moving = {job.unit for job in self._at_work.values()}
+        for unit, each in self._failed.items():
+            if unit not in moving:
+                current[f"{ALERTS}{unit} {NOT_MOVED}"] = str(each)
+        for lost in proposal.plan.unplaced:
+            current[f"{ALERTS}{lost.unit} has no place"] = f"{lost.unit} has no place: {lost.why}"
         alerts.sync(self._database, SOURCE, current, prefix=ALERTS)
 
 
