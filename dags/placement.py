@@ -4,10 +4,12 @@ Watches over which unit runs on which host. Units are collectors that say `runs_
 
 On each beat it asks all hosts for the load of their units. Once a minute, and at once when a host comes or
 goes, it plans, and moves what pays, one unit after the other. The units of a host that has not answered for
-10 seconds go to other hosts. Each move and its reason is in the task's log; `sluice placement explain` says
-why a unit stays. Settings: `placement` in `include/settings.yaml`.
+10 seconds go to other hosts side by side, also while another unit moves. Each move and its reason is in the
+task's log; `sluice placement explain` says why a unit stays. Settings: `placement` in
+`include/settings.yaml`.
 
-Pausing it alone stops nothing: mark its task as failed, too. Units then stay where they are.
+Pausing it alone stops nothing: mark its task as failed, too. Units then stay where they are; a move that is
+at work ends.
 """
 
 from __future__ import annotations

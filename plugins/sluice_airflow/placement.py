@@ -19,8 +19,8 @@ REFRESH_BEATS = 12  # how many beats between two looks at the connections
 class PlacementTrigger(BaseTrigger):
     """Looks at all hosts and units on a beat, moves units, and fires when a connection was changed.
 
-    It has no ``on_kill``: a move that is at work ends by itself, and one that was broken off is repeated by
-    the next trigger, or by `sluice placement apply`.
+    When it ends, no move begins any more. One that is at work ends by itself, and one that was broken off is
+    repeated by the next trigger, or by `sluice placement apply`.
     """
 
     def __init__(self) -> None:
@@ -32,12 +32,15 @@ class PlacementTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         settings = await asettings()
         watch = _watch(settings)
-        for beat in itertools.count(1):
-            await asyncio.to_thread(watch.beat, self.log.warning)
-            if beat % REFRESH_BEATS == 0 and await self._reconnected(settings):
-                yield TriggerEvent({"status": "a connection was changed"})
-                return
-            await asyncio.sleep(settings.placement.beat_seconds)
+        try:
+            for beat in itertools.count(1):
+                await asyncio.to_thread(watch.beat, self.log.warning)
+                if beat % REFRESH_BEATS == 0 and await self._reconnected(settings):
+                    break
+                await asyncio.sleep(settings.placement.beat_seconds)
+        finally:  # also if the task is marked as failed, or the triggerer ends
+            watch.stop()
+        yield TriggerEvent({"status": "a connection was changed"})
 
     async def _reconnected(self, before: Settings) -> bool:
         try:

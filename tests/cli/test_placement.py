@@ -11,6 +11,7 @@ from sluice.cli import placement
 from sluice.runtime import settings as of_settings
 from sluice.storage import postgres
 from sluice.units import catalogue, measure
+from sluice.units.carrying import MoveFailed
 from tests.units.double import DictionaryUnits, Instance, made
 
 
@@ -51,6 +52,19 @@ def test_a_dry_run_moves_nothing_and_apply_does_and_then_says_that_nothing_moves
     assert " moves from h1 to h2: " in run("apply")
     assert len(units.moved) == 1
     assert "nothing moves" in run("apply")
+
+
+def test_an_avoided_host_is_noted_and_used_when_one_says_so(units: DictionaryUnits) -> None:
+    units.broken.add("h2")
+    failed = CliRunner().invoke(placement.app, ["apply"])
+    assert isinstance(failed.exception, MoveFailed)
+    units.broken.clear()
+    planned = CliRunner().invoke(placement.app, ["plan"])
+    assert "host h2 is avoided until " in planned.stderr
+    assert "nothing moves" in run("apply")
+    assert "h2" in run("apply", "--again", "--dry-run")
+    assert " moves from h1 to h2: " in run("apply", "--again")
+    assert [host for _, host in units.moved] == ["h2"]
 
 
 def test_a_silent_host_is_noted(units: DictionaryUnits) -> None:

@@ -12,12 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import asyncssh
 import pytest
 
 from sluice.cli import far as shown
-from sluice.collection import deploy, enrolment, health, hosts, lifecycle, remote, ssh, ssh_files
+from sluice.collection import copying, deploy, enrolment, health, hosts, lifecycle, remote, ssh, ssh_files
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.metrics import MetricsUnreachable
 from sluice.collection.render import Agent
@@ -82,6 +83,24 @@ def test_any_exception_of_one_host_leaves_the_others_alone(
     assert start_all(settings, print) == ([], {"far1": "'odd'"})
     assert health.check_all(settings, [far], {}, {})["far1"].state == "unknown"
     assert [(line.name, line.state) for line in shown.agents(settings)] == [("flume-far1", "unknown")]
+
+
+def test_two_movers_copy_to_one_host_one_after_the_other(
+    settings: Settings, machine: EmulatedHost, far: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both bring the same jars, and would write the same files."""
+    at_once = threading.Semaphore(1)
+
+    def alone(*arguments: Any) -> bool:
+        assert at_once.acquire(blocking=False)
+        copied = copying.copied(*arguments)
+        at_once.release()
+        return copied
+
+    monkeypatch.setattr(remote, "copied", alone)
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(start, settings, far) for _ in range(4)]:
+            each.result()
 
 
 def test_a_deployed_agent_that_does_not_run_raises_an_alert(

@@ -11,13 +11,16 @@ from tests.loops import run
 
 
 class Beats:
-    """A double of the watch, which counts its beats."""
+    """A double of the watch, which counts its beats, and how often it was stopped."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.stops = 0
 
     def beat(self, log) -> None:
         self.count += 1
+
+    def stop(self) -> None:
+        self.stops += 1
 
 
 @pytest.fixture
@@ -58,3 +61,18 @@ def test_it_looks_on_a_beat_and_ends_when_a_connection_was_changed(
         return event.payload
 
     assert run(watched()) == {"status": "a connection was changed"}
+    assert beats.stops == 1
+
+
+def test_moves_end_with_the_task(home: Path, connected, beats: Beats) -> None:
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(anext(deferred().run()))
+        while not beats.count:
+            await asyncio.sleep(0.05)
+        assert not beats.stops
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(cancelled())
+    assert beats.stops == 1

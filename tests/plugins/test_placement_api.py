@@ -14,7 +14,7 @@ from tests.units.double import DictionaryUnits, Instance, made
 
 @pytest.fixture
 def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instance]:  # noqa: F811
-    from sluice.units import moves
+    from sluice.units import proposals
     from sluice_airflow.api import placement
     from sluice_airflow.api.looks import Looks
 
@@ -22,7 +22,7 @@ def instance(app: FastAPI, client: TestClient, login: Login) -> Iterator[Instanc
     with made() as found:
         found.hosts(h1=8, h2=8)
         units = DictionaryUnits({"c1": "h1", "c2": "h1"})
-        shared = Looks(lambda: moves.propose(found.settings, found.database, [units]), "the plan")
+        shared = Looks(lambda: proposals.propose(found.settings, found.database, [units]), "the plan")
         app.dependency_overrides[placement.looks] = lambda: shared
         yield found
 

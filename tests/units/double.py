@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from sluice.storage.units import HostRow, UnitRow
 from sluice.units.groups import failover_groups
 from sluice.units.kinds import Log, Observed, Observer, Running
 from tests.tasks.database import sqlite
+from tests.waiting import SECONDS
 
 HOST = "- {{name: {0}, address: 127.0.0.1, slots: {1}, roles: [edge, collector], ssh: {{user: me}}}}\n"
 
@@ -37,8 +39,8 @@ class Killed(BaseException):
 class DictionaryUnits:
     """A double of a kind: where a unit runs is an entry in `where`, and a move is an assignment.
 
-    lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. moved:
-    all that arrived.
+    lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. broken:
+    hosts on which nothing starts. waits: what the moves of units wait for. moved: all that arrived.
     """
 
     where: dict[str, str]
@@ -47,7 +49,10 @@ class DictionaryUnits:
     fails: set[str] = field(default_factory=set)
     kills: set[str] = field(default_factory=set)
     moved: list[tuple[str, str]] = field(default_factory=list)
+    begun: list[str] = field(default_factory=list)
     recorded: list[dict[str, str]] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    waits: dict[str, threading.Event] = field(default_factory=dict)
     name: str = "collector"
 
     def units(self, settings: Settings, places: int) -> list[Running]:
@@ -71,6 +76,13 @@ class DictionaryUnits:
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         name = unit.partition(":")[2]
+        if self.where[name] == host:
+            return
+        if name in self.waits:
+            self.begun.append(name)
+            assert self.waits[name].wait(SECONDS)
+        if host in self.broken:
+            raise Broken(f"{host} has no Java")
         if name in self.fails:
             raise Broken("its channel does not drain")
         if name in self.kills:
@@ -130,4 +142,4 @@ def made() -> Iterator[Instance]:
         settings = Settings(
             instance="test", home=Path(home), network="host", placement=Placement(moves_an_hour=100)
         )
-        yield Instance(settings, sqlite())
+        yield Instance(settings, sqlite(threads=True))

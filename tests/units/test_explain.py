@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.units import moves
+from sluice.units import moves, proposals
+from sluice.units.carrying import MoveFailed
 from sluice.units.explain import Explained, NoSuchUnit, explain
-from tests.units.double import DictionaryUnits, Instance
+from tests.units.double import DictionaryUnits, Instance, Killed
 
 
 def explained(instance: Instance, units: DictionaryUnits, name: str | None = None) -> dict[str, Explained]:
-    proposal = moves.propose(instance.settings, instance.database, [units])
+    proposal = proposals.propose(instance.settings, instance.database, [units])
     return {each.unit: each for each in explain(proposal, moves.history(instance.database), name)}
 
 
@@ -66,6 +67,28 @@ def test_fixed_and_silent_and_unknown_units(instance: Instance) -> None:
     assert found["collector:c2"].alternatives == ()
     with pytest.raises(NoSuchUnit, match="the units are collector:c1, collector:c2, collector:here"):
         explained(instance, units, "c1")
+
+
+def test_a_failure_says_what_is_avoided_and_why_a_unit_is_left_alone(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"}, broken={"h2"})
+    with pytest.raises(MoveFailed):
+        moves.apply(instance.settings, instance.database, [units], lambda _: None)
+    found = explained(instance, units)
+    failed = next(each for each in found.values() if "It stays until " in each.text)
+    assert f"UTC: a move of {failed.unit} to h2 failed at " in failed.says[-1]
+    assert "(h2 has no Java)" in failed.says[-1]
+    for each in ("collector:c1", "collector:c2"):
+        assert "It avoids h2 until " in found[each].text
+
+
+def test_a_unit_that_moves_now_says_so(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"}, kills={"c1", "c2"})
+    with pytest.raises(Killed):
+        moves.apply(instance.settings, instance.database, [units], lambda _: None)
+    said = "".join(each.text for each in explained(instance, units).values())
+    assert said.count("It moves from h1 to h2 now, or that move was broken off.") == 1
 
 
 def test_a_unit_that_waits_for_the_budget_says_so(instance: Instance) -> None:

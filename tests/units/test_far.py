@@ -16,6 +16,7 @@ from sluice.units.view import view
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 from tests.units.double import DictionaryUnits, Instance
+from tests.waiting import SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -81,6 +82,45 @@ def test_a_host_that_hangs_does_not_greet(instance: Instance, host: EmulatedHost
     assert not answering.answers(found), "the kernel takes the connection, and nobody greets"
     host.reconnect()
     assert answering.answers(found)
+
+
+def test_a_connection_whose_host_falls_silent_is_lost_before_a_command_is_given_up(
+    instance: Instance, host: EmulatedHost
+) -> None:
+    link = enrolment.link(instance.settings, hosts.load(instance.settings)["h1"])
+    assert link.run("echo", "there") == "there\n"
+    assert link.run("sh", "-c", "sleep 12; echo done") == "done\n", "a slow command is none"
+    host.cut_off()
+    with pytest.raises(ssh.HostUnreachable, match=r"does not answer: (?!TimeoutError)"):
+        link.run("true")
+    host.reconnect()
+
+
+def test_a_host_that_was_lost_is_asked_for_its_greeting_before_a_connection_is_waited_for(
+    instance: Instance, host: EmulatedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh, "CONNECT_SECONDS", 10 * SECONDS)
+    link = enrolment.link(instance.settings, hosts.load(instance.settings)["h1"])
+    assert link.run("echo", "there") == "there\n"
+    host.cut_off()
+    for _ in range(2):
+        with pytest.raises(ssh.HostUnreachable):
+            link.run("true")
+    host.reconnect()
+    assert link.run("echo", "there") == "there\n"
+
+
+def test_a_host_that_is_silent_is_not_waited_for_again(
+    instance: Instance, host: EmulatedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked(instance)
+    host.cut_off()
+    assert looked(instance).silent_since
+    with monkeypatch.context() as patch:
+        patch.setattr(ssh.Link, "run", lambda *_, **__: pytest.fail("it was asked over SSH"))
+        assert looked(instance).silent_since
+    host.reconnect()
+    assert looked(instance).silent_since is None
 
 
 def test_a_host_that_refuses_the_key_is_not_silent(instance: Instance, host: EmulatedHost) -> None:

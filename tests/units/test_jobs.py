@@ -13,7 +13,7 @@ from sluice.elsewhere import moving, places
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import jobs, measure, moves
+from sluice.units import jobs, measure, moves, proposals
 from sluice.units.explain import explain
 from sluice.units.jobs import Jobs
 from sluice.units.view import View, view
@@ -62,7 +62,7 @@ def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_
     machine: EmulatedHost,  # noqa: F811
 ) -> None:
     assert where(looked(settings, database)) == {"archiver:1": "local"}
-    proposal = moves.propose(settings, database, KINDS)
+    proposal = proposals.propose(settings, database, KINDS)
     (said,) = explain(proposal, {}, "archiver:1")
     assert said.moves_to == "h1", said.text
     moves.apply(settings, database, KINDS, print)

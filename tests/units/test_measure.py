@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -75,6 +76,23 @@ def test_a_host_is_silent_since_it_last_answered_if_looks_followed_each_other() 
     long_ago = replace(still, looked_at=AT - timedelta(days=1))
     assert silent_since(long_ago, silent, GAP) == AT
     assert silent_since(None, silent, GAP) == AT
+
+
+def test_a_command_here_that_hangs_takes_no_other_host_from_the_look(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8)
+
+    def hangs(*command: str, **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 10.0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess, "run", hangs)
+        measure.look(instance.settings, instance.database, [DictionaryUnits({"c1": "h1"})])
+    with instance.database.connect() as connection:
+        hosts = book.read_hosts(connection)
+    assert "sh did not end within" in hosts["local"].why
+    assert "h1" in hosts
 
 
 def test_a_look_keeps_what_it_found_and_forgets_what_is_gone(

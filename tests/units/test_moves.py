@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -11,22 +12,25 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.runtime.settings import Placement
+from sluice.runtime.settings import Placement, Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.schema import unit_moves
-from sluice.units import moves
-from sluice.units.moves import MoveFailed, PlacementBusy
+from sluice.units import carrying, failures, mover, moves, proposals
+from sluice.units.carrying import MoveFailed
+from sluice.units.kinds import Log
+from sluice.units.mover import PlacementBusy
 from tests.examples import examples
 from tests.units.double import DictionaryUnits, Instance, Killed, made
+from tests.waiting import until
 
 HOSTS = ("h1", "h2", "h3")
 
 
-def apply(instance: Instance, units: DictionaryUnits) -> list[str]:
+def apply(instance: Instance, units: DictionaryUnits, since: datetime | None = None) -> list[str]:
     """What was said."""
     said: list[str] = []
-    moves.apply(instance.settings, instance.database, [units], said.append)
+    moves.apply(instance.settings, instance.database, [units], said.append, since=since)
     return said
 
 
@@ -41,7 +45,7 @@ def rows(instance: Instance) -> list[book.MoveRow]:
 
 
 def open_alerts(instance: Instance) -> list[str]:
-    return [each.message for each in alerts.open_alerts(instance.database, moves.SOURCE)]
+    return [each.message for each in alerts.open_alerts(instance.database, carrying.SOURCE)]
 
 
 def crowded(count: int = 4) -> DictionaryUnits:
@@ -68,7 +72,7 @@ def test_the_budget_is_of_an_hour_whoever_asks(instance: Instance) -> None:
     units = crowded()
     assert sum(" moves from " in line for line in apply(instance, units)) == 1
     assert apply(instance, units) == []
-    proposal = moves.propose(instance.settings, instance.database, [units])
+    proposal = proposals.propose(instance.settings, instance.database, [units])
     assert (proposal.left, proposal.plan.waiting) == (0, 1)
     assert "1 moves wait" in "\n".join(proposal.notes())
     long_ago = datetime.now(UTC) - timedelta(minutes=61)
@@ -165,9 +169,143 @@ def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -
     assert [row.error for row in rows(instance)] == ["its channel does not drain"]
     assert "it is planned again" in open_alerts(instance)[0]
     units.fails.clear()
-    apply(instance, units)
+    assert apply(instance, units) == [], "its target is avoided"
+    apply(instance, units, since=datetime.now(UTC))
     assert len(units.moved) == 2
     assert open_alerts(instance) == []
+
+
+def test_what_a_dead_host_had_goes_at_once_to_another_host_than_a_broken_one(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h3", "c3": "h3", "c4": "h3"}, broken={"h2"})
+    instance.silence("h1", 60)
+    with contextlib.suppress(MoveFailed):
+        apply(instance, units)
+    assert units.where["c1"] == "h3", "h2 is empty, and was preferred"
+    assert [(row.target, bool(row.error)) for row in rows(instance) if row.unit == "collector:c1"] == [
+        ("h2", True),
+        ("h3", False),
+    ]
+    found = proposals.propose(instance.settings, instance.database, [units])
+    assert found.plan.moves == []
+    assert "host h2 is avoided until " in "\n".join(found.notes())
+
+
+def test_an_avoided_host_is_the_last_resort_and_is_avoided_for_a_while_only(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1"}, broken={"h2"})
+    instance.silence("h1", 60)
+    for _ in range(2):
+        with pytest.raises(MoveFailed, match="h2 has no Java"):
+            apply(instance, units)
+    assert [row.target for row in rows(instance)] == ["h2", "h2"], "once each time, and not for ever"
+    assert "no other host can take it, although a move of " in rows(instance)[1].why
+    instance.answers("h1")
+    units.where["c2"] = "h1"
+    assert apply(instance, units) == []
+    monkeypatch.setattr(failures, "FIRST", timedelta(0))
+    units.broken.clear()
+    apply(instance, units)
+    assert sorted(units.where.values()) == ["h1", "h2"]
+
+
+def test_a_unit_that_is_lost_on_its_target_is_planned_from_there(instance: Instance) -> None:
+    """A job is recorded at its target before it runs there, and may never do so."""
+    instance.hosts(h1=8, h2=8, h3=8)
+    units = DictionaryUnits({"c1": "h1"}, broken={"h2", "h3"})
+    instance.silence("h1", 60)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    units.where["c1"] = first = rows(instance)[-1].target
+    units.broken.clear()
+    said = apply(instance, units)
+    assert units.where["c1"] == first, "all are avoided, and it stays as the last resort"
+    with instance.database.begin() as connection:
+        connection.execute(sa.delete(unit_moves).where(unit_moves.c.target != first))
+    said = apply(instance, units)
+    assert units.where["c1"] != first
+    assert any(
+        f"it does not run on {first}: a move of collector:c1 to {first} failed" in line for line in said
+    )
+
+
+def test_a_unit_that_need_not_move_is_brought_back_and_left_alone(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units, asked, move = crowded(), list[tuple[str, str]](), DictionaryUnits.move
+    units.broken = {"h2"}
+
+    def noted(settings: Settings, unit: str, host: str, log: Log) -> None:
+        asked.append((unit, host))
+        move(units, settings, unit, host, log)
+
+    monkeypatch.setattr(units, "move", noted)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    (failed,) = rows(instance)
+    assert asked == [(failed.unit, "h2"), (failed.unit, "h1")]
+    found = proposals.propose(instance.settings, instance.database, [units])
+    assert found.plan.moves == []
+    notes = "\n".join(found.notes())
+    assert f"{failed.unit} is not moved to even hosts out until " in notes
+
+
+def test_units_of_a_dead_host_start_side_by_side_but_only_one_of_a_group(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8, h4=8)
+    # c1 and c2 are a group, which h1 and h2 had; c3 and c4 are in none.
+    units = DictionaryUnits({"c1": "h1", "c2": "h2", "c3": "h1", "c4": "h1"}, lists=[["c1", "c2"]])
+    units.waits = {name: threading.Event() for name in units.where}
+    instance.silence("h1", 60)
+    instance.silence("h2", 60)
+    said: list[str] = []
+    moving = mover.Mover(instance.settings, instance.database, [units])
+    assert moving.begin(said.append)
+    until(lambda: len(units.begun) == 3, what="c3, c4 and one of c1 and c2 begin")
+    assert len({"c1", "c2"} & set(units.begun)) == 1
+    assert not moving.begin(said.append), "what moves is not begun twice"
+    for event in units.waits.values():
+        event.set()
+    moving.wait()
+    assert not {"h1", "h2"} & set(units.where.values())
+    assert units.where["c1"] != units.where["c2"]
+
+
+def test_what_a_dead_host_had_does_not_wait_for_a_move_that_evens_out(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8, h3=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h1", "c4": "h1", "c5": "h3"})
+    units.waits = {name: threading.Event() for name in ("c1", "c2", "c3", "c4")}
+    moving = mover.Mover(instance.settings, instance.database, [units])
+    assert moving.begin(lambda _: None)
+    until(lambda: len(units.begun) == 1, what="one of h1's moves")
+    instance.silence("h3", 60)
+    assert moving.begin(lambda _: None)
+    until(lambda: units.where["c5"] != "h3", what="c5 is elsewhere")
+    assert units.moved == [("c5", units.where["c5"])]
+    for event in units.waits.values():
+        event.set()
+    moving.wait()
+    assert len(units.moved) == 2, "the rest of the old plan is dropped"
+    with mover.locked(instance.settings):
+        pass  # it was given up
+
+
+def test_a_mover_that_is_stopped_begins_nothing(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    units.waits = {name: threading.Event() for name in units.where}
+    moving = mover.Mover(instance.settings, instance.database, [units])
+    assert moving.begin(lambda _: None)
+    until(lambda: len(units.begun) == 1, what="the first of two moves")
+    moving.stop()
+    for event in units.waits.values():
+        event.set()
+    moving.wait()
+    assert len(units.moved) == 1
+    instance.silence("h1", 60)
+    assert not moving.begin(lambda _: None)
 
 
 def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance: Instance) -> None:
@@ -186,7 +324,8 @@ def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance:
     assert open_alerts(instance) == []
 
 
-def test_failures_use_the_budget_up(instance: Instance) -> None:
+def test_failures_use_the_budget_up(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "FIRST", timedelta(0))
     instance.hosts(h1=8, h2=8)
     budget(instance, 3)
     units = crowded()
@@ -200,7 +339,7 @@ def test_failures_use_the_budget_up(instance: Instance) -> None:
 
 def test_one_process_at_a_time_moves(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
-    with moves.locked(instance.settings), pytest.raises(PlacementBusy):
+    with mover.locked(instance.settings), pytest.raises(PlacementBusy):
         apply(instance, crowded())
 
 
@@ -257,7 +396,7 @@ def anything_happens(instance: Instance, data: st.DataObject) -> None:
 
 def groups_apart(instance: Instance, units: DictionaryUnits) -> bool:
     """Whether no two of a group, as groups are now, are on one host that answers."""
-    view = moves.propose(instance.settings, instance.database, [units]).view
+    view = proposals.propose(instance.settings, instance.database, [units]).view
     there = Counter(
         (each.running.host, each.running.group)
         for each in view.units

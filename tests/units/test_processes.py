@@ -71,6 +71,11 @@ def test_this_process_is_read_as_others_know_it() -> None:
     assert len(found.processes) == 1
 
 
+def test_a_command_here_that_hangs_is_no_reading() -> None:
+    with pytest.raises(ReadingError, match="sleep did not end within"):
+        processes.here("sleep", "60", seconds=0.1)
+
+
 @given(st.text(alphabet="0123456789. \n()SZcpu-") | st.text())
 def test_nonsense_is_refused(text: str) -> None:
     with contextlib.suppress(ReadingError):

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.collection import broker, enrolment, hosts
 from sluice.runtime.settings import Placement
-from sluice.storage.units import HostRow
+from sluice.storage.units import HostRow, MoveRow
 from sluice.units.kinds import Running
 from sluice.units.view import HostView, UnitView, View, host_view, state_of, view
 from tests.units.double import DictionaryUnits, Instance
@@ -119,6 +119,25 @@ def test_units_of_hosts_that_cannot_be_asked_are_left_out_and_those_of_lost_host
     }
     assert [unit.name for unit in cluster.units if unit.fixed] == ["collector:f1"]
     assert set(cluster.running()) == {"collector:f1", "collector:m1"}
+
+
+def test_a_unit_that_moves_takes_slots_of_both_hosts_and_keeps_its_group_off_both() -> None:
+    shown = tuple(HostView(f"h{n}", 4, "open" if n < 4 else "away") for n in range(1, 6))
+    units = tuple(
+        UnitView(Running(f"collector:c{n}", f"h{host}", movable=True, group="all"), cpu=1.0)
+        for n, host in ((1, 1), (2, 4), (3, 3))
+    )
+
+    def moving(source: str, target: str) -> dict[str, str]:
+        row = MoveRow(1, "collector:c1", source, target, "", True, AT, None, "")
+        cluster = View(AT, shown, units, under_way=(row,)).cluster
+        here = [each for each in cluster.units if each.name.startswith("collector:c1")]
+        assert all(each.fixed and each.group == "all" for each in here)
+        return {each.name: cluster.placed[each.name] for each in here}
+
+    assert moving("h1", "h2") == {"collector:c1": "h2", "collector:c1 (leaves)": "h1"}
+    assert moving("h4", "h2") == {"collector:c1": "h2"}
+    assert moving("h1", "h4") == {"collector:c1 (leaves)": "h1"}
 
 
 def test_groups_follow_the_number_of_hosts_that_take_units(instance: Instance) -> None:

@@ -9,7 +9,9 @@ import typer
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
-    from sluice.units.moves import Proposal
+    from datetime import datetime
+
+    from sluice.units.proposals import Proposal
 
 app = typer.Typer(help="Units on hosts: plan, move, explain.", no_args_is_help=True)
 
@@ -33,27 +35,35 @@ def plan(style: Style = Format.TABLE) -> None:
 @app.command()
 def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Avoid no host because a move there failed before.")
+    ] = False,
 ) -> None:
-    """Move what the plan says, one unit after the other.
+    """Move what the plan says: units that must start side by side, the others one after another.
 
     At most so many units move in an hour as the setting placement.moves_an_hour says; those that leave a host
-    that does not answer do not count. A move that was broken off is finished first. If a move fails, the rest
-    is left; run the command again.
+    that does not answer do not count. A move that was broken off is finished first. If a move fails, only
+    units still move that cannot stay where they are, and for a while its target is avoided: when you have
+    repaired that, say --again.
 
     Examples:
       sluice placement apply --dry-run
+      sluice placement apply --again
     """
+    from datetime import UTC, datetime
+
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
     from sluice.units import moves
     from sluice.units.catalogue import KINDS
 
+    since = datetime.now(UTC) if again else None
     if dry_run:
-        _show(_proposal(), Format.TABLE)
+        _show(_proposal(since), Format.TABLE)
         return
     settings = get_settings()
     _look()
-    done = moves.apply(settings, engine(settings), KINDS, typer.echo)
+    done = moves.apply(settings, engine(settings), KINDS, typer.echo, since=since)
     if not done:
         typer.echo("nothing moves: `sluice placement explain` says why")
 
@@ -102,16 +112,16 @@ def _look() -> None:
     measure.look(settings, engine(settings), KINDS)
 
 
-def _proposal() -> Proposal:
-    """What would be done, with what all hosts say now."""
+def _proposal(since: datetime | None = None) -> Proposal:
+    """What would be done, with what all hosts say now. since: moves that failed before are forgotten."""
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
-    from sluice.units import moves
+    from sluice.units import proposals
     from sluice.units.catalogue import KINDS
 
     settings = get_settings()
     _look()
-    return moves.propose(settings, engine(settings), KINDS)
+    return proposals.propose(settings, engine(settings), KINDS, since=since)
 
 
 def _show(proposal: Proposal, style: Format) -> None:

@@ -22,13 +22,14 @@ def move(settings: Settings, collector: str, to_host: str, log: Log = print) -> 
     """Move a collector whose `runs_on` is `placed`, and record its place; no line is lost or counted twice.
 
     It may be repeated after a crash at any step, and does nothing to a collector that runs there. What its
-    old host cannot drain now, because it is silent or Kafka is away, is drained later (`remnants`).
+    old host cannot drain now, because it is silent or Kafka is away, is drained later (`remnants`). Different
+    collectors may be moved at the same time, and wait for a deployment, but not for each other.
 
     Raises inventory.InventoryError if it cannot run there, MoveError or HostUnreachable if nothing was
     changed, and AgentError if it goes on where it is because it does not start at the new host, or if the
     supervision tries on to start it there. Either way the new place stays recorded as wanted.
     """
-    with records.locked(settings, wait=True):
+    with records.moving(settings, collector):
         place = {placed.unit(collector): to_host}
         found = inventory.load(settings, placement={**placed.read(settings), **place})
         _check(settings, found, collector)
@@ -82,4 +83,5 @@ def _tell_edges(settings: Settings) -> None:
             except (MetricsUnreachable, AgentError):
                 continue
 
-    by_host([agent for agent in deployed(settings) if agent.tier == "edge"], tell)
+    with records.guarded(settings, "tell"):  # two movers would leave what the slower one knew
+        by_host([agent for agent in deployed(settings) if agent.tier == "edge"], tell)

@@ -1,8 +1,7 @@
 """Where units belong whose host is left to the placement: ``<home>/placement.yaml``.
 
 A mapping of unit names to hosts, such as ``collector:collector1: h3``. It says what is wanted: the deployment
-brings a collector there, and the supervision a job. Callers that write collectors' places hold the
-deployment's lock, too.
+brings a collector there, and the supervision a job.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from collections.abc import Iterator
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -41,11 +43,36 @@ def write(settings: Settings, change: Change) -> None:
 
 @contextlib.contextmanager
 def locked(settings: Settings, wait: bool) -> Iterator[None]:
-    path = settings.home / "flume" / ".lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """The deployment's lock: nobody else changes agents meanwhile. Raises DeployBusy if it does not wait."""
+    path = _lock(settings)
     try:
         held = FileLock(path).acquire(timeout=-1 if wait else 0)
     except Timeout as error:
         raise DeployBusy(f"another deployment holds {path}: wait for it") from error
     with held:
         yield
+
+
+@contextlib.contextmanager
+def moving(settings: Settings, collector: str) -> Iterator[None]:
+    """The deployment's lock, shared by those who move different collectors; of one, there is one mover.
+
+    It excludes deployments and the supervision. A mover changes nothing but its own collector, and what has
+    a lock of its own: `guarded`, and `placed.update`.
+    """
+    with guarded(settings, f"move-{collector}"), _lock(settings).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # `FileLock` has the same kind of lock, but not shared
+        yield
+
+
+@contextlib.contextmanager
+def guarded(settings: Settings, what: str) -> Iterator[None]:
+    """A lock for something that movers of different collectors would do at the same time."""
+    with FileLock(_lock(settings).with_name(f".{what}.lock")):
+        yield
+
+
+def _lock(settings: Settings) -> Path:
+    path = settings.home / "flume" / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path

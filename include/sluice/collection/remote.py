@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from sluice.collection import addresses, broker, enrolment, metrics, position, readable
+from sluice.collection import addresses, broker, enrolment, metrics, position, readable, records
 from sluice.collection.bundle import Bundle, bundle
 from sluice.collection.copying import copied
 from sluice.collection.errors import AgentError
@@ -209,9 +209,10 @@ def _check(settings: Settings, agent: Agent) -> None:
 
 def _copy(settings: Settings, agent: Agent, wanted: Bundle, log: Log) -> None:
     link = _link(settings, agent)
-    for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
-        if copied(link, folder, files):
-            log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
+    with records.guarded(settings, f"copy-{agent.runs_on}"):  # the jars are the same for all agents there
+        for folder, files in ((wanted.lib, wanted.jars), (wanted.folder, wanted.files)):
+            if copied(link, folder, files):
+                log(f"{agent.name}: {len(files)} files copied to {agent.runs_on}")
 
 
 def _tell(settings: Settings, agent: Agent, now: Status) -> None:

@@ -26,12 +26,16 @@ from sluice.collection.ssh_files import session as sftp_session
 from sluice.collection.ssh_loop import wait
 
 CONNECT_SECONDS = 10.0
+GREETING_SECONDS = 3.0
 COMMAND_SECONDS = 20.0
 COPY_SECONDS = 120.0  # a copy that takes longer goes on at the next try
 READ_SECONDS = 600.0
 AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again; twice as long each further time
 LONGEST_AWAY_SECONDS = 300.0
-KEEPALIVE_SECONDS = 10.0
+#: A server that says nothing for so long is asked whether it is there. If it leaves as many such questions
+#: without an answer, the connection is lost, and all that waits for it fails at once, after 8 s of silence.
+#: The server answers itself, so a command may take as long as it needs.
+KEEPALIVE_SECONDS, KEEPALIVES = 2.0, 3
 _ANSWER_BYTES = 8 << 20
 _ANSWER_SECONDS = 10.0
 _CLOSED_PORT = 1  # where nothing listens: only whether the host would forward to it matters
@@ -217,7 +221,7 @@ class Link:
         # A ValueError: a key with a passphrase, say.
         except (OSError, asyncssh.Error, TimeoutError, ValueError) as error:
             raise await self._lost(error, connection) from error
-        self._away_seconds = 0.0
+        self._away_seconds, self._why = 0.0, ""
         return answer
 
     async def _connected(self) -> Connection:
@@ -227,6 +231,8 @@ class Link:
             if time.monotonic() < self._away_until:
                 raise HostUnreachable(self._why)
             known = asyncssh.import_known_hosts(f"* {self.target.host_key}")
+            if self._why or self._connection is not None:  # it failed, or was lost
+                await _greeted(self.target)
             async with asyncio.timeout(CONNECT_SECONDS):
                 self._connection = await asyncssh.connect(
                     self.target.address,
@@ -239,6 +245,7 @@ class Link:
                     password=None,
                     preferred_auth="publickey",
                     keepalive_interval=KEEPALIVE_SECONDS,
+                    keepalive_count_max=KEEPALIVES,
                 )
             return self._connection
 
@@ -251,10 +258,7 @@ class Link:
         await self._drop()
         self._why = f"{self.target} does not answer: {said}"
         if isinstance(error, asyncssh.PermissionDenied):
-            self._why = (
-                f"{self.target} does not let this key in ({said}): put the line that `sluice hosts enrol "
-                f"{self.target.name}` prints into the account's ~/.ssh/authorized_keys"
-            )
+            self._why = _refused(self.target, said)
         longer = max(AWAY_SECONDS, 2 * self._away_seconds)
         self._away_seconds = min(longer, LONGEST_AWAY_SECONDS)
         self._away_until = time.monotonic() + self._away_seconds
@@ -317,6 +321,24 @@ async def _ask(connection: Connection, target: Target, port: int, path: str) -> 
     finally:
         writer.close()
     return answer.partition(b"\r\n\r\n")[2]
+
+
+def _refused(target: Target, said: str) -> str:
+    return (
+        f"{target} does not let this key in ({said}): put the line that `sluice hosts enrol {target.name}` "
+        "prints into the account's ~/.ssh/authorized_keys"
+    )
+
+
+async def _greeted(target: Target) -> None:
+    """Wait until a server greets, which is quick: a host that did not answer is not waited for longer."""
+    async with asyncio.timeout(GREETING_SECONDS):
+        reader, writer = await asyncio.open_connection(target.address, target.port)
+        try:
+            if not await reader.read(1):
+                raise asyncssh.ConnectionLost("nobody greets")
+        finally:
+            writer.close()
 
 
 def _printable(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, records, remote
+from sluice.collection import deploy, hosts, inventory, lifecycle, metrics, moving, placed, remote
 from sluice.collection.hosts import LOCAL, PLACED
 from sluice.collection.inventory import Inventory
 from sluice.collection.render import Agent
@@ -67,8 +67,7 @@ class Collectors:
 
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         """A placement on a host without the role makes the inventory faulty, and holds up all moves."""
-        with records.locked(settings, wait=True):
-            placed.update(settings, hosts)
+        placed.update(settings, hosts)
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         moving.move(settings, unit.partition(":")[2], host, log)

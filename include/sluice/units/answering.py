@@ -15,9 +15,9 @@ _GREETING = b"SSH-"
 def answers(host: Host) -> bool:
     """Whether an SSH server greets at the host's address.
 
-    It is asked where the connection failed. The connection itself is not made again for a while then, and a
-    host that is back, or only refuses the key, must not count as silent. A connection alone proves nothing:
-    the kernel takes it for a server that hangs.
+    It is asked where the connection failed, and as long as nobody answered. The connection itself is not made
+    again for a while then, and a host that is back, or only refuses the key, must not count as silent. A
+    connection alone proves nothing: the kernel takes it for a server that hangs.
     """
     with contextlib.suppress(OSError):
         where = (host.address, enrolment.port(host))

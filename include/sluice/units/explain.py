@@ -10,7 +10,7 @@ from sluice.placement.base import Move
 from sluice.placement.measures import shares
 from sluice.placement.usage import slots_used
 from sluice.storage.units import MoveRow
-from sluice.units.moves import Proposal
+from sluice.units.proposals import Proposal
 from sluice.units.view import HostView, UnitView
 
 #: Differences that are not worth a word.
@@ -101,12 +101,17 @@ class _Explainer:
 
     def _verdict(self, unit: UnitView, move: Move | None) -> Iterator[str]:
         running, host = unit.running, self._view.states.get(unit.running.host)
-        if move is not None:
+        under_way = next((row for row in self._view.under_way if row.unit == running.name), None)
+        if under_way is not None:
+            yield f"It moves from {under_way.source} to {under_way.target} now, or that move was broken off."
+        elif move is not None:
             yield f"It is to move to {move.target}, because {self._proposal.why(move)}."
         elif running.name in self._unplaced:
             yield f"No host can take it: {self._unplaced[running.name]}."
         elif host is not None and host.state in ("waiting", "barred"):
             yield f"It is left alone, because {host.name} {host.why}."
+        elif failure := self._view.kept(running):
+            yield f"It stays until {failure.until:%H:%M} UTC: {failure}."
         elif running.movable:
             yield f"It stays: {self._stays(running.host)}."
 
@@ -129,12 +134,15 @@ class _Explainer:
     def _alternative(self, unit: UnitView, host: HostView) -> Alternative:
         if why := self._impossible(unit, host):
             return Alternative(host.name, f"It cannot run on {host.name}: {why}.")
+        failure = self._view.failed.at(unit.running.name, host.name)
         after = shares(self._cluster, {**self._placed, unit.running.name: host.name})
         busiest, before = max(after, key=lambda name: (after[name], name)), max(self._shares.values())
         change = after[busiest] - before
         better = "as now" if abs(change) < _EVEN else f"now it is {_percent(before - 1)}"
         there = f"On {host.name}, {host.name} would be {_percent(after[host.name] - 1)}"
         there += f", and the busiest host, {busiest}, {_percent(after[busiest] - 1)} ({better})."
+        if failure is not None:
+            there += f" It avoids {host.name} until {failure.until:%H:%M} UTC: {failure}."
         return Alternative(host.name, there, after[busiest] - 1)
 
     def _impossible(self, unit: UnitView, host: HostView) -> str:

@@ -60,7 +60,7 @@ class HostLook:
 
 
 def look(settings: Settings, database: sa.Engine, kinds: Sequence[Kind]) -> None:
-    """Look once, and keep what was found. A host that hangs takes half a minute, beside the others.
+    """Look once, and keep what was found. A host that hangs is waited for, beside the others.
 
     Raises InventoryError, HostsError, and what PostgreSQL raises.
     """
@@ -154,6 +154,8 @@ def _look(
     observers: Mapping[str, Observer],
     before: HostRow | None,
 ) -> HostLook:
+    if before is not None and before.silent_since is not None and not answering.answers(host):
+        return HostLook(datetime.now(UTC), silent=True, why=before.why)  # a connection is waited for longer
     try:
         run = _run(settings, host)
         observed = {unit.name: each for unit in units if (each := observers[unit.kind](unit.name))}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
@@ -15,9 +15,11 @@ from sluice.collection.hosts import LOCAL, Host
 from sluice.placement import base
 from sluice.runtime.settings import Settings
 from sluice.storage import units as book
-from sluice.storage.units import HostRow, UnitRow
+from sluice.storage.units import HostRow, MoveRow, UnitRow
 from sluice.units import smoothing
+from sluice.units.failures import Failure, Failures, failures
 from sluice.units.kinds import Kind, Running
+from sluice.units.measure import WARM_SECONDS
 
 #: The roles whose units can move.
 _TAKES_UNITS: frozenset[str] = frozenset({"collector", "jobs"})
@@ -53,22 +55,30 @@ class HostView:
 class UnitView:
     """A unit and its load: reference cores, blocks of lines a second, fill of its channel in per cent.
 
-    None where too little was read.
+    None where too little was read. seen_at: when its process was last seen, if it had run for a while.
     """
 
     running: Running
     cpu: float | None = None
     events: float | None = None
     fill: float | None = None
+    seen_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class View:
-    """All hosts and units, sorted by name."""
+    """All hosts and units, sorted by name.
+
+    under_way: moves without an end; their units are at both of their hosts. resigned: units that go to
+    avoided hosts, too, because no other takes them.
+    """
 
     at: datetime
     hosts: tuple[HostView, ...]
     units: tuple[UnitView, ...]
+    failed: Failures = field(default_factory=Failures)
+    under_way: tuple[MoveRow, ...] = ()
+    resigned: frozenset[str] = frozenset()
 
     @cached_property
     def states(self) -> Mapping[str, HostView]:
@@ -82,14 +92,32 @@ class View:
     @cached_property
     def cluster(self) -> base.Cluster:
         """What is planned. Units of hosts that cannot be asked are left alone, and left out."""
-        planned = [each for each in self.units if self._planned(each.running)]
-        return base.Cluster(
-            tuple(
-                base.Host(each.name, each.slots, each.speed) for each in self.hosts if each.state == "open"
-            ),
-            tuple(self._unit(each) for each in planned),
-            {each.running.name: each.running.host for each in planned},
-        )
+        moving = {row.unit for row in self.under_way}
+        planned = [
+            each for each in self.units if each.running.name not in moving and self._planned(each.running)
+        ]
+        units = [self._unit(each) for each in planned]
+        placed = {each.running.name: each.running.host for each in planned}
+        for unit, host in self._moving():
+            units.append(unit)
+            placed[unit.name] = host
+        open_hosts = (each for each in self.hosts if each.state == "open")
+        there = tuple(base.Host(each.name, each.slots, each.speed) for each in open_hosts)
+        return base.Cluster(there, tuple(units), placed)
+
+    def avoiding(self, unit: str) -> bool:
+        """Whether the unit avoids an open host."""
+        return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == "open")
+
+    def resigning(self, units: Collection[str]) -> View:
+        """The same, if these units avoid no host."""
+        return replace(self, resigned=frozenset(units))
+
+    def kept(self, unit: Running) -> Failure | None:
+        """Why the unit stays on its host, although another one may be idler."""
+        host = self.states.get(unit.host)
+        stays = unit.movable and host is not None and host.state == "open" and not self.leaves(unit)
+        return self.failed.of(unit.name) if stays else None
 
     def leaves(self, unit: Running) -> str:
         """Why the unit cannot stay on its host; empty if it can."""
@@ -98,7 +126,41 @@ class View:
             return f"hosts.yaml has no host {unit.host} any more"
         why = host.why if host.state in ("away", "shut") else ""
         why = why if host.state == "away" else host.refuses.get(unit.role, why)
-        return f"{host.name} {why}" if why else ""
+        if why:
+            return f"{host.name} {why}"
+        lost = self._lost(unit)
+        return f"it does not run on {host.name}: {lost}" if lost else ""
+
+    def _lost(self, unit: Running) -> Failure | None:
+        """The move that should have brought the unit to where it is, if it was not seen there since."""
+        failure = None if unit.name in self.resigned else self.failed.of(unit.name, unit.host)
+        if failure is None or not unit.movable:
+            return None
+        seen = next(each.seen_at for each in self.units if each.running.name == unit.name)
+        return failure if seen is None or seen < failure.at else None
+
+    def _moving(self) -> Iterator[tuple[base.Unit, str]]:
+        """Units that move now, and their hosts: they take slots of both, and their group keeps off both."""
+        shown = {each.running.name: each for each in self.units}
+        for row in self.under_way:
+            if row.unit not in shown:
+                continue
+            each = shown[row.unit]
+            unit = base.Unit(
+                row.unit,
+                each.running.slots,
+                each.cpu,
+                each.running.group,
+                each.running.application,
+                fixed=True,
+            )
+            if self._is_open(row.target):
+                yield unit, row.target
+            if row.source != row.target and self._is_open(row.source):
+                yield replace(unit, name=f"{row.unit} (leaves)", load=0.0), row.source
+
+    def _is_open(self, host: str) -> bool:
+        return host in self.states and self.states[host].state == "open"
 
     def _planned(self, unit: Running) -> bool:
         host = self.states.get(unit.host)
@@ -108,26 +170,46 @@ class View:
 
     def _unit(self, each: UnitView) -> base.Unit:
         unit = each.running
-        fixed, only = not unit.movable, None if not unit.movable else self._may_have(unit.role)
+        fixed, only = not unit.movable, None if not unit.movable else self._may_have(unit)
+        fixed = fixed or self.kept(unit) is not None
         return base.Unit(unit.name, unit.slots, each.cpu, unit.group, unit.application, fixed, only)
 
-    def _may_have(self, role: str) -> frozenset[str] | None:
-        """The hosts that take units of the role; None if all do that are open."""
-        takes = {host.name: role not in host.refuses for host in self.hosts if host.state == "open"}
+    def _may_have(self, unit: Running) -> frozenset[str] | None:
+        """The hosts that may have the unit; None if all that are open may."""
+        takes = {
+            host.name: unit.role not in host.refuses and not self._avoids(unit, host.name)
+            for host in self.hosts
+            if host.state == "open"
+        }
         return None if all(takes.values()) else frozenset(name for name, does in takes.items() if does)
 
+    def _avoids(self, unit: Running, host: str) -> bool:
+        if host == unit.host:
+            return self._lost(unit) is not None
+        return unit.name not in self.resigned and self.failed.at(unit.name, host) is not None
 
-def view(settings: Settings, database: sa.Engine, kinds: Sequence[Kind], at: datetime | None = None) -> View:
-    """What is known now. Raises InventoryError, HostsError, and what PostgreSQL raises."""
+
+def view(
+    settings: Settings,
+    database: sa.Engine,
+    kinds: Sequence[Kind],
+    at: datetime | None = None,
+    since: datetime | None = None,
+) -> View:
+    """What is known now. since: moves that failed before are forgotten.
+
+    Raises InventoryError, HostsError, and what PostgreSQL raises.
+    """
     at = at or datetime.now(UTC)
     with database.connect() as connection:
         loads, rows = book.read_units(connection), book.read_hosts(connection)
+        moved, under_way = book.last_moves(connection, book.KEPT), book.open_moves(connection)
     there = hosts.load(settings).values()
     shown = sorted((host_view(settings, host, rows.get(host.name), at) for host in there), key=_name)
     places = sum(host.state == "open" and "collector" not in host.refuses for host in shown)
     running = [unit for kind in kinds for unit in kind.units(settings, places)]
     units = sorted((unit_view(each, loads.get(each.name)) for each in running), key=lambda u: u.running.name)
-    return View(at, tuple(shown), tuple(units))
+    return View(at, tuple(shown), tuple(units), failures(moved, at, since), tuple(under_way))
 
 
 def host_view(settings: Settings, host: Host, row: HostRow | None, at: datetime) -> HostView:
@@ -175,7 +257,10 @@ def _refuses(settings: Settings, host: Host) -> dict[str, str]:
 def unit_view(unit: Running, row: UnitRow | None) -> UnitView:
     means = smoothing.read(row.smoothed) if row else {}
     found = {name: mean.value for name, mean in means.items()}
-    return UnitView(unit, found.get("cpu"), found.get("events"), found.get("fill"))
+    reading = (row.reading if row else None) or {}
+    lasts = reading.get("age", 0.0) >= WARM_SECONDS
+    seen = datetime.fromtimestamp(reading["at"], UTC) if lasts else None
+    return UnitView(unit, found.get("cpu"), found.get("events"), found.get("fill"), seen)
 
 
 def _name(host: HostView) -> str:

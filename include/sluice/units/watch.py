@@ -11,9 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
-from sluice.units import measure, moves
+from sluice.units import measure
+from sluice.units.carrying import SOURCE
 from sluice.units.kinds import Kind, Log
-from sluice.units.moves import SOURCE, MoveFailed, PlacementBusy
+from sluice.units.mover import Mover, PlacementBusy
 from sluice.units.view import HostView, View, view
 
 #: How often is planned while no host comes or goes.
@@ -23,17 +24,21 @@ HOLD_SECONDS = 300.0
 
 
 class Watch:
-    """What is remembered from one beat to the next; the rest is in PostgreSQL."""
+    """What is remembered from one beat to the next; the rest is in PostgreSQL.
+
+    Moves are done in the threads of `mover`, while the watch looks on.
+    """
 
     def __init__(self, settings: Settings, database: sa.Engine, kinds: Sequence[Kind]) -> None:
         self._settings, self._database, self._kinds = settings, database, kinds
+        self.mover = Mover(settings, database, kinds)
         self._states: dict[str, str] = {}
         self._begun_at, self._planned_at = time.monotonic(), float("-inf")
-        self._fault = ""
+        self._fault, self._waits = "", False
         self._told: str | None = None  # an alert of the watch before may be open
 
     def beat(self, log: Log) -> None:
-        """Look, and if it is time, plan and move. What fails is logged once and raises an alert."""
+        """Look, and if it is time, plan and begin moves. What fails is logged once and raises an alert."""
         fault = ""
         try:
             self._beat(log)
@@ -47,6 +52,10 @@ class Watch:
                 alerts.sync(self._database, SOURCE, {"watch": fault} if fault else {}, prefix="watch")
                 self._told = fault
 
+    def stop(self) -> None:
+        """Begin no move any more; one that is at work ends by itself. Waits for nothing."""
+        self.mover.stop()
+
     def _beat(self, log: Log) -> None:
         measure.look(self._settings, self._database, self._kinds)
         seen = view(self._settings, self._database, self._kinds)
@@ -56,9 +65,13 @@ class Watch:
         if states == self._states and now - self._planned_at < PLAN_SECONDS:
             return
         try:
-            moves.apply(self._settings, self._database, self._kinds, log, even=self._measured(seen))
-        except (PlacementBusy, MoveFailed) as error:
-            log(str(error))
+            self.mover.begin(log, even=self._measured(seen))
+        except PlacementBusy as error:  # tried again at the next beat
+            if not self._waits:
+                log(str(error))
+            self._waits = True
+            return
+        self._waits = False
         self._states, self._planned_at = states, time.monotonic()
 
     def _measured(self, seen: View) -> bool:

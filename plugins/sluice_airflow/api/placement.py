@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field
 
 from sluice.runtime.settings import get_settings
 from sluice.storage.postgres import engine
-from sluice.units import moves
+from sluice.units import proposals
 from sluice.units.catalogue import KINDS
-from sluice.units.moves import Proposal
+from sluice.units.proposals import Proposal
 from sluice_airflow.api.looks import Looks
 from sluice_airflow.api.security import Reader
 
@@ -106,7 +106,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 def looks() -> Looks[Proposal]:
     """Those of this server."""
     settings = get_settings()
-    return Looks(lambda: moves.propose(settings, engine(settings), KINDS), "the plan")
+    return Looks(lambda: proposals.propose(settings, engine(settings), KINDS), "the plan")
 
 
 @router.get("/placement/plan", responses=_RESPONSES)

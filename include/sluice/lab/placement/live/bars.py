@@ -57,9 +57,9 @@ def _lines(live: Sequence[Row]) -> Bar:
         sum(int(row[name]) for row in runs) for name in ("lines", "lost", "twice", "strange")
     )
     return Bar(
-        "live: every line is in Kafka, known by its identity",
+        "live: every line is in Kafka once, known by its identity",
         f"{lines:,} written, {lost:,} lost, {strange:,} unknown; {twice:,} came more than once",
-        not lost and not strange,
+        not lost and not strange and not twice,
     )
 
 

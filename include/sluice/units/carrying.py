@@ -1,0 +1,133 @@
+"""One move of a unit: into the book, done, and out of it, with its alert.
+
+A move is recorded before it begins and after it ended. One without an end was broken off, because its process
+was killed, and is repeated: it has paid for itself already.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from sluice.placement.base import Move
+from sluice.runtime.settings import Settings
+from sluice.storage import alerts
+from sluice.storage import units as book
+from sluice.storage.units import MoveRow
+from sluice.units.kinds import Kind, Log
+from sluice.units.proposals import Proposal
+
+SOURCE = "placement"
+ALERTS = "unit "
+MOVES, NOT_MOVED = "moves", "did not move"
+
+
+class MoveFailed(RuntimeError):
+    """A unit could not be moved. evens: it was to even hosts out, so it may stay where it is."""
+
+    def __init__(self, unit: str, message: str, evens: bool = False) -> None:
+        super().__init__(f"{message}; it is planned again")
+        self.unit, self.evens = unit, evens
+
+
+@dataclass(frozen=True)
+class Job:
+    """A move in the book, by its number there. counts: it evens hosts out, and counts against the budget."""
+
+    number: int
+    unit: str
+    source: str
+    target: str
+    why: str
+    counts: bool
+
+    @classmethod
+    def of(cls, row: MoveRow) -> Job:
+        return cls(row.id, row.unit, row.source, row.target, row.why, row.counts)
+
+    @property
+    def move(self) -> Move:
+        """As a plan has it: what has to start has no source."""
+        return Move(self.unit, self.source if self.counts else None, self.target, self.why)
+
+    def __str__(self) -> str:
+        return f"{self.unit} moves from {self.source} to {self.target}: {self.why}"
+
+
+class Carrier:
+    """Does moves, one at each call; different units' at the same time, in different threads."""
+
+    def __init__(self, settings: Settings, database: sa.Engine, kinds: Sequence[Kind]) -> None:
+        self._settings, self._database = settings, database
+        self._kinds = {kind.name: kind for kind in kinds}
+
+    def book(self, move: Move, proposal: Proposal) -> Job | None:
+        """Record that a move begins; None, and nothing is done, if the budget ended meanwhile."""
+        source, why = proposal.source(move), proposal.why(move)
+        counts = move.source is not None
+        row = {"unit": move.unit, "source": source, "target": move.target, "why": why, "counts": counts}
+        budget = self._settings.placement.moves_an_hour
+        with self._database.begin() as connection:
+            number = book.begin(connection, row, datetime.now(UTC), budget)
+        return None if number is None else Job(number, move.unit, source, move.target, why, counts)
+
+    def carry(self, job: Job, log: Log) -> None:
+        """Do the move, and record its end. Raises MoveFailed, and what PostgreSQL raises."""
+        log(str(job))
+        self._alert(job.unit, MOVES, str(job))
+        begun = time.monotonic()
+        try:
+            self._bring(job.unit, job.target, log)
+        except Exception as error:
+            why = said(error)
+            failed = MoveFailed(
+                job.unit, f"{job.unit} could not move from {job.source} to {job.target}: {why}", job.counts
+            )
+            self._bring_back(job, log)
+            self.end(job.number, why)
+            self._alert(job.unit, NOT_MOVED, str(failed))
+            raise failed from error
+        self.end(job.number)
+        self._alert(job.unit)
+        log(f"{job.unit} runs on {job.target}, after {time.monotonic() - begun:.1f} s")
+
+    def end(self, number: int, error: str = "") -> None:
+        """Record that the move of that number arrived, or failed."""
+        with self._database.begin() as connection:
+            book.end(connection, number, datetime.now(UTC), error)
+
+    def record(self, proposal: Proposal) -> None:
+        """Record where units go that may not stay where they are, although nothing is wrong with the host."""
+        lost: dict[str, dict[str, str]] = {}
+        for move in proposal.plan.starts:
+            unit = proposal.unit(move.unit)
+            host = proposal.view.states.get(unit.host)
+            if host is None or host.state == "shut" or unit.role in host.refuses:
+                lost.setdefault(unit.kind, {})[unit.name] = move.target
+        for kind, hosts in lost.items():
+            self._kinds[kind].belong(self._settings, hosts)
+
+    def _bring(self, unit: str, host: str, log: Log) -> None:
+        self._kinds[unit.partition(":")[0]].move(self._settings, unit, host, log)
+
+    def _bring_back(self, job: Job, log: Log) -> None:
+        """Have a unit that may stay run where it did; or its kind would try for ever to start it there."""
+        if not job.counts:
+            return
+        try:
+            self._bring(job.unit, job.source, log)
+        except Exception as error:
+            log(f"{job.unit}: it is not known to run on {job.source} again: {said(error)}")
+
+    def _alert(self, unit: str, name: str = "", message: str = "") -> None:
+        now = {f"{ALERTS}{unit} {name}": message} if name else {}
+        alerts.sync(self._database, SOURCE, now, prefix=f"{ALERTS}{unit} ")
+
+
+def said(error: Exception) -> str:
+    """What an error says, on one line."""
+    return " ".join((str(error) or type(error).__name__).split())

@@ -1,0 +1,54 @@
+"""A failure counts for a while, longer after each further one, and until a unit arrives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sluice.storage.units import MoveRow
+from sluice.units.failures import FIRST, LONGEST, failures
+
+AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
+C1, C2 = "collector:c1", "collector:c2"
+
+
+def moved(unit: str, target: str, minutes: float, error: str = "") -> MoveRow:
+    """A move that ended so many minutes before AT."""
+    ended = AT - timedelta(minutes=minutes)
+    return MoveRow(1, unit, "h1", target, "why", True, ended, ended, error)
+
+
+def test_a_target_is_avoided_by_all_and_the_unit_stays_until_a_while_is_over() -> None:
+    rows = [moved(C1, "h2", 9, "no Java")]
+    found = failures(rows, AT)
+    assert str(found.at(C2, "h2")) == "a move of collector:c1 to h2 failed at 11:51 UTC (no Java)"
+    assert found.of(C1)
+    assert not found.of(C2)
+    assert not found.at(C2, "h3")
+    assert [each.target for each in found.hosts] == ["h2"]
+    later = failures(rows, AT + timedelta(minutes=2))
+    assert not later.at(C1, "h2")
+    assert not later.of(C1)
+    assert not failures(rows, AT, since=AT - timedelta(minutes=1)).found
+
+
+@pytest.mark.parametrize(("count", "waits"), [(1, FIRST), (2, 2 * FIRST), (3, 4 * FIRST), (20, LONGEST)])
+def test_each_further_failure_counts_for_twice_as_long(count: int, waits: timedelta) -> None:
+    found = failures([moved(C1, "h2", 0, "no")] * count, AT).at(C1, "h2")
+    assert found
+    assert found.until == AT + waits
+
+
+def test_an_arrival_ends_it_for_the_host_and_for_the_unit() -> None:
+    rows = [moved(C1, "h2", 5, "its channel does not drain"), moved(C2, "h2", 4)]
+    found = failures(rows, AT)
+    assert not found.at(C2, "h2")
+    assert found.at(C1, "h2"), "the unit itself has not arrived"
+    assert not failures([*rows, moved(C1, "h2", 3)], AT).found
+    assert not failures([*rows, moved(C1, "h3", 3)], AT).of(C1)
+
+
+def test_a_move_without_an_end_has_not_failed() -> None:
+    row = moved(C1, "h2", 1)
+    assert not failures([MoveRow(**{**vars(row), "ended_at": None})], AT).found
