@@ -25,8 +25,8 @@ ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3]
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
 DEFAULT_INSTANCE = "main"
 LOOPBACK = "127.0.0.1"
-#: The daemons of HDFS and HBase, which listen at `hadoop_host` if it is given.
-HADOOP = frozenset({"namenode", "datanode", "hbase", "hbase-thrift"})
+#: The daemons of HDFS and HBase that jobs ask; they listen at `hadoop_host` if it is given.
+HADOOP = frozenset({"namenode", "datanode", "hbase-thrift"})
 #: In the home of a job on another host: the settings that the platform's machine told it while it runs.
 TOLD = "told.json"
 
@@ -205,7 +205,7 @@ class Settings(BaseSettings):
     home: Path = Path()
     root: Path = ROOT
     bind_host: str = LOOPBACK  # where all daemons listen
-    hadoop_host: str = ""  # where HDFS and HBase alone listen, for jobs on other hosts; empty: bind_host
+    hadoop_host: str = ""  # where HADOOP alone listens, for jobs on other hosts; empty: bind_host
     hosts: dict[str, str] = {}
     port_base: int = 0
     port_bases: dict[str, int] = {}

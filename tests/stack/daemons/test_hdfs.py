@@ -1,4 +1,4 @@
-"""HDFS and HBase listen where jobs on other hosts reach them, with the data of before; Kafka does not."""
+"""HDFS and the Thrift server listen where jobs on other hosts reach them, and nothing else does."""
 
 from __future__ import annotations
 
@@ -52,13 +52,20 @@ def running(own: dict[str, str], address: str) -> Iterator[tuple[Settings, dict[
     with ExitStack() as ends:
         started = {}
         for name in NAMES:
-            process = subprocess.Popen([*ENTRY, "run", name], env=environment, stdout=subprocess.DEVNULL)
+            said = ends.enter_context(_log(own, name).open("w"))
+            # In a session of its own, because a daemon stops what is left of its former one.
+            process = subprocess.Popen(
+                [*ENTRY, "run", name], env=environment, stdout=said, stderr=said, start_new_session=True
+            )
             ends.callback(process.wait, SECONDS)
             ends.callback(process.terminate)
             started[name] = process
 
         def healthy() -> bool:
-            assert not [name for name, process in started.items() if process.poll() is not None]
+            ended = [name for name, process in started.items() if process.poll() is not None]
+            assert not ended, [
+                (started[name].returncode, _log(own, name).read_text()[-1500:]) for name in ended
+            ]
             health = [*ENTRY, "health", *NAMES]
             return not subprocess.run(health, env=environment, capture_output=True, check=False).returncode
 
@@ -70,6 +77,10 @@ def running(own: dict[str, str], address: str) -> Iterator[tuple[Settings, dict[
             hadoop_host=address,
         )
         yield settings, {name: _listens(process.pid) for name, process in started.items()}
+
+
+def _log(own: dict[str, str], name: str) -> Path:
+    return Path(own["SLUICE_ROOT"]) / f"{name}.out"
 
 
 def _listens(pid: int) -> set[str]:
