@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +68,8 @@ class OpenSshHost(EmulatedHost):
     def switch_off(self) -> None:
         servers = self._servers()
         for each in servers:  # their environments are overwritten by what `ps` shows
-            each.kill()
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
         psutil.wait_procs(servers, STOP_SECONDS)
         super().switch_off()
 
@@ -79,12 +81,17 @@ class OpenSshHost(EmulatedHost):
         """The server that listens, and one for each connection."""
         if self._server is None or self._server.poll() is not None:
             return []
-        listens = psutil.Process(self._server.pid)
-        return [listens, *(each for each in listens.children(recursive=True) if each.name() == "sshd")]
+        listens, found = psutil.Process(self._server.pid), list[psutil.Process]()
+        for each in (listens, *listens.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):  # a connection's server ends with the connection
+                if each == listens or each.name() == "sshd":
+                    found.append(each)
+        return found
 
     def _signal(self, number: signal.Signals) -> None:
         for each in self._servers():
-            each.send_signal(number)
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(number)
 
 
 def free_port(address: str) -> int:
