@@ -31,7 +31,7 @@ def test_a_collector_leaves_a_host_that_falls_silent(
 ) -> None:
     monkeypatch.setattr(broker, "admitted", lambda _: ["h1", "h2"])
     monkeypatch.setattr(measure, "speed_due", lambda *_: False)
-    monkeypatch.setattr(lifecycle, "command", lambda *_: ["false"])  # local may be tried, and fails
+    monkeypatch.setattr(lifecycle, "command", lambda *_: ["false"])  # local is tried, and cannot run it
     watch = Watch(settings, sqlite(threads=True), (Collectors(), Edges()))
     watch.beat(print)
     two["h1"].switch_off() if loses_power else two["h1"].cut_off()
