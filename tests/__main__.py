@@ -58,7 +58,7 @@ class Part:
         return sorted(json.loads(found.read_text())) if found.exists() else []
 
 
-ALONE = Part("alone", "not stack and not e2e and not containers", ("-q", *PARALLEL))
+ALONE = Part("alone", "not stack and not e2e and not containers", ("-q", "--durations=15", *PARALLEL))
 ON_THE_STACK = Part("stack", "stack and not e2e", (*SLOWEST, *FILES_IN_PARALLEL))
 KILLING = Part("killing", "e2e", SLOWEST)
 

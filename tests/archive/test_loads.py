@@ -67,7 +67,7 @@ def test_the_speed_is_what_a_member_fetches_while_it_need_not_wait() -> None:
     for second in range(30):
         loads.took(0, messages(*[100] * (3 if second < 15 else 7)))
         # Until the 15th second it has all that there is; then a backlog comes.
-        loads.worked(float(second), 0 if second < 15 else PLENTY + 1)
+        loads.worked(float(second), [0, 0] if second < 15 else [PLENTY, 1])
         assert (loads.speed() is None) == (second < 15 + SETTLED_SECONDS)
     assert loads.speed() == pytest.approx(700)
 
@@ -77,8 +77,16 @@ def test_an_outage_is_no_slowness() -> None:
     for second in range(30):
         if second < 15:
             loads.took(0, messages(500))
-        loads.worked(float(second), PLENTY + 1)
+        loads.worked(float(second), [PLENTY + 1])
     assert loads.speed() == pytest.approx(500)
+
+
+def test_one_hot_partition_does_not_say_how_fast_its_member_is() -> None:
+    loads = Loads()
+    for second in range(30):
+        loads.took(0, messages(500))
+        loads.worked(float(second), [PLENTY + 1, 0, 0])
+    assert loads.speed() is None
 
 
 def test_a_rebalance_is_written_when_all_that_was_gained_is_read() -> None:

@@ -36,7 +36,7 @@ class Kafka:
     def __init__(self) -> None:
         self.now = time.time()
         self.ends: dict[str, dict[int, int]] = {}
-        self.unread: set[str] = set()
+        self.unread: set[str | tuple[str, int]] = set()
         self.problem: Exception | None = None
         self.asked = 0
 
@@ -60,7 +60,7 @@ class Kafka:
         return {
             (name, at): round((self.now - (self.ends[name][at] - 1 - position)) * 1000)
             for (name, at), position in positions.items()
-            if name not in self.unread
+            if name not in self.unread and (name, at) not in self.unread
         }
 
 
@@ -123,7 +123,7 @@ def test_the_archive_is_behind_by_its_partition_that_is_furthest_behind(
     for partition, after in ((0, 9000), (1, 9000 - 3600), (2, 8995)):
         archived(database, partition, after)
     found = watch.lag(settings)["logs"]["archive"]
-    assert found == {"records": 3605, "seconds": about(HOUR)}
+    assert found == {"records": 3605, "seconds": about(HOUR), "unread": 0}
     watch.write(settings, {"at": time.time(), "lag": watch.lag(settings)})
     assert scaling.behind(settings) == about(HOUR)
 
@@ -134,13 +134,13 @@ def test_what_an_earlier_topic_of_that_name_reached_does_not_count(
     kafka.ends["logs"] = {0: 4000}
     archived(database, 0, 100_000, "old")
     committed(database, 1, {"0": 100_000}, "old")
-    behind = {"records": 4000, "seconds": about(4000)}
+    behind = {"records": 4000, "seconds": about(4000), "unread": 0}
     assert watch.lag(settings)["logs"] == {"speed": behind, "archive": behind}
     archived(database, 0, 3000)
     committed(database, 2, {"0": 4000})
     assert watch.lag(settings)["logs"] == {
-        "speed": {"records": 0, "seconds": 0.0},
-        "archive": {"records": 1000, "seconds": about(1000)},
+        "speed": {"records": 0, "seconds": 0.0, "unread": 0},
+        "archive": {"records": 1000, "seconds": about(1000), "unread": 0},
     }
 
 
@@ -151,11 +151,24 @@ def test_a_topic_of_which_nothing_was_archived_is_behind_by_its_oldest_record(
     read(database, "shop")
     archived(database, 0, 10)
     found = {topic: hops["archive"] for topic, hops in watch.lag(settings).items()}
-    assert found["logs"] == {"records": 0, "seconds": 0.0}
-    assert found["shop"] == {"records": 4000, "seconds": about(4000)}
+    assert found["logs"] == {"records": 0, "seconds": 0.0, "unread": 0}
+    assert found["shop"] == {"records": 4000, "seconds": about(4000), "unread": 0}
     assert kafka.asked == 2, "each consumer reads all of its topics at once"
     kafka.unread.add("shop")
-    assert watch.lag(settings)["shop"]["archive"] == {"records": 4000, "seconds": None}
+    assert watch.lag(settings)["shop"]["archive"] == {"records": 4000, "seconds": None, "unread": 1}
+
+
+def test_a_partition_that_cannot_be_read_is_not_taken_for_one_that_keeps_up(
+    settings: Settings, kafka: Kafka, database: sa.Engine
+) -> None:
+    kafka.ends["logs"] = {0: 9000, 1: 9000}
+    archived(database, 0, 9000 - 3600)
+    archived(database, 1, 8998)
+    kafka.unread.add(("logs", 0))
+    found = watch.lag(settings)
+    assert found["logs"]["archive"] == {"records": 3602, "seconds": about(2), "unread": 1}
+    watch.write(settings, {"at": time.time(), "lag": found})
+    assert scaling.behind(settings, far=600.0) is None
 
 
 def test_a_topic_that_kafka_does_not_have_is_left_out(settings: Settings, kafka: Kafka) -> None:

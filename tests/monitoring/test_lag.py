@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.archive.rebalances import DIED
 from sluice.cli.format import plain
 from sluice.cli.lag import shown
 from sluice.monitoring.lag import look
@@ -158,6 +160,11 @@ def test_a_partition_whose_owner_died_unheard_counts_from_its_next_assignment() 
 
 def test_a_group_that_was_stopped_did_not_stand_still_for_a_rebalance() -> None:
     assert costs([rebalance(-3000, lost=(2,)), rebalance(0, gained=(2,), took=1)], 1)[0].stood_still == 1
+
+
+def test_an_outage_of_a_member_that_died_counts_however_long_it_was() -> None:
+    died = replace(rebalance(-3000, lost=(2,)), why=DIED)
+    assert costs([died, rebalance(0, gained=(2,), took=1)], 1)[0].stood_still == 3001
 
 
 def test_a_rebalance_that_another_overtook_has_no_time() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from sluice.assignment.base import Load
@@ -57,14 +57,15 @@ class Loads:
         while len(seen.positions) > 1 and seen.positions[1][0] <= at - PACE_SECONDS:
             seen.positions.popleft()
 
-    def worked(self, at: float, waiting: int) -> None:
-        """At that time so many records waited in Kafka for this member to fetch them.
+    def worked(self, at: float, waiting: Collection[int]) -> None:
+        """At that time so many records of each partition waited in Kafka for this member to fetch them.
 
         What it fetched between two looks that both find plenty is what it can do: it fetches no faster than
-        its writers take. At other times it waits, and a slow member looks like one with little to do. Where
-        nothing was fetched, HDFS or Kafka was away, which says nothing about the member.
+        its writers take. At other times it waits, and a slow member looks like one with little to do; where
+        few of its partitions have a backlog, it is only as fast as their writers. Where nothing was fetched,
+        HDFS or Kafka was away, which says nothing about the member.
         """
-        plenty = waiting > PLENTY
+        plenty = sum(waiting) > PLENTY and 2 * sum(map(bool, waiting)) > len(waiting)
         if plenty and self._fetched and self._busy_since is not None:
             seconds = max(at - self._busy_since, 1e-3)
             self._speed.add(self._fetched / seconds, seconds)

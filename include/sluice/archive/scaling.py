@@ -88,12 +88,13 @@ class Follows:
 def behind(settings: Settings, far: float = BEHIND_SECONDS) -> float | None:
     """By how many seconds the archive is behind, on the topic where that is most; None if nobody knows.
 
-    A topic's oldest waiting record may not be readable. That topic may be the one that is most behind, so the
+    A partition's oldest waiting record may not be readable. It may be the one that waits longest, so the
     others say only that the archive is behind by more than `far`, never that it keeps up.
     """
     look = jobs.progress(settings, "watch")
     if not look.get("lag") or time.time() - look["at"] > FRESH_SECONDS:
         return None
-    seconds = [hops["archive"]["seconds"] for hops in look["lag"].values()]
-    longest = max((each for each in seconds if each is not None), default=None)
-    return None if None in seconds and (longest is None or longest <= far) else longest
+    hops = [hops["archive"] for hops in look["lag"].values()]
+    longest = max((hop["seconds"] for hop in hops if hop["seconds"] is not None), default=None)
+    unread = any(hop["seconds"] is None or hop.get("unread") for hop in hops)
+    return None if unread and (longest is None or longest <= far) else longest

@@ -14,7 +14,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -228,7 +228,8 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
         if state == "archiving" and time.monotonic() - self._beaten < BEAT_SECONDS:
             return
         self._beaten = time.monotonic()
-        self._loads.worked(self._beaten, self._waiting())
+        ends = self._ends()
+        self._loads.worked(self._beaten, self._waiting(ends))
         self._heartbeat.beat(
             self._topic,
             {
@@ -237,22 +238,24 @@ class Session(ConsumerRebalanceListener):  # type: ignore[misc]
                 "message": "",
                 "generation": self._generation,
                 "speed": self._loads.speed(),
-                "partitions": {str(number): self._shown(number, feed) for number, feed in self._feeds},
+                "partitions": {
+                    str(number): self._shown(number, feed, ends.get(number)) for number, feed in self._feeds
+                },
             },
         )
 
-    def _waiting(self) -> int:
-        """Records in Kafka that are not fetched yet, of the partitions that have begun."""
-        begun = [(self._end_of(number), feed.expected) for number, feed in self._feeds if feed.epoch]
-        return sum(max(0, end - expected) for end, expected in begun if end is not None)
+    def _ends(self) -> dict[int, int | None]:
+        """Where the logs of this member's partitions end; None where that is not known yet."""
+        return {at.partition: self._consumer.highwater(at) for at in self._consumer.assignment()}
 
-    def _end_of(self, number: int) -> int | None:
-        at = TopicPartition(self._topic, number)
-        return self._consumer.highwater(at) if at in self._consumer.assignment() else None
+    def _waiting(self, ends: Mapping[int, int | None]) -> list[int]:
+        """Records in Kafka that are not fetched yet, of each partition that has begun."""
+        begun = [(ends.get(number), feed.expected) for number, feed in self._feeds if feed.epoch]
+        return [max(0, end - expected) for end, expected in begun if end is not None]
 
-    def _shown(self, number: int, feed: Feed) -> dict[str, Any]:
+    def _shown(self, number: int, feed: Feed, end: int | None) -> dict[str, Any]:
         progress = asdict(feed.writer.progress)
-        end, position = self._end_of(number), progress["position"]
+        position = progress["position"]
         if end is None or position is None:
             return {**progress, "end": end, "lag": None, "pace": None}
         self._loads.look(number, time.monotonic(), end, position)

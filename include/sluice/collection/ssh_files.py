@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import PurePath
@@ -9,6 +10,7 @@ from pathlib import PurePath
 import asyncssh
 
 PIECE = 256 << 10
+_AT_ONCE = 16  # files that are opened
 
 
 def session(connection: asyncssh.SSHClientConnection) -> AbstractAsyncContextManager[asyncssh.SFTPClient]:
@@ -32,15 +34,19 @@ async def write(sftp: asyncssh.SFTPClient, path: str, data: bytes) -> None:
 async def refused(sftp: asyncssh.SFTPClient, paths: Sequence[PurePath]) -> dict[PurePath, str]:
     """Those files that cannot be opened for reading, and why; one that is gone is none of them."""
     found: dict[PurePath, str] = {}
-    for path in paths:
+    few = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(path: PurePath) -> None:
         try:
-            async with sftp.open(str(path), "rb"):
+            async with few, sftp.open(str(path), "rb"):
                 pass
         except asyncssh.SFTPNoSuchFile:
-            continue
+            pass
         except (asyncssh.SFTPPermissionDenied, asyncssh.SFTPFailure) as error:
             found[path] = error.reason
-    return found
+
+    await asyncio.gather(*map(look, paths))
+    return {path: found[path] for path in paths if path in found}
 
 
 async def replace(sftp: asyncssh.SFTPClient, path: PurePath, data: bytes) -> None:

@@ -70,7 +70,8 @@ def agents(settings: Settings) -> dict[str, dict[str, Any]]:
 def lag(settings: Settings) -> dict[str, dict[str, dict[str, float | None]]]:
     """By topic and hop: the records that wait, and how long the oldest of them has waited, as `sluice lag`.
 
-    The seconds are None if that could not be read. A topic that Kafka does not have is left out.
+    The seconds are of the partitions whose oldest record could be read, None if there is none; `unread`
+    counts the others. A topic that Kafka does not have is left out.
     """
     return {
         topic: {hop: _behind(partitions, consumer) for consumer, hop in HOPS.items()}
@@ -79,8 +80,10 @@ def lag(settings: Settings) -> dict[str, dict[str, dict[str, float | None]]]:
 
 
 def _behind(partitions: Iterable[PartitionLag], consumer: Consumer) -> dict[str, float | None]:
-    whole = Behind.of([each.behind for each in partitions if each.consumer == consumer])
-    return {"records": whole.records, "seconds": whole.seconds}
+    parts = [each.behind for each in partitions if each.consumer == consumer]
+    whole = Behind.of(parts)
+    unread = sum(part.records > 0 and part.seconds is None for part in parts)
+    return {"records": whole.records, "seconds": whole.seconds, "unread": unread}
 
 
 def _books(settings: Settings) -> dict[str, Any]:

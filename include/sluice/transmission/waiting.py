@@ -11,8 +11,8 @@ from sluice.runtime.settings import Settings
 from sluice.transmission import clients
 from sluice.transmission.topics import REQUEST_MS
 
-#: Even if Kafka is busy, a person waits for the answer.
-SECONDS = 3.0
+#: Even if Kafka is busy, a person waits for the answer; for that of many partitions a little longer.
+SECONDS, SECONDS_EACH = 3.0, 0.01
 POLL_MS = 200
 #: A batch that is larger is still fetched, one at a time.
 FETCH_BYTES = 64 << 10
@@ -22,7 +22,8 @@ def since(settings: Settings, positions: Mapping[tuple[str, int], int]) -> dict[
     """When the record at each position came, or the one after it if Kafka skips some (ms since the epoch).
 
     positions: by topic and partition; there must be a record at or after each. What cannot be read within
-    SECONDS is left out. Reads without a group, so no consumer's position moves. Raises KafkaError.
+    SECONDS, and SECONDS_EACH for each position, is left out. Reads without a group, so no consumer's position
+    moves. Raises KafkaError.
     """
     if not positions:
         return {}
@@ -38,7 +39,7 @@ def since(settings: Settings, positions: Mapping[tuple[str, int], int]) -> dict[
         metrics_enabled=False,
     )
     found: dict[tuple[str, int], int] = {}
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + SECONDS + SECONDS_EACH * len(positions)
     try:
         left = {TopicPartition(*at) for at in positions}
         consumer.assign(sorted(left))

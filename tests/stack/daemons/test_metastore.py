@@ -14,7 +14,11 @@ from sluice.stack.daemons import hive
 
 pytestmark = pytest.mark.stack
 
-ELSEWHERE = "hdfs://127.0.2.1:21030"
+ADDRESSES = ("127.0.2.1", "10.0.0.1")
+_ADD = """
+INSERT INTO "SDS" ("SD_ID", "LOCATION", "NUM_BUCKETS", "IS_COMPRESSED", "IS_STOREDASSUBDIRECTORIES")
+VALUES (%(id)s, %(location)s, 0, false, false)
+"""
 
 
 class Undone(RuntimeError):
@@ -38,19 +42,19 @@ def locations(cursor: Any) -> list[str]:
 
 
 def test_locations_of_the_built_in_hdfs_follow_it_and_others_stay(stack: Settings, cursor: Any) -> None:
-    cursor.execute('SELECT max("SD_ID") FROM "SDS"')
-    (other,) = cursor.fetchone()
-    theirs = f"{stack.hdfs.namenode}9/table"  # another port, which begins with the same digits
-    cursor.execute('UPDATE "SDS" SET "LOCATION" = %s WHERE "SD_ID" = %s', (theirs, other))
+    own = stack.hdfs.namenode
+    first, second = (own.replace("127.0.0.1", address) for address in ADDRESSES)
+    external = {f"{own}9/table", "hdfs://ours/table", "hdfs://10.0.0.1:8020/table"}
+    for number, location in enumerate(sorted({*external, f"{second}/of/long/ago"})):
+        cursor.execute(_ADD, {"id": 10_000_000 + number, "location": location})
     before = locations(cursor)
-    hive.relocate(cursor, stack.hdfs.namenode)
-    assert locations(cursor) == before
-    hive.relocate(cursor, ELSEWHERE)
-    now = locations(cursor)
-    assert now == sorted(
-        location if location == theirs else location.replace(stack.hdfs.namenode, ELSEWHERE)
-        for location in before
+    hive.relocate(cursor, own)
+    here = sorted(location.replace(second, own) for location in before)
+    assert locations(cursor) == here
+    hive.relocate(cursor, first)
+    assert locations(cursor) == sorted(
+        location if location in external else location.replace(own, first) for location in here
     )
-    assert f"{ELSEWHERE}{stack.hdfs.warehouse}" in now
-    hive.relocate(cursor, stack.hdfs.namenode)
-    assert locations(cursor) == before
+    assert f"{first}{stack.hdfs.warehouse}" in locations(cursor)
+    hive.relocate(cursor, own)
+    assert locations(cursor) == here

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from sluice.archive.rebalances import DIED
 from sluice.monitoring.lag.model import Shown
 from sluice.storage.rebalances import Rebalance
 
-#: A partition that was given up longer ago had no member at all meanwhile: the group was stopped.
+#: A partition that was given up longer ago had no member at all meanwhile: somebody stopped the group.
 HANDED_OVER = timedelta(minutes=2)
 
 
@@ -55,6 +56,8 @@ def _stood_still(partition: int, gain: Rebalance, newest: Sequence[Rebalance]) -
         return None
     before = (row for row in newest if row.at < gain.at)
     last = next((row for row in before if partition in row.lost or partition in row.gained), None)
-    if last is not None and partition in last.lost and gain.at - last.at < HANDED_OVER:
+    if last is None or partition not in last.lost:
+        return gain.seconds
+    if last.why == DIED or gain.at - last.at < HANDED_OVER:
         return gain.seconds + (gain.at - last.at).total_seconds()
     return gain.seconds

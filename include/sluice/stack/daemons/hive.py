@@ -6,6 +6,7 @@ import os
 import shlex
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from psycopg2.sql import SQL as Statement
 from psycopg2.sql import Identifier
@@ -39,11 +40,9 @@ _LOCATIONS = (
     ("SDS", "LOCATION"),
     ("SERDE_PARAMS", "PARAM_VALUE"),
 )
-_FIRST_LOCATION = (
-    """SELECT substring("DB_LOCATION_URI" from '^hdfs://[^/]+') FROM "DBS" WHERE "NAME" = 'default'"""
-)
 _RELOCATE = Statement(
-    "UPDATE {} SET {at} = %(new)s || substr({at}, %(from)s) WHERE starts_with({at}, %(old)s)"
+    "UPDATE {} SET {at} = regexp_replace({at}, %(own)s, %(new)s || '/') "
+    "WHERE {at} ~ %(own)s AND NOT starts_with({at}, %(new)s || '/')"
 )
 SCHEMA = "**/scripts/metastore/upgrade/postgres/hive-schema-3.1.0.postgres.sql"
 
@@ -73,15 +72,14 @@ def follow_namenode(settings: Settings) -> None:
 
 
 def relocate(cursor: Any, namenode: str) -> None:
-    """Write another NameNode's URL into each location below that of the metastore's first database."""
-    cursor.execute(_FIRST_LOCATION)
-    (before,) = cursor.fetchone() or (None,)  # the metastore's first start creates it
-    if before in (None, namenode):
-        return
+    """Write the NameNode's URL into each location at its port, whatever the host there is.
+
+    Only the instance's own NameNode has a port of its range; that of an external HDFS stays.
+    """
+    own = rf"^hdfs://[^/:]+:{urlsplit(namenode).port}/"
     for table, column in _LOCATIONS:
-        at = Identifier(column)
-        values = {"new": namenode, "from": len(before) + 1, "old": f"{before}/"}
-        cursor.execute(_RELOCATE.format(Identifier(table), at=at), values)
+        statement = _RELOCATE.format(Identifier(table), at=Identifier(column))
+        cursor.execute(statement, {"new": namenode, "own": own})
 
 
 def metastore(settings: Settings) -> Command:
