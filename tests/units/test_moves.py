@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -290,6 +291,56 @@ def test_what_a_dead_host_had_does_not_wait_for_a_move_that_evens_out(instance: 
     assert len(units.moved) == 2, "the rest of the old plan is dropped"
     with mover.locked(instance.settings):
         pass  # it was given up
+
+
+def test_what_is_at_work_is_not_broken_off_because_the_next_plan_fails(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    instance.settings = instance.settings.model_copy(update={"placement": Placement(beat_seconds=1)})
+    units, planned, propose = DictionaryUnits({"c1": "h1"}), [0], proposals.propose
+    units.waits["c1"] = threading.Event()
+    instance.silence("h1", 60)
+
+    def away(*arguments: Any) -> proposals.Proposal:
+        planned[0] += 1
+        if planned[0] == 2:
+            raise ConnectionError("PostgreSQL is away")
+        return propose(*arguments)
+
+    def log(line: str) -> None:
+        if line == "what is to move next is not known yet: PostgreSQL is away":
+            units.waits["c1"].set()
+
+    monkeypatch.setattr(mover, "propose", away)
+    moves.apply(instance.settings, instance.database, [units], log)
+    assert units.moved == [("c1", "h2")]
+    planned[0] = 1
+    with pytest.raises(ConnectionError):  # nothing moves now
+        apply(instance, units)
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_nothing_is_at_rest_between_a_move_and_what_it_held_up(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"})
+    if silent:
+        instance.silence("h1", 60)
+    moving, rested, plan = mover.Mover(instance.settings, instance.database, [units]), [], mover.Mover._next
+
+    def later(self: mover.Mover, log: Log) -> None:
+        looker = threading.Thread(target=lambda: rested.append(self.wait(0)))
+        looker.start()
+        looker.join(0.5)  # it waits for the guard
+        rested.append(False)
+        plan(self, log)
+
+    monkeypatch.setattr(mover.Mover, "_next", later)
+    assert moving.begin(lambda _: None)
+    moving.wait()
+    assert rested[0] is False
 
 
 def test_a_mover_that_is_stopped_begins_nothing(instance: Instance) -> None:

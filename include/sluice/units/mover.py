@@ -26,6 +26,8 @@ from sluice.units.kinds import Kind, Log
 from sluice.units.proposals import Proposal, propose
 from sluice.units.view import View, view
 
+UNKNOWN = "what is to move next is not known yet"
+
 
 class PlacementBusy(RuntimeError):
     """Another process carries a plan out."""
@@ -162,7 +164,9 @@ class Mover:
 
         def work(job: Job) -> None:
             self._carry(log, job)
-            self._next(log)
+            with self._guard:  # nobody sees that nothing moves before it is known what moves next
+                del self._at_work[job.number]
+                self._next(log)
 
         self._round += 1
         self._at_work[job.number] = job
@@ -179,13 +183,16 @@ class Mover:
                     if job is None:
                         break
                     self._at_work[job.number] = job
-                if not self._carry(log, job):
+                arrived = self._carry(log, job)
+                with self._guard:
+                    del self._at_work[job.number]
+                if not arrived:
                     break
         except Exception as error:
             log(f"hosts are not evened out: {said(error)}")
         with self._guard:
             self._evens = False
-        self._next(log)
+            self._next(log)
 
     def _carry(self, log: Log, job: Job) -> bool:
         """Do one move; whether it arrived."""
@@ -204,21 +211,17 @@ class Mover:
                 self._failed.pop(job.unit, None)
                 self.arrived.append(job.move)
                 return True
-        finally:
-            with self._guard:
-                del self._at_work[job.number]
         return False
 
     def _next(self, log: Log) -> None:
-        """Begin what waited for a move, or what has to go elsewhere because one failed."""
-        with self._guard:
-            try:
-                if self._killed is None and not self._stopped.is_set():
-                    self._plan(log, even=False, again=True)
-            except Exception as error:  # it is planned again on the next beat
-                log(f"what is to move next is not known yet: {said(error)}")
-            finally:
-                self._rest()
+        """Begin what waited for a move, or must go elsewhere because one failed. Callers hold the guard."""
+        try:
+            if self._killed is None and not self._stopped.is_set():
+                self._plan(log, even=False, again=True)
+        except Exception as error:  # it is planned again on the next beat
+            log(f"{UNKNOWN}: {said(error)}")
+        finally:
+            self._rest()
 
     def _tell(self, proposal: Proposal, again: bool) -> None:
         """Raise and clear the alerts of all units."""
