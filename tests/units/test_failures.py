@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sluice.storage.units import MoveRow
+from sluice.storage.units import MOVED_MEANWHILE, MoveRow
 from sluice.units.failures import FIRST, LONGEST, failures
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -47,6 +47,12 @@ def test_an_arrival_ends_it_for_the_host_and_for_the_unit() -> None:
     assert found.at(C1, "h2"), "the unit itself has not arrived"
     assert not failures([*rows, moved(C1, "h2", 3)], AT).found
     assert not failures([*rows, moved(C1, "h3", 3)], AT).of(C1)
+
+
+def test_a_unit_that_somebody_else_moved_neither_failed_nor_arrived() -> None:
+    meanwhile = moved(C1, "h2", 4, MOVED_MEANWHILE)
+    assert not failures([meanwhile], AT).found
+    assert failures([moved(C2, "h2", 5, "no Java"), meanwhile], AT).at(C1, "h2")
 
 
 def test_a_move_without_an_end_has_not_failed() -> None:

@@ -22,7 +22,7 @@ from sluice.units.carrying import MoveFailed
 from sluice.units.kinds import Log
 from sluice.units.mover import PlacementBusy
 from tests.examples import examples
-from tests.units.double import DictionaryUnits, Instance, Killed, made
+from tests.units.double import Broken, DictionaryUnits, Instance, Killed, made
 from tests.waiting import until
 
 HOSTS = ("h1", "h2", "h3")
@@ -252,6 +252,41 @@ def test_a_unit_that_need_not_move_is_brought_back_and_left_alone(
     assert found.plan.moves == []
     notes = "\n".join(found.notes())
     assert f"{failed.unit} is not moved to even hosts out until " in notes
+
+
+def test_who_moves_a_unit_meanwhile_has_the_last_word(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded(2)
+    units.waits = {name: threading.Event() for name in units.where}
+    moving, said = mover.Mover(instance.settings, instance.database, [units]), list[str]()
+    assert moving.begin(said.append)
+    until(lambda: len(units.begun) == 1, what="a move")
+    (name,) = units.begun
+    units.belongs[f"collector:{name}"] = "local"
+    units.waits[name].set()
+    moving.wait()
+    assert units.belongs[f"collector:{name}"] == "local", "it is not brought back"
+    assert said[-1] == f"collector:{name} belongs on local now"
+    assert (moving.arrived, moving.failed, open_alerts(instance)) == ([], [], [])
+    assert [row.error for row in rows(instance)] == [book.MOVED_MEANWHILE]
+    assert not proposals.propose(instance.settings, instance.database, [units]).view.failed.found
+
+
+def test_a_unit_that_was_moved_after_its_move_failed_is_not_brought_back(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units, asked = crowded(2), list[str]()
+
+    def fails(settings: Settings, unit: str, host: str, log: Log) -> None:
+        asked.append(host)
+        units.belongs[unit] = "local"
+        raise Broken("h2 has no Java")
+
+    monkeypatch.setattr(units, "move", fails)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert asked == ["h2"]
 
 
 def test_units_of_a_dead_host_start_side_by_side_but_only_one_of_a_group(instance: Instance) -> None:

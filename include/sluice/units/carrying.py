@@ -18,7 +18,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.units import MoveRow
-from sluice.units.kinds import Kind, Log
+from sluice.units.kinds import Kind, Log, MovedMeanwhile
 from sluice.units.proposals import Proposal
 
 SOURCE = "placement"
@@ -75,13 +75,21 @@ class Carrier:
             number = book.begin(connection, row, datetime.now(UTC), budget)
         return None if number is None else Job(number, move.unit, source, move.target, why, counts)
 
-    def carry(self, job: Job, log: Log) -> None:
-        """Do the move, and record its end. Raises MoveFailed, and what PostgreSQL raises."""
+    def carry(self, job: Job, log: Log) -> bool:
+        """Do the move, and record its end; whether the unit arrived, and was not moved by somebody else.
+
+        Raises MoveFailed, and what PostgreSQL raises.
+        """
         log(str(job))
         self._alert(job.unit, MOVES, str(job))
         begun = time.monotonic()
         try:
             self._bring(job.unit, job.target, log)
+        except MovedMeanwhile as error:
+            log(said(error))
+            self.end(job.number, book.MOVED_MEANWHILE)
+            self._alert(job.unit)
+            return False
         except Exception as error:
             why = said(error)
             failed = MoveFailed(
@@ -94,6 +102,7 @@ class Carrier:
         self.end(job.number)
         self._alert(job.unit)
         log(f"{job.unit} runs on {job.target}, after {time.monotonic() - begun:.1f} s")
+        return True
 
     def end(self, number: int, error: str = "") -> None:
         """Record that the move of that number arrived, or failed."""
@@ -119,6 +128,8 @@ class Carrier:
         if not job.counts:
             return
         try:
+            if self._kinds[job.unit.partition(":")[0]].written(self._settings).get(job.unit) != job.target:
+                return  # nothing was changed, or somebody else moved it since
             self._bring(job.unit, job.source, log)
         except Exception as error:
             log(f"{job.unit}: it is not known to run on {job.source} again: {said(error)}")

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sluice.storage.units import MoveRow
+from sluice.storage.units import MOVED_MEANWHILE, MoveRow
 
 FIRST, LONGEST = timedelta(minutes=10), timedelta(hours=6)
 _ANY = ""
@@ -59,6 +59,8 @@ def failures(moves: Iterable[MoveRow], at: datetime, since: datetime | None = No
     rows: dict[tuple[str, str], list[MoveRow]] = {}
     for move in moves:
         if move.ended_at is None or (since is not None and move.ended_at < since):
+            continue
+        if move.error == MOVED_MEANWHILE:
             continue
         for key in ((_ANY, move.target), (move.unit, move.target), (move.unit, _ANY)):
             if move.error:

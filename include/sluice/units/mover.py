@@ -197,7 +197,8 @@ class Mover:
     def _carry(self, log: Log, job: Job) -> bool:
         """Do one move; whether it arrived."""
         try:
-            self._carrier.carry(job, log)
+            if not self._carrier.carry(job, log):
+                return False
         except MoveFailed as failed:
             log(str(failed))
             with self._guard:
