@@ -125,6 +125,20 @@ def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(
     assert any("hosts.yaml has no host gone any more" in line for line in said)
 
 
+def test_where_units_failed_to_go_may_lose_its_role_and_they_go_elsewhere(instance: Instance) -> None:
+    instance.hosts(h1=8, h3=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"}, broken={"h3"})
+    instance.silence("h1", 60)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert units.belongs == {"collector:c1": "h3", "collector:c2": "h3"}
+    instance.hosts(h1=8, h5=8)
+    instance.silence("h1", 60)
+    apply(instance, units)
+    assert units.recorded == [{"collector:c1": "h5", "collector:c2": "h5"}], "before the first one moves"
+    assert units.where == {"c1": "h5", "c2": "h5"}
+
+
 def test_while_a_host_is_perhaps_gone_running_units_stay(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8)
     units = crowded()
@@ -157,8 +171,11 @@ def test_a_killed_move_to_a_host_that_is_gone_since_is_given_up(instance: Instan
         apply(instance, units)
     units.kills.clear()
     instance.silence("h2", 60)
+    (unit,) = units.belongs
+    assert units.belongs == {unit: "h2"}
     assert "given up" in apply(instance, units)[0]
     assert units.moved == []
+    assert units.belongs == {unit: "h1"}
 
 
 def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -> None:

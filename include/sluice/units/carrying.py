@@ -110,15 +110,23 @@ class Carrier:
             book.end(connection, number, datetime.now(UTC), error)
 
     def record(self, proposal: Proposal) -> None:
-        """Record where units go that may not stay where they are, although nothing is wrong with the host."""
+        """Record where units go that are, or are to be, on hosts that may have them no more."""
         lost: dict[str, dict[str, str]] = {}
+        written = {name: kind.written(self._settings) for name, kind in self._kinds.items()}
         for move in proposal.plan.starts:
             unit = proposal.unit(move.unit)
-            host = proposal.view.states.get(unit.host)
-            if host is None or host.state == "shut" or unit.role in host.refuses:
+            hosts = {unit.host, written[unit.kind].get(unit.name, unit.host)}
+            if not all(proposal.view.takes(unit, host) for host in hosts):
                 lost.setdefault(unit.kind, {})[unit.name] = move.target
-        for kind, hosts in lost.items():
-            self._kinds[kind].belong(self._settings, hosts)
+        for kind, targets in lost.items():
+            self._kinds[kind].belong(self._settings, targets)
+
+    def give_up(self, row: MoveRow) -> None:
+        """Record that a move that was broken off failed. A unit that may stay belongs where it was, again."""
+        kind = self._kinds.get(row.unit.partition(":")[0])  # an older release may have had other kinds
+        if kind and row.counts and kind.written(self._settings).get(row.unit) == row.target:
+            kind.belong(self._settings, {row.unit: row.source})
+        self.end(row.id, "it was broken off, and its target takes no units now")
 
     def _bring(self, unit: str, host: str, log: Log) -> None:
         self._kinds[unit.partition(":")[0]].move(self._settings, unit, host, log)

@@ -151,7 +151,7 @@ class Mover:
             target = seen.states.get(row.target)
             if row.unit not in movable or target is None or target.state != "open":
                 log(f"{row.unit}: its move to {row.target} was broken off and is given up")
-                self._carrier.end(row.id, "it was broken off, and its target takes no units now")
+                self._carrier.give_up(row)
             elif self._free(row.unit, seen):
                 log(f"{row.unit}: its move to {row.target} was broken off and goes on")
                 begun |= self._replace(log, Job.of(row))

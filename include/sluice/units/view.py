@@ -110,6 +110,11 @@ class View:
         there = tuple(base.Host(each.name, each.slots, each.speed) for each in open_hosts)
         return base.Cluster(there, tuple(units), placed)
 
+    def takes(self, unit: Running, host: str) -> bool:
+        """Whether hosts.yaml lets the host have the unit."""
+        found = self.states.get(host)
+        return found is not None and found.state != "shut" and unit.role not in found.refuses
+
     def avoiding(self, unit: str) -> bool:
         """Whether the unit avoids an open host."""
         return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == "open")
