@@ -237,9 +237,15 @@ def test_a_unit_that_is_lost_on_its_target_is_planned_from_there(instance: Insta
     with pytest.raises(MoveFailed):
         apply(instance, units)
     units.where["c1"] = first = rows(instance)[-1].target
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert rows(instance)[-1].target != first, "all are avoided, and it does not run where it is"
+    assert any("could not move" in line for line in open_alerts(instance)), "nothing runs"
     units.broken.clear()
-    said = apply(instance, units)
-    assert units.where["c1"] == first, "all are avoided, and it stays as the last resort"
+    apply(instance, units)
+    assert units.where["c1"] != first
+    assert open_alerts(instance) == []
+    units.where["c1"] = first
     with instance.database.begin() as connection:
         connection.execute(sa.delete(unit_moves).where(unit_moves.c.target != first))
     said = apply(instance, units)

@@ -120,7 +120,7 @@ class View:
         return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == "open")
 
     def resigning(self, units: Collection[str]) -> View:
-        """The same, if these units avoid no host."""
+        """The same, if these units avoid no host but one on which they are lost."""
         return replace(self, resigned=frozenset(units))
 
     def kept(self, unit: Running) -> Failure | None:
@@ -143,7 +143,7 @@ class View:
 
     def _lost(self, unit: Running) -> Failure | None:
         """The move that should have brought the unit to where it is, if it was not seen there since."""
-        failure = None if unit.name in self.resigned else self.failed.of(unit.name, unit.host)
+        failure = self.failed.of(unit.name, unit.host)
         if failure is None or not unit.movable:
             return None
         seen = next(each for each in self.units if each.running.name == unit.name)
