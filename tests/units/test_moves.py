@@ -379,6 +379,25 @@ def test_what_is_at_work_is_not_broken_off_because_the_next_plan_fails(
 
 
 @pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_a_log_that_nobody_reads_any_more_ends_no_move(instance: Instance, silent: bool) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    if silent:
+        instance.silence("h1", 60)
+
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    moving = mover.Mover(instance.settings, instance.database, [units])
+    assert moving.begin(broken)
+    until(lambda: moving.wait(0), what="all moves are done")
+    assert len(units.moved) == (4 if silent else 2)
+    assert len(moving.arrived) == len(units.moved)
+    with mover.locked(instance.settings):
+        pass  # it was given up
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
 def test_nothing_is_at_rest_between_a_move_and_what_it_held_up(
     instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
 ) -> None:

@@ -21,7 +21,7 @@ from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
-from sluice.units.carrying import ALERTS, MOVES, NOT_MOVED, SOURCE, Carrier, Job, MoveFailed, said
+from sluice.units.carrying import ALERTS, MOVES, NOT_MOVED, SOURCE, Carrier, Job, MoveFailed, said, unfailing
 from sluice.units.kinds import Kind, Log
 from sluice.units.proposals import Proposal, propose
 from sluice.units.view import View, view
@@ -78,6 +78,7 @@ class Mover:
 
         again: leave out what is only possible on an avoided host. Raises PlacementBusy, and as `view` does.
         """
+        log = unfailing(log)
         with self._guard:
             if self._stopped.is_set():
                 return False
@@ -190,9 +191,10 @@ class Mover:
                     break
         except Exception as error:
             log(f"hosts are not evened out: {said(error)}")
-        with self._guard:
-            self._evens = False
-            self._next(log)
+        finally:
+            with self._guard:
+                self._evens = False
+                self._next(log)
 
     def _carry(self, log: Log, job: Job) -> bool:
         """Do one move; whether it arrived."""

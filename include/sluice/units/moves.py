@@ -11,7 +11,7 @@ from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
 from sluice.storage import units as book
 from sluice.storage.units import MoveRow
-from sluice.units.carrying import said
+from sluice.units.carrying import said, unfailing
 from sluice.units.kinds import Kind, Log
 from sluice.units.mover import UNKNOWN, Mover
 
@@ -31,7 +31,7 @@ def apply(
     move has failed, only units move that cannot stay where they are. Raises as `view` does, but not while a
     move is at work.
     """
-    mover = Mover(settings, database, kinds, since)
+    mover, log = Mover(settings, database, kinds, since), unfailing(log)
     again = False
     while _begin(mover, log, even=even and not mover.failed, again=again):
         while not mover.wait(settings.placement.beat_seconds):  # the DAG may have seen a host go
