@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.schema import unit_moves
-from sluice.units import carrying, failures, mover, moves, proposals
+from sluice.units import carrying, failures, mover, moves, proposals, view
 from sluice.units.carrying import MoveFailed
 from sluice.units.kinds import Log
 from sluice.units.mover import PlacementBusy
@@ -434,6 +435,36 @@ def test_a_mover_that_is_stopped_begins_nothing(instance: Instance) -> None:
     assert len(units.moved) == 1
     instance.silence("h1", 60)
     assert not moving.begin(lambda _: None)
+
+
+@pytest.mark.parametrize("left", ["silent", "even", "broken off"])
+def test_a_mover_that_is_stopped_while_it_plans_begins_nothing(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    if left == "broken off":
+        units.kills = set(units.where)
+        with pytest.raises(Killed):
+            apply(instance, units)
+        units.kills.clear()
+    elif left == "silent":
+        instance.silence("h1", 60)
+    before, moving = rows(instance), mover.Mover(instance.settings, instance.database, [units])
+
+    def stopped(place: object, name: str, what: Callable[..., Any]) -> None:
+        def first(*arguments: Any, **named: Any) -> Any:
+            moving.stop()
+            return what(*arguments, **named)
+
+        monkeypatch.setattr(place, name, first)
+
+    stopped(mover, "propose", proposals.propose)
+    stopped(mover, "view", view.view)
+    assert not moving.begin(lambda _: None)
+    moving.wait()
+    assert rows(instance) == before
+    assert units.moved == []
 
 
 def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance: Instance) -> None:

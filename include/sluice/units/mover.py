@@ -124,17 +124,19 @@ class Mover:
         self._round, self._states = self._round + (states != self._states), states
         steps = proposal.plan.steps
         for move in (move for move in (steps[0] if steps else ()) if move.source is None):
-            if self._free(move.unit, proposal.view) and not (again and proposal.resort(move)):
+            if self._may_begin(move.unit, proposal.view) and not (again and proposal.resort(move)):
                 begun |= self._replace(log, self._carrier.book(move, proposal))
         moves = list(takewhile(lambda move: move.source is not None, chain.from_iterable(steps)))
-        if even and moves and not self._busy:
+        if even and moves and not self._busy and not self._stopped.is_set():
             self._evens = begun = True
             _thread(self._even_out, log, moves, proposal, self._round)
         self._tell(proposal, again)
         return begun
 
-    def _free(self, unit: str, seen: View) -> bool:
-        """Whether neither the unit nor another of its group moves now."""
+    def _may_begin(self, unit: str, seen: View) -> bool:
+        """Whether neither the unit nor another of its group moves now; nothing begins after `stop`."""
+        if self._stopped.is_set():  # while it was planned, maybe
+            return False
         groups = {each.running.name: each.running.group for each in seen.units}
         moving, group = [job.unit for job in self._at_work.values()], groups.get(unit)
         return unit not in moving and (group is None or group not in map(groups.get, moving))
@@ -153,7 +155,7 @@ class Mover:
             if row.unit not in movable or target is None or target.state != "open":
                 log(f"{row.unit}: its move to {row.target} was broken off and is given up")
                 self._carrier.give_up(row)
-            elif self._free(row.unit, seen):
+            elif self._may_begin(row.unit, seen):
                 log(f"{row.unit}: its move to {row.target} was broken off and goes on")
                 begun |= self._replace(log, Job.of(row))
         return begun
