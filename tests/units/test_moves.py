@@ -20,7 +20,7 @@ from sluice.storage import units as book
 from sluice.storage.schema import unit_moves
 from sluice.units import carrying, failures, mover, moves, proposals, view
 from sluice.units.carrying import MoveFailed
-from sluice.units.kinds import Log
+from sluice.units.kinds import Log, MovedMeanwhile
 from sluice.units.mover import PlacementBusy
 from tests.examples import examples
 from tests.units.double import Broken, DictionaryUnits, Instance, Killed, made
@@ -294,6 +294,29 @@ def test_who_moves_a_unit_meanwhile_has_the_last_word(instance: Instance) -> Non
     assert (moving.arrived, moving.failed, open_alerts(instance)) == ([], [], [])
     assert [row.error for row in rows(instance)] == [book.MOVED_MEANWHILE]
     assert not proposals.propose(instance.settings, instance.database, [units]).view.failed.found
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_a_unit_that_somebody_moves_is_left_to_that_one(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    """It is on record where it was for a while."""
+    instance.hosts(h1=8, h2=8)
+    units, asked = crowded(2), list[str]()
+    if silent:
+        units = crowded(1)
+        instance.silence("h1", 60)
+
+    def overruled(settings: Settings, unit: str, host: str, log: Log) -> None:
+        asked.append(unit)
+        raise MovedMeanwhile(f"{unit} belongs on local now")
+
+    with monkeypatch.context() as moves_it:
+        moves_it.setattr(units, "move", overruled)
+        apply(instance, units)
+    assert len(asked) == 1
+    apply(instance, units)
+    assert len(units.moved) == 1, "it is planned again by the next regular plan"
 
 
 def test_a_unit_that_was_moved_after_its_move_failed_is_not_brought_back(

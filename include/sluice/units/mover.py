@@ -64,6 +64,7 @@ class Mover:
         self._evens, self._round = False, 0  # what evens out ends before its next move in another round
         self._states: dict[str, str] = {}
         self._failed: dict[str, MoveFailed] = {}
+        self._left: set[str] = set()  # units that somebody else moves, until the next regular plan
         self._killed: BaseException | None = None
         self.arrived: list[Move] = []
 
@@ -119,6 +120,7 @@ class Mover:
         even = even and not self._busy
         proposal = propose(self._settings, self._database, self._kinds, even, self._since)
         if not again:
+            self._left.clear()
             self._carrier.record(proposal)
         states = {host.name: str(host.state) for host in proposal.view.hosts}
         self._round, self._states = self._round + (states != self._states), states
@@ -127,6 +129,7 @@ class Mover:
             if self._may_begin(move.unit, proposal.view) and not (again and proposal.resort(move)):
                 begun |= self._replace(log, self._carrier.book(move, proposal))
         moves = list(takewhile(lambda move: move.source is not None, chain.from_iterable(steps)))
+        moves = [move for move in moves if move.unit not in self._left]
         if even and moves and not self._busy and not self._stopped.is_set():
             self._evens = begun = True
             _thread(self._even_out, log, moves, proposal, self._round)
@@ -134,8 +137,8 @@ class Mover:
         return begun
 
     def _may_begin(self, unit: str, seen: View) -> bool:
-        """Whether neither the unit nor another of its group moves now; nothing begins after `stop`."""
-        if self._stopped.is_set():  # while it was planned, maybe
+        """Whether nobody moves the unit or another of its group now; nothing begins after `stop`."""
+        if self._stopped.is_set() or unit in self._left:  # it may be stopped while it was planned
             return False
         groups = {each.running.name: each.running.group for each in seen.units}
         moving, group = [job.unit for job in self._at_work.values()], groups.get(unit)
@@ -202,6 +205,8 @@ class Mover:
         """Do one move; whether it arrived."""
         try:
             if not self._carrier.carry(job, log):
+                with self._guard:
+                    self._left.add(job.unit)
                 return False
         except MoveFailed as failed:
             log(str(failed))
