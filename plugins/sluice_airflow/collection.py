@@ -46,11 +46,11 @@ class DeployCollection(BaseOperator):
     """
 
     def execute(self, context: Any) -> str:
-        from sluice.collection import deploy, deploy_plan
+        from sluice.collection import deploy
 
         now = settings()
         deployed = fingerprint(now)
-        deploy.apply(now, deploy_plan.plan(now), log=self.log.info)
+        deploy.apply(now, log=self.log.info)
         return deployed
 
 

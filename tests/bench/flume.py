@@ -15,7 +15,6 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.partitioner.default import murmur2
 
 from sluice.collection import deploy, lifecycle
-from sluice.collection.deploy_plan import plan
 from sluice.runtime.settings import Settings
 from tests.bench import stack, workload
 from tests.bench.outcome import Bar, Cell, Outcome, Table
@@ -86,7 +85,7 @@ def collecting(settings: Settings) -> Iterator[tuple[Settings, str]]:
     topic = f"bench_{NAME}_{secrets.token_hex(4)}"
     (settings.home / "collection.yaml").write_text(INVENTORY.replace("TOPIC", topic))
     try:
-        deploy.apply(settings, plan(settings), stack.say)
+        deploy.apply(settings, stack.say)
         yield settings, topic
     finally:
         deploy.stop_all(settings, drain_seconds=5, log=stack.say)

@@ -17,7 +17,6 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from sluice.collection import deploy, health, lifecycle, position
-from sluice.collection.deploy_plan import plan
 from sluice.collection.inventory import load
 from sluice.collection.pattern import Pattern
 from sluice.collection.render import SINK_BATCH, Agent, folder
@@ -59,7 +58,7 @@ class Collected:
     def deploy(self, inventory: str = INVENTORY) -> list[str]:
         """The names of the agents that changed."""
         (self.settings.home / "collection.yaml").write_text(inventory.replace("h5_logs", self.topic))
-        return [change.agent for change in deploy.apply(self.settings, plan(self.settings))]
+        return [change.agent for change in deploy.apply(self.settings)]
 
     def append(self, host: str, day: int, data: bytes) -> None:
         path = self.settings.home / "frontends" / host / f"access.2026-01-{day:02d}.log"

@@ -86,7 +86,7 @@ def two(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         fleet.enrol(settings, made)
         write(settings, "placed")
         placed.write(settings, {placed.unit("collector1"): "h1"})
-        deploy.apply(settings, deploy_plan.plan(settings))
+        deploy.apply(settings)
         yield made
     finally:
         for host in made.values():
@@ -238,7 +238,7 @@ def process(settings: Settings, two: Hosts, sides: dict[Side, str], side: Side) 
 def supervised(settings: Settings, two: Hosts) -> bool:
     """Do as the DAG does; whether the collector runs where it is wanted, there alone, and all is told."""
     with suppress(DeployError):
-        deploy.apply(settings, deploy_plan.plan(settings))
+        deploy.apply(settings)
     deploy.ensure(settings)
     host = placed.read(settings)["collector:collector1"]
     return (
@@ -271,15 +271,28 @@ def test_the_deployment_ends_a_move_that_crashed(
         Step("before", relocation, "relocate", after=False).reach(crashed, crash)
         with pytest.raises(Crash):
             moving.move(settings, "collector1", "h2")
-    changed = deploy.apply(settings, deploy_plan.plan(settings))
+    changed = deploy.apply(settings)
     assert [change.agent for change in changed] == ["collector1"]
     assert running(two, settings).keys() == {"h2"}
     write(settings, "h1")  # the user's own choice
-    deploy.apply(settings, deploy_plan.plan(settings))
+    deploy.apply(settings)
     assert running(two, settings).keys() == {"h1"}
     assert told(settings) == "collector1=127.0.1.1\n"
     with pytest.raises(MoveError, match=r"collector1 is not placed: .* has it on h1; say `runs_on: placed`"):
         moving.move(settings, "collector1", "h2")
+
+
+def test_a_deployment_knows_what_moved_while_it_waited(
+    settings: Settings, two: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed.write(settings, {placed.unit("collector1"): "h2"})
+
+    def meanwhile(*_: object) -> None:
+        placed.write(settings, {placed.unit("collector1"): "h1"})  # it could not run on h2
+
+    monkeypatch.setattr(in_kafka, "make_topics", meanwhile)
+    assert deploy.apply(settings) == []
+    assert running(two, settings).keys() == {"h1"}
 
 
 def test_edges_go_before_the_collectors_that_take_their_lines(
@@ -288,7 +301,7 @@ def test_edges_go_before_the_collectors_that_take_their_lines(
     monkeypatch.setattr(deploy, "start_all", lambda *_, **__: ([], {}))
     (settings.home / "collection.yaml").write_text(conftest.INVENTORY)
     said: list[str] = []
-    deploy.apply(settings, deploy_plan.plan(settings), said.append)
+    deploy.apply(settings, said.append)
     assert [line.partition(":")[0] for line in said if "stopped" in line] == ["far1", "collector1"]
     assert {agent.runs_on for agent in deploy.agents(settings)} == {hosts.LOCAL}
     assert not running(two, settings)

@@ -54,7 +54,7 @@ def test_a_dead_host_holds_up_only_what_is_on_it(
     machine.switch_off()
     write(settings, FAR2 + NEW)
     with pytest.raises(DeployError, match=r"far1 cannot be drained .*: sluice hosts forget h1"):
-        deploy.apply(settings, deploy_plan.plan(settings))
+        deploy.apply(settings)
     assert names(settings) >= {"far1", "far2", "web3"}
     left = [(c.agent, c.action) for c in deploy_plan.plan(settings) if c.action != "unchanged"]
     assert left == [("far1", "remove")]
@@ -67,7 +67,7 @@ def test_tls_stays_while_an_agent_that_shall_go_needs_it(
     machine.switch_off()
     write(settings, NEW)
     with pytest.raises(DeployError, match=r"collector1 waits: it would give up TLS, which far1 still needs"):
-        deploy.apply(settings, deploy_plan.plan(settings))
+        deploy.apply(settings)
     assert names(settings) == {"far1", "web1", "web2", "collector1", "collector2"}
     assert "Tls" in (folder(settings, "collector1") / "agent.properties").read_text()
 
@@ -85,7 +85,7 @@ def test_a_dead_host_is_forgotten_and_one_that_answers_is_not(
     assert forgetting.forgettable(settings, "h1") == [far]
     deploy.forget(settings, "h1")
     assert names(settings) == {"web1", "web2", "collector1", "collector2"}
-    deploy.apply(settings, deploy_plan.plan(settings))
+    deploy.apply(settings)
     assert "Tls" not in (folder(settings, "collector1") / "agent.properties").read_text()
 
 

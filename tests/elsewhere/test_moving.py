@@ -115,7 +115,7 @@ def test_a_move_ends_when_another_one_has_overtaken_it(
         return False
 
     monkeypatch.setattr(moving, "arrived", overtaken)
-    with pytest.raises(moving.JobNotMoved, match="belongs on local now"):
+    with pytest.raises(moving.MovedMeanwhile, match="belongs on local now"):
         moving.move(settings, "archiver:1", "h1", print)
 
 

@@ -20,7 +20,7 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.storage.units import HostRow, UnitRow
 from sluice.units.groups import failover_groups
-from sluice.units.kinds import Log, Observed, Observer, Running
+from sluice.units.kinds import Log, MovedMeanwhile, Observed, Observer, Running
 from tests.tasks.database import sqlite
 from tests.waiting import SECONDS
 
@@ -40,7 +40,8 @@ class DictionaryUnits:
     """A double of a kind: where a unit runs is an entry in `where`, and a move is an assignment.
 
     lists: as edges list collectors. fails, kills: units whose next move fails, or kills the process. broken:
-    hosts on which nothing starts. waits: what the moves of units wait for. moved: all that arrived.
+    hosts on which nothing starts. waits: what the moves of units wait for. moved: all that arrived. belongs:
+    where units are to be, by their whole names.
     """
 
     where: dict[str, str]
@@ -53,6 +54,7 @@ class DictionaryUnits:
     recorded: list[dict[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     waits: dict[str, threading.Event] = field(default_factory=dict)
+    belongs: dict[str, str] = field(default_factory=dict)
     name: str = "collector"
 
     def units(self, settings: Settings, places: int) -> list[Running]:
@@ -73,14 +75,21 @@ class DictionaryUnits:
 
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         self.recorded.append(dict(hosts))
+        self.belongs |= hosts
+
+    def written(self, settings: Settings) -> Mapping[str, str]:
+        return self.belongs
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         name = unit.partition(":")[2]
+        self.belongs[unit] = host
         if self.where[name] == host:
             return
         if name in self.waits:
             self.begun.append(name)
             assert self.waits[name].wait(SECONDS)
+        if self.belongs[unit] != host:
+            raise MovedMeanwhile(f"{unit} belongs on {self.belongs[unit]} now")
         if host in self.broken:
             raise Broken(f"{host} has no Java")
         if name in self.fails:

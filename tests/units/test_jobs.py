@@ -16,6 +16,7 @@ from sluice.storage import units as book
 from sluice.units import jobs, measure, moves, proposals
 from sluice.units.explain import explain
 from sluice.units.jobs import Jobs
+from sluice.units.kinds import MovedMeanwhile
 from sluice.units.view import View, view
 from tests.elsewhere.conftest import machine, root  # noqa: F401 - fixtures
 from tests.elsewhere.conftest import settings as plain  # noqa: F401
@@ -48,6 +49,17 @@ def looked(settings: Settings, database: sa.Engine) -> View:
 
 def where(seen: View) -> dict[str, str]:
     return {each.running.name: each.running.host for each in seen.units}
+
+
+def test_a_job_that_somebody_else_moved_meanwhile_has_not_failed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(*_: object) -> None:
+        raise moving.MovedMeanwhile("archiver:1 belongs on h2 now")
+
+    monkeypatch.setattr(moving, "move", moved)
+    with pytest.raises(MovedMeanwhile, match="belongs on h2 now"):
+        KINDS[0].move(settings, "archiver:1", "h1", print)
 
 
 @pytest.mark.usefixtures("supervised")

@@ -45,7 +45,17 @@ def test_the_start_of_a_process_is_no_load_and_a_new_process_begins_again() -> N
     other = replace(LATER, process="9.5", at=1_200.0, cpu=1.0, age=90.0)
     restarted = after(FIRST, LATER, other)
     assert value(restarted, "cpu") == pytest.approx(0.25)
-    assert restarted.reading == vars(other)
+    assert restarted.reading == vars(replace(other, begun_at=900.0, warm_at=1_200.0))
+
+
+def test_when_a_unit_ran_for_a_while_on_its_host_outlives_its_process() -> None:
+    begins = replace(FIRST, process="9.5", at=1_200.0, age=5.0)
+    young = after(FIRST, begins).reading
+    assert young
+    assert (young["begun_at"], young["warm_at"]) == (900.0, 1_000.0)
+    elsewhere = after(FIRST, replace(begins, host="h2")).reading
+    assert elsewhere
+    assert (elsewhere["begun_at"], elsewhere["warm_at"]) == (1_195.0, None)
 
 
 def test_without_a_reading_the_load_stays() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,12 +18,12 @@ from sluice.runtime.settings import Placement, Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
 from sluice.storage.schema import unit_moves
-from sluice.units import carrying, failures, mover, moves, proposals
+from sluice.units import carrying, failures, mover, moves, proposals, view
 from sluice.units.carrying import MoveFailed
-from sluice.units.kinds import Log
+from sluice.units.kinds import Log, MovedMeanwhile
 from sluice.units.mover import PlacementBusy
 from tests.examples import examples
-from tests.units.double import DictionaryUnits, Instance, Killed, made
+from tests.units.double import Broken, DictionaryUnits, Instance, Killed, made
 from tests.waiting import until
 
 HOSTS = ("h1", "h2", "h3")
@@ -124,6 +126,20 @@ def test_units_of_a_host_that_may_have_none_leave_it_and_all_are_recorded_first(
     assert any("hosts.yaml has no host gone any more" in line for line in said)
 
 
+def test_where_units_failed_to_go_may_lose_its_role_and_they_go_elsewhere(instance: Instance) -> None:
+    instance.hosts(h1=8, h3=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"}, broken={"h3"})
+    instance.silence("h1", 60)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert units.belongs == {"collector:c1": "h3", "collector:c2": "h3"}
+    instance.hosts(h1=8, h5=8)
+    instance.silence("h1", 60)
+    apply(instance, units)
+    assert units.recorded == [{"collector:c1": "h5", "collector:c2": "h5"}], "before the first one moves"
+    assert units.where == {"c1": "h5", "c2": "h5"}
+
+
 def test_while_a_host_is_perhaps_gone_running_units_stay(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8, h3=8)
     units = crowded()
@@ -156,8 +172,11 @@ def test_a_killed_move_to_a_host_that_is_gone_since_is_given_up(instance: Instan
         apply(instance, units)
     units.kills.clear()
     instance.silence("h2", 60)
+    (unit,) = units.belongs
+    assert units.belongs == {unit: "h2"}
     assert "given up" in apply(instance, units)[0]
     assert units.moved == []
+    assert units.belongs == {unit: "h1"}
 
 
 def test_a_failed_move_stops_the_rest_and_is_planned_again(instance: Instance) -> None:
@@ -219,9 +238,15 @@ def test_a_unit_that_is_lost_on_its_target_is_planned_from_there(instance: Insta
     with pytest.raises(MoveFailed):
         apply(instance, units)
     units.where["c1"] = first = rows(instance)[-1].target
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert rows(instance)[-1].target != first, "all are avoided, and it does not run where it is"
+    assert any("could not move" in line for line in open_alerts(instance)), "nothing runs"
     units.broken.clear()
-    said = apply(instance, units)
-    assert units.where["c1"] == first, "all are avoided, and it stays as the last resort"
+    apply(instance, units)
+    assert units.where["c1"] != first
+    assert open_alerts(instance) == []
+    units.where["c1"] = first
     with instance.database.begin() as connection:
         connection.execute(sa.delete(unit_moves).where(unit_moves.c.target != first))
     said = apply(instance, units)
@@ -251,6 +276,64 @@ def test_a_unit_that_need_not_move_is_brought_back_and_left_alone(
     assert found.plan.moves == []
     notes = "\n".join(found.notes())
     assert f"{failed.unit} is not moved to even hosts out until " in notes
+
+
+def test_who_moves_a_unit_meanwhile_has_the_last_word(instance: Instance) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded(2)
+    units.waits = {name: threading.Event() for name in units.where}
+    moving, said = mover.Mover(instance.settings, instance.database, [units]), list[str]()
+    assert moving.begin(said.append)
+    until(lambda: len(units.begun) == 1, what="a move")
+    (name,) = units.begun
+    units.belongs[f"collector:{name}"] = "local"
+    units.waits[name].set()
+    moving.wait()
+    assert units.belongs[f"collector:{name}"] == "local", "it is not brought back"
+    assert said[-1] == f"collector:{name} belongs on local now"
+    assert (moving.arrived, moving.failed, open_alerts(instance)) == ([], [], [])
+    assert [row.error for row in rows(instance)] == [book.MOVED_MEANWHILE]
+    assert not proposals.propose(instance.settings, instance.database, [units]).view.failed.found
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_a_unit_that_somebody_moves_is_left_to_that_one(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    """It is on record where it was for a while."""
+    instance.hosts(h1=8, h2=8)
+    units, asked = crowded(2), list[str]()
+    if silent:
+        units = crowded(1)
+        instance.silence("h1", 60)
+
+    def overruled(settings: Settings, unit: str, host: str, log: Log) -> None:
+        asked.append(unit)
+        raise MovedMeanwhile(f"{unit} belongs on local now")
+
+    with monkeypatch.context() as moves_it:
+        moves_it.setattr(units, "move", overruled)
+        apply(instance, units)
+    assert len(asked) == 1
+    apply(instance, units)
+    assert len(units.moved) == 1, "it is planned again by the next regular plan"
+
+
+def test_a_unit_that_was_moved_after_its_move_failed_is_not_brought_back(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units, asked = crowded(2), list[str]()
+
+    def fails(settings: Settings, unit: str, host: str, log: Log) -> None:
+        asked.append(host)
+        units.belongs[unit] = "local"
+        raise Broken("h2 has no Java")
+
+    monkeypatch.setattr(units, "move", fails)
+    with pytest.raises(MoveFailed):
+        apply(instance, units)
+    assert asked == ["h2"]
 
 
 def test_units_of_a_dead_host_start_side_by_side_but_only_one_of_a_group(instance: Instance) -> None:
@@ -292,6 +375,75 @@ def test_what_a_dead_host_had_does_not_wait_for_a_move_that_evens_out(instance: 
         pass  # it was given up
 
 
+def test_what_is_at_work_is_not_broken_off_because_the_next_plan_fails(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    instance.settings = instance.settings.model_copy(update={"placement": Placement(beat_seconds=1)})
+    units, planned, propose = DictionaryUnits({"c1": "h1"}), [0], proposals.propose
+    units.waits["c1"] = threading.Event()
+    instance.silence("h1", 60)
+
+    def away(*arguments: Any) -> proposals.Proposal:
+        planned[0] += 1
+        if planned[0] == 2:
+            raise ConnectionError("PostgreSQL is away")
+        return propose(*arguments)
+
+    def log(line: str) -> None:
+        if line == "what is to move next is not known yet: PostgreSQL is away":
+            units.waits["c1"].set()
+
+    monkeypatch.setattr(mover, "propose", away)
+    moves.apply(instance.settings, instance.database, [units], log)
+    assert units.moved == [("c1", "h2")]
+    planned[0] = 1
+    with pytest.raises(ConnectionError):  # nothing moves now
+        apply(instance, units)
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_a_log_that_nobody_reads_any_more_ends_no_move(instance: Instance, silent: bool) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    if silent:
+        instance.silence("h1", 60)
+
+    def broken(line: str) -> None:
+        raise BrokenPipeError
+
+    moving = mover.Mover(instance.settings, instance.database, [units])
+    assert moving.begin(broken)
+    until(lambda: moving.wait(0), what="all moves are done")
+    assert len(units.moved) == (4 if silent else 2)
+    assert len(moving.arrived) == len(units.moved)
+    with mover.locked(instance.settings):
+        pass  # it was given up
+
+
+@pytest.mark.parametrize("silent", [True, False], ids=["starts", "evens out"])
+def test_nothing_is_at_rest_between_a_move_and_what_it_held_up(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = DictionaryUnits({"c1": "h1", "c2": "h1"})
+    if silent:
+        instance.silence("h1", 60)
+    moving, rested, plan = mover.Mover(instance.settings, instance.database, [units]), [], mover.Mover._next
+
+    def later(self: mover.Mover, log: Log) -> None:
+        looker = threading.Thread(target=lambda: rested.append(self.wait(0)))
+        looker.start()
+        looker.join(0.5)  # it waits for the guard
+        rested.append(False)
+        plan(self, log)
+
+    monkeypatch.setattr(mover.Mover, "_next", later)
+    assert moving.begin(lambda _: None)
+    moving.wait()
+    assert rested[0] is False
+
+
 def test_a_mover_that_is_stopped_begins_nothing(instance: Instance) -> None:
     instance.hosts(h1=8, h2=8)
     units = crowded()
@@ -306,6 +458,36 @@ def test_a_mover_that_is_stopped_begins_nothing(instance: Instance) -> None:
     assert len(units.moved) == 1
     instance.silence("h1", 60)
     assert not moving.begin(lambda _: None)
+
+
+@pytest.mark.parametrize("left", ["silent", "even", "broken off"])
+def test_a_mover_that_is_stopped_while_it_plans_begins_nothing(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    instance.hosts(h1=8, h2=8)
+    units = crowded()
+    if left == "broken off":
+        units.kills = set(units.where)
+        with pytest.raises(Killed):
+            apply(instance, units)
+        units.kills.clear()
+    elif left == "silent":
+        instance.silence("h1", 60)
+    before, moving = rows(instance), mover.Mover(instance.settings, instance.database, [units])
+
+    def stopped(place: object, name: str, what: Callable[..., Any]) -> None:
+        def first(*arguments: Any, **named: Any) -> Any:
+            moving.stop()
+            return what(*arguments, **named)
+
+        monkeypatch.setattr(place, name, first)
+
+    stopped(mover, "propose", proposals.propose)
+    stopped(mover, "view", view.view)
+    assert not moving.begin(lambda _: None)
+    moving.wait()
+    assert rows(instance) == before
+    assert units.moved == []
 
 
 def test_a_unit_that_cannot_move_keeps_no_other_on_a_host_that_is_gone(instance: Instance) -> None:

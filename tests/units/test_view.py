@@ -8,9 +8,10 @@ import pytest
 
 from sluice.collection import broker, enrolment, hosts
 from sluice.runtime.settings import Placement
-from sluice.storage.units import HostRow, MoveRow
+from sluice.storage.units import HostRow, MoveRow, UnitRow
+from sluice.units.failures import failures
 from sluice.units.kinds import Running
-from sluice.units.view import HostView, UnitView, View, host_view, state_of, view
+from sluice.units.view import HostView, UnitView, View, host_view, state_of, unit_view, view
 from tests.units.double import DictionaryUnits, Instance
 
 AT = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -119,6 +120,49 @@ def test_units_of_hosts_that_cannot_be_asked_are_left_out_and_those_of_lost_host
     }
     assert [unit.name for unit in cluster.units if unit.fixed] == ["collector:f1"]
     assert set(cluster.running()) == {"collector:f1", "collector:m1"}
+
+
+@pytest.mark.parametrize(
+    ("host", "begun", "warm", "lost"),
+    [
+        ("h1", None, None, True),
+        ("h1", -60, None, True),
+        ("h1", -60, -1, True),
+        ("h1", -60, 30, False),
+        ("h2", -60, -1, True),
+        ("h2", -60, 30, False),
+        ("h2", -60, 10, True),
+        ("h1", 30, None, False),
+        ("h1", 10, None, True),
+    ],
+    ids=[
+        "never seen",
+        "tried before",
+        "ran before",
+        "ran",
+        "was elsewhere",
+        "comes",
+        "does not come",
+        "tries since",
+        "tried since",
+    ],
+)
+def test_a_unit_is_lost_if_it_did_not_run_on_its_host_since_its_move_there_failed(
+    host: str, begun: float | None, warm: float | None, lost: bool
+) -> None:
+    """begun, warm: seconds after the failure, which was 140 seconds ago; its process is young in any case."""
+    failed = AT - timedelta(seconds=140)
+
+    def at(seconds: float | None) -> float | None:
+        return None if seconds is None else failed.timestamp() + seconds
+
+    last = AT.timestamp() if host == "h1" else at(warm)
+    reading = {"at": last, "age": 5.0, "host": host, "begun_at": at(begun), "warm_at": at(warm)}
+    running = Running("archiver:1", "h1", movable=True, role="jobs")
+    unit = unit_view(running, UnitRow("archiver:1", {}, reading))
+    move = MoveRow(1, "archiver:1", "h2", "h1", "", False, failed, failed, "no Java")
+    shown = View(AT, (HostView("h1", 4, "open"),), (unit,), failures([move], AT))
+    assert bool(shown.leaves(running)) == lost
 
 
 def test_a_unit_that_moves_takes_slots_of_both_hosts_and_keeps_its_group_off_both() -> None:

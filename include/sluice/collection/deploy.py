@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sluice.collection import in_kafka, lifecycle, metrics, position, remnants, remote
 from sluice.collection.at_once import by_host
-from sluice.collection.deploy_plan import Change, deployed
+from sluice.collection.deploy_plan import Change, deployed, plan
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL
 from sluice.collection.lifecycle import DRAIN_SECONDS, HOLD, Log
@@ -39,8 +39,8 @@ def agent(settings: Settings, name: str) -> Agent:
     raise DeployError(f"no agent {name!r} is deployed; deployed are: {known}")
 
 
-def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> list[Change]:
-    """Deploy what changed, and return just these changes.
+def apply(settings: Settings, log: Log = print) -> list[Change]:
+    """Deploy what the inventory changes, as it is when nobody else deploys or moves; return these changes.
 
     An unchanged agent is neither stopped nor written. The order loses nothing and never has two agents on one
     port: edges that change or go are drained and stopped while the old collectors still take their lines;
@@ -50,11 +50,11 @@ def apply(settings: Settings, changes: Sequence[Change], log: Log = print) -> li
 
     An agent on another host that goes and cannot be drained is left out, and so is a collector that cannot
     move, and the others are deployed. Then, and if an agent does not start, DeployError is raised at the end.
+    Raises inventory.InventoryError before anything else if the inventory cannot be deployed.
     """
-    todo = [change for change in changes if change.action != "unchanged"]
-    _check_directories(settings, todo)
-    in_kafka.make_topics(settings, todo, log)
+    in_kafka.make_topics(settings, _changes(settings), log)  # without the lock: Kafka may be away
     with locked(settings, wait=True):
+        todo = _changes(settings)  # a collector may have moved meanwhile
         in_kafka.grant_rights(settings, log)
         waiting = _prepare(settings, todo, log)
         todo = _without(todo, waiting)
@@ -192,6 +192,13 @@ def wait_drained(settings: Settings, timeout: float = 120.0) -> None:
             raise DeployError(f"lines were still on their way after {timeout:g} s: see `sluice status`")
         seen = seen + 1 if drained(settings) else 0
         time.sleep(_POLL)
+
+
+def _changes(settings: Settings) -> list[Change]:
+    """What is to be done. Raises inventory.InventoryError, and DeployError if a log directory is no good."""
+    todo = [change for change in plan(settings) if change.action != "unchanged"]
+    _check_directories(settings, todo)
+    return todo
 
 
 def _stop_far(settings: Settings, agents: Sequence[Agent], drain_seconds: float, log: Log) -> None:

@@ -28,6 +28,10 @@ class JobNotMoved(AgentError):
     """A job did not arrive on its host; that it belongs there stays written down."""
 
 
+class MovedMeanwhile(JobNotMoved):
+    """Somebody else wrote down another host for the job, while this one waited for it to arrive."""
+
+
 class NoSuchPlace(ValueError):
     """There is no such job, or the host cannot have it; nothing was changed."""
 
@@ -67,7 +71,7 @@ def _wait(settings: Settings, unit: str, to_host: str) -> None:
     member, deadline = places.member(unit), time.monotonic() + MOVE_SECONDS
     while not arrived(settings, member, to_host):
         if (now := placed.read(settings).get(unit)) != to_host:
-            raise JobNotMoved(f"{unit} belongs on {now or LOCAL} now: somebody moved it there meanwhile")
+            raise MovedMeanwhile(f"{unit} belongs on {now or LOCAL} now: somebody moved it there meanwhile")
         if time.monotonic() > deadline:
             raise JobNotMoved(
                 f"{unit} did not start on {to_host} within {MOVE_SECONDS:g} s and does when it can: see "

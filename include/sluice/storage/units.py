@@ -15,6 +15,8 @@ from sluice.storage.schema import unit_hosts, unit_loads, unit_moves
 #: Moves that are kept.
 KEPT = 1_000
 HOUR = timedelta(hours=1)
+#: The error of a move that did not arrive, and did not fail either.
+MOVED_MEANWHILE = "somebody else moved it meanwhile"
 
 #: Smoothed figures, each as the sum of what was read, weighted, and the weights: {"cpu": [0.21, 0.8]}.
 Smoothed = Mapping[str, list[float]]
@@ -50,7 +52,7 @@ class HostRow:
 
 @dataclass(frozen=True)
 class MoveRow:
-    """A move. ended_at: None while it is at work, or if it was broken off. error: of one that failed."""
+    """A move. ended_at: None while it is at work, or if it was broken off. error: why it did not arrive."""
 
     id: int
     unit: str

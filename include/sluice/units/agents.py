@@ -31,6 +31,9 @@ class Edges:
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         raise AssertionError(f"{', '.join(hosts)} are fixed")
 
+    def written(self, settings: Settings) -> Mapping[str, str]:
+        return {}
+
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         raise AssertionError(f"{unit} is fixed")
 
@@ -68,6 +71,9 @@ class Collectors:
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         """A placement on a host without the role makes the inventory faulty, and holds up all moves."""
         placed.update(settings, hosts)
+
+    def written(self, settings: Settings) -> Mapping[str, str]:
+        return placed.read(settings)
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         moving.move(settings, unit.partition(":")[2], host, log)

@@ -3,17 +3,17 @@
 Plans are deterministic, so a target that cannot run a unit would be chosen again and again. After a move has
 failed, its target is avoided: by this unit, and by the others until a unit arrives there. A unit that failed
 to move is not moved to even hosts out. Both hold for ten minutes after the first failure, and twice as long
-after each further one that follows it. Nothing is forbidden: a unit that must leave its host goes to an
-avoided one if no other can take it.
+after each further one whose move began later; moves that fail side by side tell no more than one. Nothing is
+forbidden: a unit that must leave its host goes to an avoided one if no other can take it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from sluice.storage.units import MoveRow
+from sluice.storage.units import MOVED_MEANWHILE, MoveRow
 
 FIRST, LONGEST = timedelta(minutes=10), timedelta(hours=6)
 _ANY = ""
@@ -55,10 +55,12 @@ class Failures:
 
 
 def failures(moves: Iterable[MoveRow], at: datetime, since: datetime | None = None) -> Failures:
-    """What counts at a time. moves: the last ones, oldest first. since: earlier failures are forgotten."""
+    """What counts at a time. moves: the last ones. since: earlier failures are forgotten."""
     rows: dict[tuple[str, str], list[MoveRow]] = {}
-    for move in moves:
+    for move in sorted(moves, key=_end):  # side by side, a later one may end earlier
         if move.ended_at is None or (since is not None and move.ended_at < since):
+            continue
+        if move.error == MOVED_MEANWHILE:
             continue
         for key in ((_ANY, move.target), (move.unit, move.target), (move.unit, _ANY)):
             if move.error:
@@ -70,7 +72,15 @@ def failures(moves: Iterable[MoveRow], at: datetime, since: datetime | None = No
 
 
 def _failure(rows: list[MoveRow]) -> Failure:
+    """rows: in the order in which they ended."""
+    count, before = 0, datetime.min.replace(tzinfo=UTC)
+    for row in rows:
+        if row.begun_at >= before:
+            count, before = count + 1, _end(row)
     last = rows[-1]
-    ended = last.ended_at or last.begun_at
-    until = ended + min(FIRST * 2 ** min(len(rows) - 1, 16), LONGEST)
-    return Failure(last.unit, last.target, ended, last.error, until)
+    until = _end(last) + min(FIRST * 2 ** min(count - 1, 16), LONGEST)
+    return Failure(last.unit, last.target, _end(last), last.error, until)
+
+
+def _end(row: MoveRow) -> datetime:
+    return row.ended_at or row.begun_at

@@ -14,7 +14,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.speed.handover import handed_over
 from sluice.stack.jobs import SPEED_LAYER
-from sluice.units.kinds import Log, Observed, Observer, Running
+from sluice.units.kinds import Log, MovedMeanwhile, Observed, Observer, Running
 
 #: What is done before a member of a job moves, and after it.
 _AROUND: Mapping[str, Around] = {SPEED_LAYER: handed_over}
@@ -63,8 +63,14 @@ class Jobs:
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         placed.update(settings, hosts)
 
+    def written(self, settings: Settings) -> Mapping[str, str]:
+        return placed.read(settings)
+
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
-        move(settings, unit, host, log)
+        try:
+            move(settings, unit, host, log)
+        except moving.MovedMeanwhile as error:
+            raise MovedMeanwhile(str(error)) from error
 
     def _members(self, settings: Settings) -> list[str]:
         return [each for each in where.members(settings) if where.job_of(each)[0] == self.name]

@@ -12,6 +12,10 @@ from sluice.runtime.settings import Settings
 Log = Callable[[str], None]
 
 
+class MovedMeanwhile(RuntimeError):
+    """Somebody else moved the unit to another host while it was on its way."""
+
+
 @dataclass(frozen=True)
 class Running:
     """A unit, and the host on which it runs.
@@ -63,5 +67,11 @@ class Kind(Protocol):
     def belong(self, settings: Settings, hosts: Mapping[str, str]) -> None:
         """Record where units are to be whose hosts may have them no more, before the first of them moves."""
 
+    def written(self, settings: Settings) -> Mapping[str, str]:
+        """Where units are to be, as far as it is recorded; by their names."""
+
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
-        """Bring the unit to the host. It may be repeated, also with another host, after any failure."""
+        """Bring the unit to the host. It may be repeated, also with another host, after any failure.
+
+        Raises MovedMeanwhile, and whatever else may go wrong.
+        """

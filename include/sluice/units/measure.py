@@ -37,7 +37,11 @@ _GAPS = 4
 
 @dataclass(frozen=True)
 class Reading:
-    """What a look found of a unit's process. cpu, events: since it began."""
+    """What a look found of a unit's process. cpu, events: since it began.
+
+    host: where. begun_at, warm_at: of all the unit's processes that were seen on this host, one after the
+    other, when the first one began, and when one was last seen that had run for a while.
+    """
 
     at: float  # seconds since the epoch
     process: str
@@ -45,6 +49,9 @@ class Reading:
     age: float
     events: float | None
     fill: float | None
+    host: str = ""
+    begun_at: float | None = None
+    warm_at: float | None = None
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ def unit_row(before: UnitRow, now: Reading | None, core: float, half_life: float
         for name, value in samples.items():
             if value is not None:
                 means[name] = means.get(name, Mean()).then(value, seconds, half_life)
-    return replace(before, smoothed=smoothing.kept(means), reading=vars(now))
+    return replace(before, smoothed=smoothing.kept(means), reading=vars(_remembering(before.reading, now)))
 
 
 def host_row(
@@ -168,7 +175,7 @@ def _look(
         return HostLook(datetime.now(UTC), why=_printable(error))
     at = datetime.now(UTC)
     found = {
-        unit: _reading(at, each, machine.processes[each.pid])
+        unit: _reading(at, host.name, each, machine.processes[each.pid])
         for unit, each in observed.items()
         if each.pid in machine.processes
     }
@@ -185,9 +192,20 @@ def _printable(error: Exception) -> str:
     return "".join(each if each.isprintable() else " " for each in str(error) or type(error).__name__)[:500]
 
 
-def _reading(at: datetime, observed: Observed, process: Process) -> Reading:
+def _reading(at: datetime, host: str, observed: Observed, process: Process) -> Reading:
     fill = None if observed.fill is None else min(max(observed.fill, 0.0), 100.0)
-    return Reading(at.timestamp(), process.identity, process.cpu, process.age, observed.events, fill)
+    return Reading(at.timestamp(), process.identity, process.cpu, process.age, observed.events, fill, host)
+
+
+def _remembering(stored: Mapping[str, Any] | None, now: Reading) -> Reading:
+    """The reading, with what those before it on the same host said of earlier processes."""
+    same = stored if stored is not None and stored.get("host") == now.host else {}
+    begun_at, warm_at = same.get("begun_at"), same.get("warm_at")
+    return replace(
+        now,
+        begun_at=now.at - now.age if begun_at is None else begun_at,
+        warm_at=now.at if now.age >= WARM_SECONDS else warm_at,
+    )
 
 
 def _before(stored: Mapping[str, Any] | None, now: Reading) -> Reading | None:

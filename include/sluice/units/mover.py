@@ -21,10 +21,12 @@ from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
 from sluice.storage import alerts
 from sluice.storage import units as book
-from sluice.units.carrying import ALERTS, MOVES, NOT_MOVED, SOURCE, Carrier, Job, MoveFailed, said
+from sluice.units.carrying import ALERTS, MOVES, NOT_MOVED, SOURCE, Carrier, Job, MoveFailed, said, unfailing
 from sluice.units.kinds import Kind, Log
 from sluice.units.proposals import Proposal, propose
 from sluice.units.view import View, view
+
+UNKNOWN = "what is to move next is not known yet"
 
 
 class PlacementBusy(RuntimeError):
@@ -62,6 +64,7 @@ class Mover:
         self._evens, self._round = False, 0  # what evens out ends before its next move in another round
         self._states: dict[str, str] = {}
         self._failed: dict[str, MoveFailed] = {}
+        self._left: set[str] = set()  # units that somebody else moves, until the next regular plan
         self._killed: BaseException | None = None
         self.arrived: list[Move] = []
 
@@ -76,6 +79,7 @@ class Mover:
 
         again: leave out what is only possible on an avoided host. Raises PlacementBusy, and as `view` does.
         """
+        log = unfailing(log)
         with self._guard:
             if self._stopped.is_set():
                 return False
@@ -116,22 +120,26 @@ class Mover:
         even = even and not self._busy
         proposal = propose(self._settings, self._database, self._kinds, even, self._since)
         if not again:
+            self._left.clear()
             self._carrier.record(proposal)
         states = {host.name: str(host.state) for host in proposal.view.hosts}
         self._round, self._states = self._round + (states != self._states), states
         steps = proposal.plan.steps
         for move in (move for move in (steps[0] if steps else ()) if move.source is None):
-            if self._free(move.unit, proposal.view) and not (again and proposal.resort(move)):
+            if self._may_begin(move.unit, proposal.view) and not (again and proposal.resort(move)):
                 begun |= self._replace(log, self._carrier.book(move, proposal))
         moves = list(takewhile(lambda move: move.source is not None, chain.from_iterable(steps)))
-        if even and moves and not self._busy:
+        moves = [move for move in moves if move.unit not in self._left]
+        if even and moves and not self._busy and not self._stopped.is_set():
             self._evens = begun = True
             _thread(self._even_out, log, moves, proposal, self._round)
         self._tell(proposal, again)
         return begun
 
-    def _free(self, unit: str, seen: View) -> bool:
-        """Whether neither the unit nor another of its group moves now."""
+    def _may_begin(self, unit: str, seen: View) -> bool:
+        """Whether nobody moves the unit or another of its group now; nothing begins after `stop`."""
+        if self._stopped.is_set() or unit in self._left:  # it may be stopped while it was planned
+            return False
         groups = {each.running.name: each.running.group for each in seen.units}
         moving, group = [job.unit for job in self._at_work.values()], groups.get(unit)
         return unit not in moving and (group is None or group not in map(groups.get, moving))
@@ -149,8 +157,8 @@ class Mover:
             target = seen.states.get(row.target)
             if row.unit not in movable or target is None or target.state != "open":
                 log(f"{row.unit}: its move to {row.target} was broken off and is given up")
-                self._carrier.end(row.id, "it was broken off, and its target takes no units now")
-            elif self._free(row.unit, seen):
+                self._carrier.give_up(row)
+            elif self._may_begin(row.unit, seen):
                 log(f"{row.unit}: its move to {row.target} was broken off and goes on")
                 begun |= self._replace(log, Job.of(row))
         return begun
@@ -162,7 +170,9 @@ class Mover:
 
         def work(job: Job) -> None:
             self._carry(log, job)
-            self._next(log)
+            with self._guard:  # nobody sees that nothing moves before it is known what moves next
+                del self._at_work[job.number]
+                self._next(log)
 
         self._round += 1
         self._at_work[job.number] = job
@@ -179,18 +189,25 @@ class Mover:
                     if job is None:
                         break
                     self._at_work[job.number] = job
-                if not self._carry(log, job):
+                arrived = self._carry(log, job)
+                with self._guard:
+                    del self._at_work[job.number]
+                if not arrived:
                     break
         except Exception as error:
             log(f"hosts are not evened out: {said(error)}")
-        with self._guard:
-            self._evens = False
-        self._next(log)
+        finally:
+            with self._guard:
+                self._evens = False
+                self._next(log)
 
     def _carry(self, log: Log, job: Job) -> bool:
         """Do one move; whether it arrived."""
         try:
-            self._carrier.carry(job, log)
+            if not self._carrier.carry(job, log):
+                with self._guard:
+                    self._left.add(job.unit)
+                return False
         except MoveFailed as failed:
             log(str(failed))
             with self._guard:
@@ -204,21 +221,17 @@ class Mover:
                 self._failed.pop(job.unit, None)
                 self.arrived.append(job.move)
                 return True
-        finally:
-            with self._guard:
-                del self._at_work[job.number]
         return False
 
     def _next(self, log: Log) -> None:
-        """Begin what waited for a move, or what has to go elsewhere because one failed."""
-        with self._guard:
-            try:
-                if self._killed is None and not self._stopped.is_set():
-                    self._plan(log, even=False, again=True)
-            except Exception as error:  # it is planned again on the next beat
-                log(f"what is to move next is not known yet: {said(error)}")
-            finally:
-                self._rest()
+        """Begin what waited for a move, or must go elsewhere because one failed. Callers hold the guard."""
+        try:
+            if self._killed is None and not self._stopped.is_set():
+                self._plan(log, even=False, again=True)
+        except Exception as error:  # it is planned again on the next beat
+            log(f"{UNKNOWN}: {said(error)}")
+        finally:
+            self._rest()
 
     def _tell(self, proposal: Proposal, again: bool) -> None:
         """Raise and clear the alerts of all units."""

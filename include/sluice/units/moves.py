@@ -11,8 +11,9 @@ from sluice.placement.base import Move
 from sluice.runtime.settings import Settings
 from sluice.storage import units as book
 from sluice.storage.units import MoveRow
+from sluice.units.carrying import said, unfailing
 from sluice.units.kinds import Kind, Log
-from sluice.units.mover import Mover
+from sluice.units.mover import UNKNOWN, Mover
 
 
 def apply(
@@ -27,17 +28,29 @@ def apply(
     """Plan as `propose` does, and do it; returns the moves. Waits for no other process.
 
     Raises PlacementBusy, and MoveFailed for the first unit, by its name, that could not be moved. After a
-    move has failed, only units move that cannot stay where they are.
+    move has failed, only units move that cannot stay where they are. Raises as `view` does, but not while a
+    move is at work.
     """
-    mover = Mover(settings, database, kinds, since)
+    mover, log = Mover(settings, database, kinds, since), unfailing(log)
     again = False
-    while mover.begin(log, even=even and not mover.failed, again=again):
+    while _begin(mover, log, even=even and not mover.failed, again=again):
         while not mover.wait(settings.placement.beat_seconds):  # the DAG may have seen a host go
-            mover.begin(log, even=False, again=True)
+            _begin(mover, log, even=False, again=True)
         again = True
     if mover.failed:
         raise mover.failed[0]
     return mover.arrived
+
+
+def _begin(mover: Mover, log: Log, *, even: bool, again: bool) -> bool:
+    """Begin what can begin; whether something moves. An error now would break off what is at work."""
+    try:
+        return mover.begin(log, even=even, again=again)
+    except Exception as error:
+        if mover.wait(0):
+            raise
+        log(f"{UNKNOWN}: {said(error)}")
+        return True
 
 
 def history(database: sa.Engine) -> dict[str, MoveRow]:

@@ -25,6 +25,8 @@ from sluice.units.measure import WARM_SECONDS
 _TAKES_UNITS: frozenset[str] = frozenset({"collector", "jobs"})
 #: Of its cores, a host has at least this part for units, whatever else runs there.
 _LEFT = 0.1
+#: For so long, a unit that began on its host after a move there had failed counts as running.
+_CHANCE = timedelta(seconds=2 * WARM_SECONDS)
 
 #: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent,
 #: but not for so long. shut: it may have no units; those that are there go. barred: nothing can be done.
@@ -55,13 +57,16 @@ class HostView:
 class UnitView:
     """A unit and its load: reference cores, blocks of lines a second, fill of its channel in per cent.
 
-    None where too little was read. seen_at: when its process was last seen, if it had run for a while.
+    None where too little was read. begun_at: when the first of its processes on its host began, or, if none
+    was seen there yet, when it was last seen on another one. seen_at: when one was last seen on its host that
+    had run for a while.
     """
 
     running: Running
     cpu: float | None = None
     events: float | None = None
     fill: float | None = None
+    begun_at: datetime | None = None
     seen_at: datetime | None = None
 
 
@@ -105,12 +110,17 @@ class View:
         there = tuple(base.Host(each.name, each.slots, each.speed) for each in open_hosts)
         return base.Cluster(there, tuple(units), placed)
 
+    def takes(self, unit: Running, host: str) -> bool:
+        """Whether hosts.yaml lets the host have the unit."""
+        found = self.states.get(host)
+        return found is not None and found.state != "shut" and unit.role not in found.refuses
+
     def avoiding(self, unit: str) -> bool:
         """Whether the unit avoids an open host."""
         return any(self.failed.at(unit, host.name) for host in self.hosts if host.state == "open")
 
     def resigning(self, units: Collection[str]) -> View:
-        """The same, if these units avoid no host."""
+        """The same, if these units avoid no host but one on which they are lost."""
         return replace(self, resigned=frozenset(units))
 
     def kept(self, unit: Running) -> Failure | None:
@@ -133,11 +143,15 @@ class View:
 
     def _lost(self, unit: Running) -> Failure | None:
         """The move that should have brought the unit to where it is, if it was not seen there since."""
-        failure = None if unit.name in self.resigned else self.failed.of(unit.name, unit.host)
+        failure = self.failed.of(unit.name, unit.host)
         if failure is None or not unit.movable:
             return None
-        seen = next(each.seen_at for each in self.units if each.running.name == unit.name)
-        return failure if seen is None or seen < failure.at else None
+        seen = next(each for each in self.units if each.running.name == unit.name)
+        if seen.seen_at is not None and seen.seen_at >= failure.at:
+            return None
+        # Somebody may have repaired the host, and moved the unit there since.
+        tried = seen.begun_at is None or seen.begun_at < failure.at or self.at - seen.begun_at > _CHANCE
+        return failure if tried else None
 
     def _moving(self) -> Iterator[tuple[base.Unit, str]]:
         """Units that move now, and their hosts: they take slots of both, and their group keeps off both."""
@@ -258,9 +272,14 @@ def unit_view(unit: Running, row: UnitRow | None) -> UnitView:
     means = smoothing.read(row.smoothed) if row else {}
     found = {name: mean.value for name, mean in means.items()}
     reading = (row.reading if row else None) or {}
-    lasts = reading.get("age", 0.0) >= WARM_SECONDS
-    seen = datetime.fromtimestamp(reading["at"], UTC) if lasts else None
-    return UnitView(unit, found.get("cpu"), found.get("events"), found.get("fill"), seen)
+    here = reading.get("host") == unit.host
+    begun_at = _time(reading.get("begun_at" if here else "at"))
+    seen_at = _time(reading.get("warm_at")) if here else None
+    return UnitView(unit, found.get("cpu"), found.get("events"), found.get("fill"), begun_at, seen_at)
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _name(host: HostView) -> str:

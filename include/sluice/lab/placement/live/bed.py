@@ -17,7 +17,7 @@ from types import TracebackType
 import psutil
 import yaml
 
-from sluice.collection import deploy, deploy_plan, moving, placed, remote
+from sluice.collection import deploy, moving, placed, remote
 from sluice.collection.emulated import fleet
 from sluice.collection.emulated.host import HostDied
 from sluice.collection.errors import AgentError
@@ -86,7 +86,7 @@ class Bed:
         deadline = time.monotonic() + _DEPLOY_SECONDS
         while True:
             try:
-                deploy.apply(self.settings, deploy_plan.plan(self.settings), say)
+                deploy.apply(self.settings, say)
                 return
             except DeployError as error:  # a machine with too much to do
                 if time.monotonic() > deadline:
