@@ -108,8 +108,9 @@ def test_the_page_shows_every_bar_and_whether_it_holds() -> None:
 
 
 def test_the_command_exits_with_1_where_a_bar_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "write", lambda: tmp_path / "placement.md")
     measured = page.load()
+    (tmp_path / "placement.md").write_text(page.render(measured))
+    monkeypatch.setattr(page, "write", lambda: tmp_path / "placement.md")
     monkeypatch.setattr(page, "load", lambda: measured)
     expected = 0 if all(bar.holds for bar in bars(measured)) else 1
     assert CliRunner().invoke(app, ["placement", "--page"]).exit_code == expected
@@ -117,4 +118,5 @@ def test_the_command_exits_with_1_where_a_bar_fails(tmp_path: Path, monkeypatch:
     measured["large"] = slow
     failed = CliRunner().invoke(app, ["placement", "--page"])
     assert failed.exit_code == 1
-    assert "NO" in failed.output
+    (broken,) = (bar.name for bar in bars(measured) if not bar.holds)
+    assert f"fails: {broken}: " in failed.stderr

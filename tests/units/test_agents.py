@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def database() -> sa.Engine:
-    return sqlite()
+    return sqlite(threads=True)
 
 
 def looked(settings: Settings, database: sa.Engine) -> View:

@@ -39,7 +39,7 @@ def settings(plain: Settings) -> Settings:  # noqa: F811
 
 @pytest.fixture
 def database() -> sa.Engine:
-    return sqlite()
+    return sqlite(threads=True)
 
 
 def looked(settings: Settings, database: sa.Engine) -> View:
