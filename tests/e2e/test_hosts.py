@@ -191,19 +191,24 @@ def move_under_fire(settings: Settings, patch: pytest.MonkeyPatch, kill: Kill) -
     until(arrives, PLACED_SECONDS, f"gather1 runs on {to} after {kill}")
 
 
-def even_out(platform: Platform, patch: pytest.MonkeyPatch) -> None:
-    """Let one move pay: gather1 leaves local, which the tests' settings call slow, once its load is known."""
+def even_out(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) -> int:
+    """Let one move pay while lines come; returns how many came.
+
+    gather1 leaves local, which the tests' settings call slow, once its load is known.
+    """
 
     def moved() -> bool:
         done = platform.sluice("placement", "apply")
         assert done.returncode == 0 or "another process moves units" in done.stderr, done.stderr
         return deploy.agent(platform.settings, "gather1").runs_on != LOCAL
 
-    with patch.context() as budget:
+    with patch.context() as budget, traffic(partial(write_piece, platform, host, 30_000)) as written:
         budget.setenv("SLUICE_PLACEMENT__MOVES_AN_HOUR", "1")
         until(moved, PLACED_SECONDS, "the placement evens out", poll=5.0)
+        until(lambda: "gather1" in running(platform), PLACED_SECONDS, "gather1 takes lines again")
     (move,) = (each for each in moves.history(engine(platform.settings)).values() if each.counts)
     assert (move.unit, move.source) == (placed.unit("gather1"), LOCAL)
+    return written[0]
 
 
 def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubled(
@@ -246,14 +251,12 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     assert not five["far4"].processes("java")
     assert len(five["far2"].processes("java")) == 1
 
-    with traffic(partial(write_piece, platform, five["far1"], 30_000)) as meanwhile:
-        even_out(platform, monkeypatch)
-        until(lambda: "gather1" in running(platform), PLACED_SECONDS, "gather1 takes lines again")
+    meanwhile = even_out(platform, five["far1"], monkeypatch)
     assert placed.read(settings)[placed.unit("gather2")] == "far5"
 
     hops = platform.drain()
     accounts = {each.host: each for each in hops.files if each.host in EDGES}
-    lines = {"far1": LINES + under_fire + written[0] + meanwhile[0], "far2": 2 * LINES}
+    lines = {"far1": LINES + under_fire + written[0] + meanwhile, "far2": 2 * LINES}
     assert {name: each.lines for name, each in accounts.items()} == lines
     assert not any(each.missing_lines for each in accounts.values())
     platform.assert_online_is_exact(DAY)
