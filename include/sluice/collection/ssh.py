@@ -26,7 +26,7 @@ from sluice.collection.ssh_files import session as sftp_session
 from sluice.collection.ssh_loop import wait
 
 CONNECT_SECONDS = 10.0
-GREETING_SECONDS = 3.0
+GREETING_SECONDS, _GREETING = 3.0, b"SSH-"
 COMMAND_SECONDS = 20.0
 COPY_SECONDS = 120.0  # a copy that takes longer goes on at the next try
 READ_SECONDS = 600.0
@@ -131,16 +131,15 @@ class Link:
     ) -> bytes | None:
         """Bytes of a file; None if there is no such file."""
 
-        async def work(connection: Connection) -> bytes | None:
-            async with sftp_session(connection) as sftp:
-                try:
-                    async with sftp.open(str(path), "rb") as file:
-                        data = await file.read(size, offset)
-                        return data if isinstance(data, bytes) else data.encode()
-                except asyncssh.SFTPNoSuchFile:
-                    return None
+        async def work(sftp: asyncssh.SFTPClient) -> bytes | None:
+            try:
+                async with sftp.open(str(path), "rb") as file:
+                    data = await file.read(size, offset)
+                    return data if isinstance(data, bytes) else data.encode()
+            except asyncssh.SFTPNoSuchFile:
+                return None
 
-        return self._do(work, seconds)
+        return self._files(work, seconds)
 
     def sizes(self, folder: PurePath) -> dict[str, int] | None:
         """The files of a folder and their sizes; None if there is no such folder.
@@ -148,17 +147,16 @@ class Link:
         Raises RemoteFailed if it cannot be read, because then it may hold files.
         """
 
-        async def work(connection: Connection) -> dict[str, int] | None:
-            async with sftp_session(connection) as sftp:
-                try:
-                    entries = await sftp.readdir(str(folder))
-                except asyncssh.SFTPNoSuchFile:
-                    return None
-                except asyncssh.SFTPPermissionDenied as error:
-                    raise RemoteFailed(f"{self.target}: {folder} cannot be read: {error.reason}") from error
+        async def work(sftp: asyncssh.SFTPClient) -> dict[str, int] | None:
+            try:
+                entries = await sftp.readdir(str(folder))
+            except asyncssh.SFTPNoSuchFile:
+                return None
+            except asyncssh.SFTPPermissionDenied as error:
+                raise RemoteFailed(f"{self.target}: {folder} cannot be read: {error.reason}") from error
             return {str(each.filename): each.attrs.size or 0 for each in entries}
 
-        return self._do(work, COMMAND_SECONDS)
+        return self._files(work, COMMAND_SECONDS)
 
     def refused(self, paths: Sequence[PurePath]) -> dict[PurePath, str]:
         """Those files that cannot be opened for reading, and why; one that is gone is none of them."""
@@ -231,8 +229,9 @@ class Link:
             if time.monotonic() < self._away_until:
                 raise HostUnreachable(self._why)
             known = asyncssh.import_known_hosts(f"* {self.target.host_key}")
-            if self._why or self._connection is not None:  # it failed, or was lost
-                await _greeted(self.target)
+            failed = self._why or self._connection is not None
+            if failed and not await _greets(self.target.address, self.target.port):
+                raise asyncssh.ConnectionLost("nobody greets")
             async with asyncio.timeout(CONNECT_SECONDS):
                 self._connection = await asyncssh.connect(
                     self.target.address,
@@ -330,13 +329,17 @@ def _refused(target: Target, said: str) -> str:
     )
 
 
-async def _greeted(target: Target) -> None:
-    """Wait until a server greets, which is quick: a host that did not answer is not waited for longer."""
+def greets(address: str, port: int) -> bool:
+    """Whether an SSH server greets there. Raises OSError where nobody answers."""
+    return wait(_greets(address, port), GREETING_SECONDS + COMMAND_SECONDS)
+
+
+async def _greets(address: str, port: int) -> bool:
+    # It is quick: a host that did not answer is not waited for longer.
     async with asyncio.timeout(GREETING_SECONDS):
-        reader, writer = await asyncio.open_connection(target.address, target.port)
+        reader, writer = await asyncio.open_connection(address, port)
         try:
-            if not await reader.read(1):
-                raise asyncssh.ConnectionLost("nobody greets")
+            return await reader.read(len(_GREETING)) == _GREETING
         finally:
             writer.close()
 

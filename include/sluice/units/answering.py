@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 
-from sluice.collection import enrolment
+from sluice.collection import enrolment, ssh
 from sluice.collection.hosts import Host
-
-SECONDS = 3.0
-_GREETING = b"SSH-"
 
 
 def answers(host: Host) -> bool:
@@ -20,8 +16,5 @@ def answers(host: Host) -> bool:
     connection alone proves nothing: the kernel takes it for a server that hangs.
     """
     with contextlib.suppress(OSError):
-        where = (host.address, enrolment.port(host))
-        with socket.create_connection(where, SECONDS) as connection:
-            connection.settimeout(SECONDS)
-            return connection.recv(len(_GREETING)) == _GREETING
+        return ssh.greets(host.address, enrolment.port(host))
     return False
