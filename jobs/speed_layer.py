@@ -5,7 +5,7 @@
 Without --topic it counts `logs` and every topic that a task reads, new ones too; with the setting
 `speed.drivers` above 1, those that are the driver's. SIGTERM stops it after the batch under way. Exit codes:
 0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver. A driver that
-ever ran on another host may be left there: its topics are waited for instead.
+was ever started on another host may still run there: its topics are waited for instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sluice.elsewhere import state
 from sluice.metrics import load_team
-from sluice.runtime import garbage
+from sluice.runtime import garbage, successor
 from sluice.runtime.settings import get_settings, newest
 from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
@@ -57,12 +57,16 @@ def main() -> int:
     load_team()
     settings = get_settings()
     progress = SpeedProgress(given.progress or progress_path(settings, given.member), given.member)
-    if len(drivers(settings)) > 1 and not (given.topic or progress.owned):
+    if len(drivers(settings)) > 1 and not (given.topic or progress.owned or successor.succeeds()):
         logging.error("another process is the driver %s: see `sluice status`", given.member)
         return FENCED
     named = Named(given.topic) if given.topic else None
-    moves = given.progress is not None or state.known(settings, given.member)
-    own = named or OwnTopics(settings, given.member, lambda: drivers(newest(settings)), moves=moves)
+    own = named or OwnTopics(
+        settings,
+        given.member,
+        lambda: drivers(newest(settings)),
+        lambda: given.progress is not None or state.known(settings, given.member),
+    )
     spark = session(settings, "sluice speed layer", config=CONFIG)
     garbage.loaded()
     try:

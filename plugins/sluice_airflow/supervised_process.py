@@ -21,7 +21,8 @@ from sluice.archive.scaling import Follows
 from sluice.collection.hosts import LOCAL, HostsError
 from sluice.collection.placed import PlacedError
 from sluice.elsewhere import places, state
-from sluice.runtime import detached
+from sluice.elsewhere.succession import overlap
+from sluice.runtime import detached, successor
 from sluice.runtime.crew import Crew
 from sluice.runtime.settings import Settings, get_settings, newest
 from sluice.runtime.supervision import CrashLoop, Superseded, Supervisor
@@ -164,6 +165,7 @@ def supervisor(
             position=functools.partial(jobs.position, settings, member),
             lag=functools.partial(jobs.lag, settings, member),
             stuck_after=stuck_after,
+            overlap=overlap(settings, member),
         )
 
     wanted = _WANTED.get(job)
@@ -187,13 +189,15 @@ _WRONG = {"unknown": "may run or not", "stopped": "does not run"}
 
 
 def _elsewhere(job: str) -> dict[str, str]:
-    """An alert for each member whose host does not answer, or has another release."""
+    """An alert for each member, and each successor, whose host does not answer, or has another release."""
     settings, found = get_settings(), {}
-    for member in places.members(settings) if job in places.JOBS else ():
-        record = detached.read(member, settings.home / "run")
-        said = state.read(settings, member, record.pid) if record else None
-        if said and said.state in _WRONG and places.job_of(member)[0] == job:
-            found[f"{member}: {said.state}"] = f"{member} {_WRONG[said.state]}: {said.why}"
+    members = places.members(settings) if job in places.JOBS else []
+    mine = [member for member in members if places.job_of(member)[0] == job]
+    for name in (*mine, *map(successor.name_of, mine)):
+        record = detached.read(name, settings.home / "run")
+        said = state.read(settings, name, record.pid) if record else None
+        if said and said.state in _WRONG:
+            found[f"{name}: {said.state}"] = f"{name} {_WRONG[said.state]}: {said.why}"
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from sluice.collection import placed
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.release import ReleaseError
 from sluice.collection.ssh import HostUnreachable
-from sluice.elsewhere import far, leftovers, moving, places
+from sluice.elsewhere import far, leftovers, moving, places, succession
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
@@ -36,7 +36,8 @@ def command(settings: Settings, member: str) -> list[str]:
 def watched(settings: Settings, member: str) -> Iterator[Supervisor]:
     """A member that a thread supervises."""
     argv = functools.partial(command, settings, member)
-    supervisor = Supervisor(member, argv, "me", run=settings.home / "run")
+    both = succession.overlap(settings, member)
+    supervisor = Supervisor(member, argv, "me", overlap=both, run=settings.home / "run")
     supervisor.claim()
     try:
         with repeated(lambda: list(supervisor.poll()), 0.05):
@@ -71,23 +72,6 @@ def test_a_member_goes_to_another_host_and_back_and_runs_once(
     moving.move(settings, "archiver:1", "local", print)
     assert not pids(machine)
     assert supervised.log.read_text().count("ended in order") == 2
-
-
-def test_what_surrounds_a_move_begins_before_it_is_written_down_and_ends_when_the_member_is_there(
-    settings: Settings, machine: EmulatedHost, supervised: Supervisor
-) -> None:
-    said: list[str] = []
-
-    @contextmanager
-    def around(settings: Settings, member: str, log: Callable[[str], None]) -> Iterator[None]:
-        said.append(f"{member} belongs on {places.belongs_on(settings, member)}")
-        yield
-        assert moving.arrived(settings, member, "h1")
-        said.append("it is there")
-
-    for _ in range(2):  # the second time it is there
-        moving.move(settings, "archiver:1", "h1", print, around)
-    assert said == ["archiver belongs on local", "it is there"]
 
 
 def test_a_member_that_runs_is_not_stopped_for_a_host_that_cannot_run_it(

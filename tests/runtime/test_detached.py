@@ -108,7 +108,8 @@ def test_stop_lets_a_process_end_its_children_and_then_ends_what_it_left(run: Pa
     script += f"({child.format('this')}) & this=$!; ({child.format('that')}) & wait"
     record = detached.start("p", ["sh", "-c", script], run=run)
     log = run.parent / "logs" / "p.log"
-    until(lambda: "this is ready" in log.read_text() and "that is ready" in log.read_text())
+    ready = {"this is ready", "that is ready"}  # whole lines: the first one of the log has the script
+    until(lambda: ready <= set(log.read_text().splitlines()))
     assert detached.stop(record, run=run)
     said = [line for line in log.read_text().splitlines() if line.endswith(("stops", " ended"))]
     assert said == ["stops", "this was ended", "that was ended"]

@@ -146,7 +146,7 @@ def test_the_only_driver_waits_for_a_topic_if_a_silent_host_may_have_it(
     database = sqlite()
     monkeypatch.setattr(own_topics, "engine", lambda _: database)
     settings = Settings(instance="test", home=tmp_path)
-    own = OwnTopics(settings, "speed_layer", lambda: ["speed_layer"], moves=moves)
+    own = OwnTopics(settings, "speed_layer", lambda: ["speed_layer"], lambda: moves)
     assert list(own(())) == ["logs"]
     assert own.only
     assert own.alone is not moves

@@ -1,27 +1,28 @@
-"""A driver moves to another host and back: beside another one no topic waits for its start.
+"""A driver moves to another host and back: no topic waits for its start, and each line counts once.
 
 One that is left on a silent host counts there until it is stopped, and its successor waits.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from sluice.collection import enrolment, hosts, ssh
+from sluice.collection import enrolment, hosts, placed, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import leftovers, moving, places
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.units import jobs
 from tests.collection.one_host import emulated
 from tests.elsewhere.test_moving import watched
 from tests.processes import command_line
-from tests.speed.speed_drivers import FIRST, PATIENCE, SECOND, DriversTest
+from tests.speed.speed_drivers import FIRST, PATIENCE, DriversTest
 from tests.waiting import until
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(1800)]
@@ -63,34 +64,67 @@ def drivers(machine: EmulatedHost) -> list[psutil.Process]:
     return [each for each in machine.processes() if "jobs/speed_layer.py" in command_line(each)]
 
 
-def test_topics_are_counted_by_the_other_driver_while_theirs_moves(
+@pytest.fixture
+def faults(machine: EmulatedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of crash points, for the drivers here and there."""
+    path = tmp_path / "faults"
+    path.mkdir()
+    monkeypatch.setenv("SLUICE_FAULTS", str(path))
+    machine.program("sh", f'SLUICE_FAULTS={path}; export SLUICE_FAULTS; exec /bin/sh "$@"')
+    return path
+
+
+def test_a_driver_counts_until_the_next_one_can_and_its_topic_waits_for_no_start(
     two: DriversTest, machine: EmulatedHost
 ) -> None:
     settings = Settings()
     one, other = (test.topic for test in two.topics)
-    two.table.move({one: FIRST, other: SECOND})
-    with watched(settings, SECOND), watched(settings, FIRST):
+    two.table.move({one: FIRST, other: FIRST})
+    with watched(settings, FIRST):
         with two.lines():
-            for topic, driver in ((one, FIRST), (other, SECOND)):
-                two.wait(topic, driver)
+            two.wait(one, FIRST)
             for host in ("h1", LOCAL):
                 before = began(settings)
-                said: list[str] = []
-                jobs.move(settings, places.unit(FIRST), host, said.append)
-                assert said == [
-                    f"{FIRST}: {one} goes to {SECOND}, while it moves",
-                    f"{FIRST}: has its topics again: {one}",
-                    f"{places.unit(FIRST)}: runs on {host}",
-                ]
+                moving.move(settings, places.unit(FIRST), host, print)
                 assert began(settings) > before
                 assert moving.arrived(settings, FIRST, host)
                 assert bool(drivers(machine)) is (host == "h1")
-                two.wait(one, FIRST)
+                for topic in (one, other):
+                    two.wait(topic, FIRST)
         two.check()
-    pauses, _ = two.gaps(one)
+    pauses = [each for topic in (one, other) for each in two.gaps(topic)[0]]
     print("seconds between two writers:", *(f"{each:.2f}" for each in pauses))
-    assert len(pauses) == 4, "there and back, twice"
+    assert len(pauses) == 4, "two topics, there and back"
     assert max(pauses) < MOST_SECONDS
+
+
+@pytest.mark.usefixtures("machine")
+def test_each_line_counts_once_whichever_driver_or_mover_is_killed_while_one_moves(
+    two: DriversTest, faults: Path
+) -> None:
+    """The first two points are those of the driver that stops, and the others those of the next one."""
+    settings, unit = Settings(), places.unit(FIRST)
+    one, other = (test.topic for test in two.topics)
+    two.table.move({one: FIRST, other: FIRST})
+    with watched(settings, FIRST):
+        with two.lines():
+            two.wait(one, FIRST)
+            for number, point in enumerate(
+                ("topic_stopped", "topic_locked", "topic_released", "topic_taken")
+            ):
+                (faults / point).touch()
+                host = LOCAL if number % 2 else "h1"
+                mover = subprocess.Popen(
+                    [sys.executable, "-m", "sluice.cli.main", "jobs", "move", unit, host]
+                )
+                until(lambda: placed.read(settings).get(unit) == host, PATIENCE, "it moves")  # noqa: B023
+                mover.kill()
+                mover.wait()
+                until(lambda: not (faults / point).exists(), PATIENCE, f"one dies at {point}")  # noqa: B023
+                until(lambda: moving.arrived(settings, FIRST, host), PATIENCE, f"it runs on {host}")  # noqa: B023
+                for topic in (one, other):
+                    two.wait(topic, FIRST)
+        two.check()
 
 
 def test_a_driver_that_was_left_on_a_silent_host_counts_until_it_is_stopped(
@@ -102,12 +136,12 @@ def test_a_driver_that_was_left_on_a_silent_host_counts_until_it_is_stopped(
     two.table.move({one: FIRST, other: FIRST})
     with watched(settings, FIRST) as supervisor:
         with two.lines():
-            jobs.move(settings, unit, "h1", print)
+            moving.move(settings, unit, "h1", print)
             two.wait(one, FIRST)
             (left,) = drivers(machine)
             machine.cut_off()
             until(lambda: moving.seen(settings, FIRST) is None, PATIENCE, "its host is silent")
-            jobs.move(settings, unit, LOCAL, print)
+            moving.move(settings, unit, LOCAL, print)
             waits = f"topic {one}: another driver has not released it: it is tried again"
             until(lambda: waits in supervisor.log.read_text(), PATIENCE, "the next one waits")
             two.wait(one, FIRST)

@@ -13,7 +13,7 @@ from sluice.elsewhere import moving, places
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
-from sluice.units import jobs, measure, moves, proposals
+from sluice.units import measure, moves, proposals
 from sluice.units.explain import explain
 from sluice.units.jobs import Jobs
 from sluice.units.kinds import MovedMeanwhile
@@ -92,15 +92,15 @@ def test_an_archiver_is_moved_measured_there_and_comes_home_from_a_host_without_
     assert where(looked(settings, database)) == {"archiver:1": "local"}
 
 
-def test_a_driver_is_a_unit_unless_its_spark_is_a_cluster_and_the_only_one_hands_nothing_over(
+def test_a_driver_is_a_unit_unless_its_spark_is_a_cluster(
     settings: Settings,
     machine: EmulatedHost,  # noqa: F811
 ) -> None:
     said: list[str] = []
     with watched(settings, "speed_layer"):
         until(lambda: moving.arrived(settings, "speed_layer", "local"), what="it runs")
-        jobs.move(settings, "speed_layer:1", "h1", said.append)
         drivers = Jobs("speed_layer")
+        drivers.move(settings, "speed_layer:1", "h1", said.append)
         (unit,) = drivers.units(settings, 2)
         assert (unit.name, unit.host, unit.movable, unit.role) == ("speed_layer:1", "h1", True, "jobs")
         observed = drivers.observer(settings)(unit.name)
@@ -109,10 +109,7 @@ def test_a_driver_is_a_unit_unless_its_spark_is_a_cluster_and_the_only_one_hands
         spark = settings.spark.model_copy(update={"master": "yarn"})
         (fixed,) = drivers.units(settings.model_copy(update={"spark": spark}), 2)
         assert not fixed.movable
-    assert said == [
-        "speed_layer: no other driver can have its topics, which wait until it has started",
-        "speed_layer:1: runs on h1",
-    ]
+    assert said == ["speed_layer:1: runs on h1"]
 
 
 @pytest.mark.usefixtures("supervised")

@@ -23,13 +23,19 @@ def list_(style: Style = Format.TABLE) -> None:
 
     unknown: its host does not answer, so it may run or not. starts: its host was not yet seen to run it.
     stopped: it does not run, for example because its host has another release of Sluice. pid: of the job, on
-    its host.
+    its host. A driver that moves has two lines: the second is of the process that starts on the next host.
     """
     from sluice.elsewhere import places
+    from sluice.runtime import successor
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
-    write(_COLUMNS, [_row(settings, member) for member in places.members(settings)], style)
+    rows = [
+        _row(settings, member, name)
+        for member in places.members(settings)
+        for name in (member, successor.name_of(member))
+    ]
+    write(_COLUMNS, [row for row in rows if row], style)
 
 
 @app.command()
@@ -37,37 +43,41 @@ def move(
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="The job's unit, e.g. archiver:2.")],
     host: Annotated[str, typer.Argument(metavar="HOST", help="local, or a host with the role jobs.")],
 ) -> None:
-    """Stop a job where it runs, and start it on another host. No line is lost, or counts twice.
+    """Let a job run on another host. No line is lost, or counts twice.
 
-    If its present host does not answer, it starts on the other one all the same; what the silent host still
-    runs is harmless, and is stopped when the host answers. Other drivers count the topics of a driver while
-    it moves; where there is no other, they wait until it has started.
+    A driver counts where it is until it has started on the other host. An archiver stops first, because it
+    starts soon. If the present host does not answer, the job starts on the other one all the same; what the
+    silent host still runs is harmless, and is stopped when the host answers.
 
     Examples:
       sluice jobs move archiver:2 h3
       sluice jobs move speed_layer:1 local
     """
+    from sluice.elsewhere import moving
     from sluice.runtime.settings import get_settings
-    from sluice.units import jobs
 
-    jobs.move(get_settings(), unit, host, typer.echo)
+    moving.move(get_settings(), unit, host, typer.echo)
 
 
-def _row(settings: Settings, member: str) -> tuple[str, str, str, str, str, int | None, str]:
+_Row = tuple[str, str, str, str, str, int | None, str]
+
+
+def _row(settings: Settings, member: str, name: str) -> _Row | None:
+    """The line of a member, or under the other name of its successor; None if it has none."""
     from sluice.collection.hosts import LOCAL
     from sluice.elsewhere import places, state
     from sluice.runtime import detached
 
-    record = detached.read(member, settings.home / "run")
-    unit, belongs, runs = places.unit(member), places.belongs_on(settings, member), LOCAL
+    record = detached.read(name, settings.home / "run")
+    unit, belongs = places.unit(member), places.belongs_on(settings, member)
     if record is None:  # it was stopped just now
-        return unit, member, belongs, "", "stopped", None, ""
+        return (unit, name, belongs, "", "stopped", None, "") if name == member else None
     runs = places.host_of(record)
     if not detached.alive(record):
-        return unit, member, belongs, runs, "dead", None, f"see `sluice logs {member}`"
+        return unit, name, belongs, runs, "dead", None, f"see `sluice logs {member}`"
     if runs == LOCAL:
-        return unit, member, belongs, runs, "alive", record.pid, ""
-    said = state.read(settings, member, record.pid)
+        return unit, name, belongs, runs, "alive", record.pid, ""
+    said = state.read(settings, name, record.pid)
     if said is None:
-        return unit, member, belongs, runs, "starts", None, ""
-    return unit, member, belongs, runs, said.state, said.pid or None, said.why
+        return unit, name, belongs, runs, "starts", None, ""
+    return unit, name, belongs, runs, said.state, said.pid or None, said.why

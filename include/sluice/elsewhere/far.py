@@ -27,7 +27,7 @@ from sluice.runtime.settings import TOLD, Settings, metrics_folder
 
 Log = Callable[[str], None]
 
-#: A job that does not end by itself after SIGTERM is killed. A shadow has STOP_GRACE of `supervision` for it.
+#: A job that does not end by itself after SIGTERM is killed. A shadow has STOP_GRACE of `successor` for it.
 STOP_SECONDS = 10
 #: How long a host may take to answer a look, less than its shadow has to stop.
 LOOK_SECONDS = 10.0

@@ -15,6 +15,7 @@ from sluice.collection.hosts import LOCAL, Host
 from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import far, places
 from sluice.elsewhere.far import FarJob
+from sluice.runtime import successor
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
@@ -36,7 +37,12 @@ def stop(settings: Settings, log: Log) -> dict[str, str]:
 def found(settings: Settings, host: Host) -> list[str]:
     """The members that run on the host, although nobody asks for them. Raises as `FarJob` does."""
     alive = [name for name, status in far.there(settings, host).items() if status.state == "alive"]
-    return [name for name in alive if places.runs_on(settings, name) != host.name]
+    return [name for name in alive if host.name not in _asked_for(settings, name)]
+
+
+def _asked_for(settings: Settings, member: str) -> set[str | None]:
+    """Where the member, and its successor, are to run. One that takes the other's place now is seen, too."""
+    return {places.runs_on(settings, name) for name in (successor.name_of(member), member)}
 
 
 def _hosts(settings: Settings) -> Iterator[Host]:

@@ -1,10 +1,9 @@
-"""A member of a job goes to another host: it stops where it is, and starts there."""
+"""A member of a job goes to another host. Its supervision sees where it belongs, and brings it there."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from sluice.collection import enrolment, placed, release
@@ -15,11 +14,8 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
 Log = Callable[[str], None]
-#: Entered before a member that runs goes to another host, and left when it runs there. If it does not arrive,
-#: an error passes through.
-Around = Callable[[Settings, str, Log], AbstractContextManager[None]]
 
-#: A job has to stop, and Python to start, on a machine that has much to do.
+#: A job has to stop, and Python and Spark to start, on a machine that has much to do.
 MOVE_SECONDS = 240.0
 _POLL = 0.2
 
@@ -44,12 +40,12 @@ class Seen:
     pid: int
 
 
-def move(settings: Settings, unit: str, to_host: str, log: Log, around: Around | None = None) -> None:
+def move(settings: Settings, unit: str, to_host: str, log: Log) -> None:
     """Write down where the unit belongs, and wait until it is there. It may be repeated.
 
     The DAG that supervises the job sees that and moves it. A job that runs is not stopped for a host that is
     silent, or that has another Sluice: nothing is changed then. Raises NoSuchPlace, HostUnreachable,
-    ReleaseError, JobNotMoved, and what `around` raises.
+    ReleaseError, JobNotMoved.
     """
     member = places.member(unit)
     _check(settings, unit, to_host)
@@ -57,13 +53,11 @@ def move(settings: Settings, unit: str, to_host: str, log: Log, around: Around |
         placed.update(settings, {unit: to_host})
         log(f"{unit}: does not run now; it is to start on {to_host}")
         return
-    there = arrived(settings, member, to_host)
-    if not there and to_host != LOCAL:
+    if to_host != LOCAL and not arrived(settings, member, to_host):
         host = places.others(settings)[to_host]
         release.check(enrolment.link(settings, host), host.release or "", settings.root)
-    with nullcontext() if there or around is None else around(settings, member, log):
-        placed.update(settings, {unit: to_host})
-        _wait(settings, unit, to_host)
+    placed.update(settings, {unit: to_host})
+    _wait(settings, unit, to_host)
     log(f"{unit}: runs on {to_host}")
 
 
@@ -81,7 +75,10 @@ def _wait(settings: Settings, unit: str, to_host: str) -> None:
 
 
 def seen(settings: Settings, member: str) -> Seen | None:
-    """The member, if it is seen to run. None also if its host does not answer."""
+    """The member, if it is seen to run. None also if its host does not answer.
+
+    By its name in `runtime.successor` the successor of a member is seen.
+    """
     record = detached.read(member, settings.home / "run")
     if record is None or not detached.alive(record):
         return None

@@ -8,6 +8,9 @@ the shadow prints. The job is told the settings that it would read again here, w
 A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
 that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
 
+The shadow of a successor (`runtime.successor`) says what it knows under the successor's name, until the
+process whose place it takes has ended.
+
 A host that has another release of Sluice runs no job. The shadow waits until the host has the platform's. It
 does not end, because another shadow could do no more, and a crash loop of one member ends the watch over all.
 """
@@ -31,8 +34,10 @@ from sluice.collection.ssh import HostUnreachable
 from sluice.elsewhere import state
 from sluice.elsewhere.far import FarJob
 from sluice.elsewhere.state import State
+from sluice.runtime import successor
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, followed, newest
+from sluice.runtime.successor import Turn
 from sluice.stack import jobs
 
 POLL_SECONDS = 2.0
@@ -52,8 +57,11 @@ class Shadow:
     ) -> None:
         self._settings, self._member, self._host, self._job = settings, member, host, job
         self._stop = stop
+        self._turn = Turn(jobs.progress_file(settings, member).with_suffix(".lock"))
         self._state: State | None = None
-        self._progress, self._printed, self._told = b"", 0, ""
+        self._said: tuple[str, State | None] = "", None  # under which name
+        self._copied = "", b""  # so, too
+        self._printed, self._told = 0, ""
         self._answers = True
 
     def run(self, arguments: Sequence[str], log: Log) -> int:
@@ -62,6 +70,12 @@ class Shadow:
         That is when the job ended by itself, when its host was enrolled again, with another address or
         folder of Sluice, and when the platform here has changed while the host had another release.
         """
+        try:
+            return self._run(arguments, log)
+        finally:
+            self._turn.over()
+
+    def _run(self, arguments: Sequence[str], log: Log) -> int:
         started = False
         self._say("starts")
         while not self._stop.is_set():
@@ -123,10 +137,10 @@ class Shadow:
         self._printed += len(printed)
         sys.stdout.write(printed.decode(errors="replace"))
         sys.stdout.flush()
-        progress = self._job.progress()
-        if progress == self._progress:
+        name, progress = self._name, self._job.progress()
+        if (name, progress) == self._copied:
             return
-        self._progress = progress
+        self._copied = name, progress
         # It may be half of one, or none of ours, and the disk may be full.
         with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
             said = json.loads(progress)
@@ -134,13 +148,23 @@ class Shadow:
                 return
             # The clock of the host may be another one, and readers ask how old the document is.
             document = {**said, "updated_at": now_like(said["updated_at"])}
-            write_whole(jobs.progress_file(self._settings, self._member), json.dumps(document, indent=1))
+            write_whole(jobs.progress_file(self._settings, name), json.dumps(document, indent=1))
 
     def _say(self, what: str, pid: int = 0, why: str = "") -> None:
-        now = State(self._host, what, os.getpid(), pid, why)  # type: ignore[arg-type]
-        if now != self._state:
-            self._state = now
-            state.write(self._settings, self._member, now)
+        name = self._name
+        self._state = State(self._host, what, os.getpid(), pid, why)  # type: ignore[arg-type]
+        if self._said == (name, self._state):
+            return
+        state.write(self._settings, name, self._state)
+        before, _ = self._said
+        if before not in ("", name):  # it has become the member
+            state.forget(self._settings, before)
+            jobs.progress_file(self._settings, before).unlink(missing_ok=True)
+        self._said = name, self._state
+
+    @property
+    def _name(self) -> str:
+        return self._member if self._turn.mine else successor.name_of(self._member)
 
 
 def now_like(said: object) -> str | float:

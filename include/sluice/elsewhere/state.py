@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from sluice.runtime import successor
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 
@@ -42,8 +43,13 @@ def read(settings: Settings, member: str, shadow: int) -> State | None:
 
 
 def known(settings: Settings, member: str) -> bool:
-    """Whether a shadow ever stood here for the member, so a silent host may still run it."""
-    return _path(settings, member).exists()
+    """Whether a shadow ever stood here for the member or its successor, so another host may still run it."""
+    return any(_path(settings, name).exists() for name in (member, successor.name_of(member)))
+
+
+def forget(settings: Settings, member: str) -> None:
+    """Remove what was written of the member."""
+    _path(settings, member).unlink(missing_ok=True)
 
 
 def _path(settings: Settings, member: str) -> Path:

@@ -189,6 +189,30 @@ def ensure(
             continue
 
 
+def rename(name: str, to: str, *, run: Path | None = None, owner: str = "") -> Record | None:
+    """Let the living process of one name have another one from now on; its record there.
+
+    What is left of the last process of that name is killed. None, and nothing happens, if no process has the
+    first name, or one has the second.
+    """
+    run = run or run_dir()
+    with _locked(to, run), _locked(name, run):
+        record, before = read(name, run), read(to, run)
+        if record is None or not alive(record) or alive(before):
+            return None
+        if before is not None:
+            _signal(_members(before), signal.SIGKILL)
+        record = replace(record, name=to, owner=owner)
+        _write(record, run)
+        forget(name, run)
+        return record
+
+
+def forget(name: str, run: Path) -> None:
+    """Remove a record; its process, if it lives, must have another one."""
+    (run / f"{name}.json").unlink(missing_ok=True)
+
+
 def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner: str | None = None) -> bool:
     """Send SIGTERM to the process, and when it has ended to what it left; after ``grace`` seconds SIGKILL.
 
@@ -219,7 +243,7 @@ def stop(record: Record, grace: float = 10.0, *, run: Path | None = None, owner:
     with _locked(record.name, run):
         now = read(record.name, run)
         if now is not None and now.token == record.token:
-            (run / f"{record.name}.json").unlink(missing_ok=True)
+            forget(record.name, run)
     return bool(found)
 
 

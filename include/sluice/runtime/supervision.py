@@ -11,16 +11,17 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 from sluice.runtime import detached
+from sluice.runtime.successor import STOP_GRACE, Overlap, Successor
 
 STEADY = 60.0
 EARLY_DEATHS = 8  # their delays add up to 91 s: a daemon that restarts is back by then
 LONGEST_DELAY = 30.0
 LATELY = 600.0  # how long a restart counts as recent
-STOP_GRACE = 15.0  # less than the 30 s that Airflow's triggerer gives to on_kill
 TAIL_LINES = 15
 
 
@@ -36,6 +37,7 @@ class Supervisor:
     """Watches one process for one owner.
 
     argv: the command, or what says which it is now; a process that runs another one is restarted.
+    overlap: if a process that is to run another command goes on until its successor is ready.
     environment: called at each start, so that a changed connection is used from the next start on.
     position: something that changes as the process makes progress; lag: what it still has to do. Each returns
     None if it is unknown.
@@ -51,6 +53,7 @@ class Supervisor:
         position: Callable[[], object] = lambda: None,
         stuck_after: float = 300.0,
         lag: Callable[[], int | None] = lambda: None,
+        overlap: Overlap | None = None,
         run: Path | None = None,
     ) -> None:
         self.name, self.owner = name, owner
@@ -58,6 +61,7 @@ class Supervisor:
         self.environment, self.position, self.lag, self.stuck_after = environment, position, lag, stuck_after
         self.run = run or detached.run_dir()
         self.log = self.run.parent / "logs" / f"{name}.log"
+        self._successor = Successor(name, owner, overlap, self.run, self.log)
         self._restarts: deque[float] = deque(maxlen=100)
         self._early_deaths = 0
         self._not_before = 0.0
@@ -70,9 +74,15 @@ class Supervisor:
         return list(self._argv() if callable(self._argv) else self._argv)
 
     def claim(self) -> str:
-        """Adopt the process for this owner, or start it; returns a line for the log."""
+        """Adopt the process for this owner, or start it; returns a line for the log.
+
+        If it has a successor, and does not run itself, that takes its place.
+        """
+        argv = self.argv
+        if (record := self._successor.take_place(argv)) is not None:
+            return f"SUCCEEDED {self.name}, by pid {record.pid}, log {self.log}"
         record, started = detached.ensure(
-            self.name, self.argv, self.environment(), log=self.log, run=self.run, owner=self.owner
+            self.name, argv, self.environment(), log=self.log, run=self.run, owner=self.owner
         )
         verb = "STARTED" if started else f"ADOPTED (runs since {record.started_at})"
         return f"{verb} {self.name}, pid {record.pid}, log {self.log}"
@@ -87,9 +97,14 @@ class Supervisor:
             raise Superseded(f"{self.name} belongs to {record.owner or 'nobody'} now, not to {self.owner}")
         now = time.monotonic()
         if record is not None and detached.alive(record):
-            if record.argv != self.argv:
-                yield from self.restart("it is to run another command")
-                return
+            argv = self.argv
+            if record.argv == argv:
+                yield from self._successor.dismiss("it is not wanted any more")
+            else:
+                yield from self._successor.prepare(argv, self.environment)
+                if not self._successor.awaited():
+                    yield from self._replace(record)
+                    return
             if not self._stuck(record, now):
                 return
             yield f"STUCK {self.name}, pid {record.pid}: still for {self.stuck_after:.0f} s, lag grows"
@@ -104,6 +119,11 @@ class Supervisor:
         self._restarts.append(now)
         yield f"RESTART {self.restarted_lately} of {self.name}: {self.claim()}"
 
+    def _replace(self, record: detached.Record) -> Iterator[str]:
+        yield f"RESTART of {self.name}: it is to run another command"
+        detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+        yield self.claim()
+
     def restart(self, why: str) -> Iterator[str]:
         """Stop the process and start it again; yields lines for the log."""
         yield f"RESTART of {self.name}: {why}"
@@ -116,9 +136,14 @@ class Supervisor:
         return sum(1 for at in self._restarts if at > time.monotonic() - LATELY)
 
     def stop(self) -> bool:
-        """Stop the process if this owner still has it; returns whether anything was stopped."""
+        """Stop the process, and its successor, if this owner has it; returns whether anything was stopped."""
         record = detached.read(self.name, self.run)
-        return record is not None and detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+        if record is not None and record.owner != self.owner:
+            return False
+        with ThreadPoolExecutor(1) as pool:
+            dismissed = pool.submit(list, self._successor.dismiss("its process is stopped, too"))
+            stopped = record is not None and detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
+            return bool(dismissed.result()) or stopped
 
     def _delay(self, dead: detached.Record) -> float:
         """How long to wait before the next start. Raises CrashLoop."""

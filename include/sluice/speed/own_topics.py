@@ -40,12 +40,12 @@ class Named:
 class OwnTopics:
     """The topics of one driver. While PostgreSQL does not answer, they are those of the last answer.
 
-    driver: its name. drivers: returns the names of all, the first one first. moves: whether it ever ran on
-    another host; a host that does not answer may then still run it, beside this one.
+    driver: its name. drivers: returns the names of all, the first one first. moves: returns whether it was
+    ever started on another host; it may then still run there, beside this one.
     """
 
     def __init__(
-        self, settings: Settings, driver: str, drivers: Callable[[], Sequence[str]], *, moves: bool = False
+        self, settings: Settings, driver: str, drivers: Callable[[], Sequence[str]], moves: Callable[[], bool]
     ) -> None:
         database = engine(settings)
         self._moves = moves
@@ -68,7 +68,7 @@ class OwnTopics:
 
         A driver that moves is never alone: it waits for topics that the one before it still holds.
         """
-        return not self._moves and time.monotonic() - self._shared_at > ALONE_SECONDS
+        return not self._moves() and time.monotonic() - self._shared_at > ALONE_SECONDS
 
     def __call__(self, counted: Collection[str]) -> Collection[str]:
         """The topics that it should count now. counted: those that it counts."""

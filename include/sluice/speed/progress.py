@@ -31,14 +31,12 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from filelock import FileLock, Timeout
-
+from sluice.runtime import successor
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings
 from sluice.stack.jobs import SPEED_LAYER
@@ -57,14 +55,15 @@ def progress_path(settings: Settings, driver: str = SPEED_LAYER) -> Path:
 class SpeedProgress:
     """The progress of the running speed layer. Used by the threads of all topics.
 
-    Only the process that holds the lock beside the file writes it: a second speed layer, which is fenced out,
-    must not hide the progress of the first.
+    Only the process whose turn it is writes the file: a second speed layer, which is fenced out, must not
+    hide the progress of the first. A successor writes a file of its own until it is its turn.
     """
 
     def __init__(self, path: Path, driver: str = SPEED_LAYER) -> None:
         self.path = path
         self.driver = driver
-        self._owner = FileLock(path.with_suffix(".lock"), thread_local=False)
+        self._turn = successor.Turn(path.with_suffix(".lock"))
+        self._as_next = path.with_name(successor.name_of(path.name)) if successor.succeeds() else None
         self._lock = threading.Lock()
         self._topics: dict[str, dict[str, Any]] = {}
         self._whole: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started_at": _now()}
@@ -133,16 +132,18 @@ class SpeedProgress:
 
     @property
     def owned(self) -> bool:
-        """Whether this process holds the file's lock; it takes the lock if that is free."""
-        with suppress(Timeout):
-            if not self._owner.is_locked:
-                self._owner.acquire(timeout=0)
-        return self._owner.is_locked
+        """Whether it is this process's turn to write the file."""
+        return self._turn.mine
 
     def _write(self) -> None:
-        if self.owned:
-            whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
-            write_whole(self.path, json.dumps(whole, indent=1))
+        path = self.path if self.owned else self._as_next
+        if path is None:
+            return
+        whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
+        write_whole(path, json.dumps(whole, indent=1))
+        if path is self.path and self._as_next is not None:
+            self._as_next.unlink(missing_ok=True)
+            self._as_next = None
 
 
 def _now() -> str:

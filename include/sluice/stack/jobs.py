@@ -79,9 +79,9 @@ def members(settings: Settings, job: str) -> dict[str, Document]:
     run = settings.home / "run"
     names = sorted(path.name.removesuffix(".progress.json") for path in run.glob(f"{job}-*.progress.json"))
     recorded = detached.names(run) if job == SPEED_LAYER else ()
-    found = {job: _read(settings, job)}
+    found = {job: read(settings, job)}
     for name in names:
-        document, missed = _read(settings, name), name in recorded
+        document, missed = read(settings, name), name in recorded
         if document and (missed or (not silent(document) and document.get("state") != "stopped")):
             found[name] = document
     return {name: document for name, document in found.items() if document}
@@ -98,7 +98,8 @@ def written(document: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(at).timestamp() if isinstance(at, str) else float(at)
 
 
-def _read(settings: Settings, member: str) -> Document:
+def read(settings: Settings, member: str) -> Document:
+    """What a member says of its progress; empty if it says nothing that can be read."""
     try:
         return dict(json.loads(progress_file(settings, member).read_text()))
     except (FileNotFoundError, ValueError):
@@ -157,7 +158,7 @@ def position(settings: Settings, member: str) -> Any:
     None before it began, for an unknown job, and for a member without work: the others have it.
     """
     job = _job(member)
-    topics = _read(settings, member).get("topics", {}) if job in JOBS else {}
+    topics = read(settings, member).get("topics", {}) if job in JOBS else {}
     found = {name: JOBS[job].position_of(topic) for name, topic in topics.items()}
     if job == "archiver" and not any(found.values()) and member != job:
         return None
@@ -176,7 +177,7 @@ def lag(settings: Settings, member: str) -> int | None:
 
     job, records = _job(member), 0
     try:
-        whole = _read(settings, member) if job == SPEED_LAYER else progress(settings, job)
+        whole = read(settings, member) if job == SPEED_LAYER else progress(settings, job)
         for topic in whole.get("topics", {}):
             group = f"sluice-{JOBS[job].group}-{topic}"
             with suppress(TopicMissing):  # it was described before its first line: there is no work yet

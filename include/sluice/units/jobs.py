@@ -9,21 +9,9 @@ from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.elsewhere import places as where
 from sluice.elsewhere.far import FarJob
-from sluice.elsewhere.moving import Around
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from sluice.speed.handover import handed_over
-from sluice.stack.jobs import SPEED_LAYER
 from sluice.units.kinds import Log, MovedMeanwhile, Observed, Observer, Running
-
-#: What is done before a member of a job moves, and after it.
-_AROUND: Mapping[str, Around] = {SPEED_LAYER: handed_over}
-
-
-def move(settings: Settings, unit: str, host: str, log: Log) -> None:
-    """Bring a member of a job to a host. Raises NoSuchPlace, JobNotMoved."""
-    job, _ = where.job_of(where.member(unit))
-    moving.move(settings, unit, host, log, _AROUND.get(job))
 
 
 class Jobs:
@@ -68,7 +56,7 @@ class Jobs:
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         try:
-            move(settings, unit, host, log)
+            moving.move(settings, unit, host, log)
         except moving.MovedMeanwhile as error:
             raise MovedMeanwhile(str(error)) from error
 
