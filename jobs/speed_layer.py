@@ -20,7 +20,7 @@ from pathlib import Path
 
 from sluice.elsewhere import state
 from sluice.metrics import load_team
-from sluice.runtime import garbage, successor
+from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
 from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
@@ -57,7 +57,7 @@ def main() -> int:
     load_team()
     settings = get_settings()
     progress = SpeedProgress(given.progress or progress_path(settings, given.member), given.member)
-    if len(drivers(settings)) > 1 and not (given.topic or progress.owned or successor.succeeds()):
+    if len(drivers(settings)) > 1 and not (given.topic or progress.waits or progress.owned):
         logging.error("another process is the driver %s: see `sluice status`", given.member)
         return FENCED
     named = Named(given.topic) if given.topic else None

@@ -126,6 +126,10 @@ class JobTrigger(BaseTrigger):
         alerts |= _elsewhere(self.job)
         if count := watch.restarted_lately:
             alerts["restarted"] = f"{self.job} was restarted {count} times lately"
+        if count := watch.successor_died_lately:
+            alerts["successor"] = (
+                f"{self.job} is to move, and its next process died {count} times lately: see {watch.log}"
+            )
         if status == "crash loop":
             alerts[status] = f"{self.job} dies again and again: see {watch.log}"
         if alerts == self._alerts:

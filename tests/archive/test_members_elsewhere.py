@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from sluice.collection import enrolment, hosts
+from sluice.collection import enrolment, hosts, placed
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving, places
@@ -125,9 +125,10 @@ def test_each_line_is_archived_once_whoever_is_killed_while_the_archiver_moves(
             print("seconds that partitions stood still:", *(f"{each:.1f}" for each in stood if each))
             for host, who, point in KILLED:
                 fault = trial.scratch / who / point
+                placed.update(settings, {UNIT: host})  # as a mover does that is killed then
                 fault.touch()
-                moving.move(settings, UNIT, host, print)
                 until(functools.partial(gone, fault), what=f"one dies at {point}")
+                until(functools.partial(moving.arrived, settings, MEMBER, host), what=f"it runs on {host}")
                 archives_more(trial)
     finally:
         supervisor.stop()

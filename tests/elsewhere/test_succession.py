@@ -133,8 +133,13 @@ def test_a_driver_counts_here_until_the_next_one_can_count_there(
 
 
 def test_a_driver_that_dies_while_the_next_one_starts_is_succeeded_at_once(
-    settings: Settings, machine: EmulatedHost, driver: Supervisor, hold: Path
+    settings: Settings,
+    machine: EmulatedHost,
+    driver: Supervisor,
+    hold: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(succession, "UNKNOWN_SECONDS", 0.0)
     here = shadow(settings, DRIVER)
     placed.update(settings, {UNIT: "h1"})
     first = waits(settings)

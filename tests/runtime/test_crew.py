@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice.runtime import crew, detached
+from sluice.runtime import crew, detached, successor
 from sluice.runtime.crew import Crew
 from sluice.runtime.supervision import Superseded, Supervisor
 from tests.waiting import until
@@ -65,6 +65,20 @@ def test_members_that_died_while_nobody_watched_are_forgotten(start: Start, tmp_
     until(lambda: "job-3" not in running(tmp_path))
     start(2).claim()
     assert detached.names(tmp_path / "run") == ["job", "job-2"]
+
+
+def test_a_member_that_died_while_its_successor_waits_is_a_member(start: Start, tmp_path: Path) -> None:
+    wide = start(3)
+    wide.claim()
+    for _ in range(2):
+        list(wide.poll())
+    waits = detached.start(successor.name_of("job-3"), SLEEP, run=tmp_path / "run", owner="me")
+    os.kill(running(tmp_path)["job-3"], signal.SIGKILL)
+    until(lambda: "job-3" not in running(tmp_path))
+    start(3).claim()
+    assert running(tmp_path)["job-3"] == waits.pid
+    assert start(3).stop()
+    assert not running(tmp_path)
 
 
 def test_the_first_member_stays_whatever_is_wanted(start: Start, tmp_path: Path) -> None:

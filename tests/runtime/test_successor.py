@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -154,7 +155,7 @@ def test_a_successor_that_dies_is_started_again_ever_later_and_the_process_goes_
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr(successor.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(successor, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr(successor, "FIRST_PAUSE", 1.0)
     scene.watch = scene.supervisor("first try")
     scene.wanted = ["sh", "-c", "exit 1"]
@@ -167,6 +168,7 @@ def test_a_successor_that_dies_is_started_again_ever_later_and_the_process_goes_
         now[0] += 1
     # There is one look a second: a death is seen one second after the start, then the pause begins.
     assert started == [0, 2, 5, 10, 19, 36, 67]
+    assert scene.watch.successor_died_lately == len(started)
     assert scene.record().argv == OLD
     assert detached.alive(scene.record())
 

@@ -8,8 +8,8 @@ the shadow prints. The job is told the settings that it would read again here, w
 A host that does not answer says nothing of its job. The shadow then goes on: the job is *unknown*. A shadow
 that is told to stop meanwhile ends at once; the job is stopped when the host answers (`leftovers`).
 
-The shadow of a successor (`runtime.successor`) says what it knows under the successor's name, until the
-process whose place it takes has ended.
+The shadow of a successor (`runtime.successor`) says what it knows under the successor's name, until it has
+taken the member's place.
 
 A host that has another release of Sluice runs no job. The shadow waits until the host has the platform's. It
 does not end, because another shadow could do no more, and a crash loop of one member ends the watch over all.
@@ -37,7 +37,6 @@ from sluice.elsewhere.state import State
 from sluice.runtime import successor
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, followed, newest
-from sluice.runtime.successor import Turn
 from sluice.stack import jobs
 
 POLL_SECONDS = 2.0
@@ -57,7 +56,6 @@ class Shadow:
     ) -> None:
         self._settings, self._member, self._host, self._job = settings, member, host, job
         self._stop = stop
-        self._turn = Turn(jobs.progress_file(settings, member).with_suffix(".lock"))
         self._state: State | None = None
         self._said: tuple[str, State | None] = "", None  # under which name
         self._copied = "", b""  # so, too
@@ -70,12 +68,6 @@ class Shadow:
         That is when the job ended by itself, when its host was enrolled again, with another address or
         folder of Sluice, and when the platform here has changed while the host had another release.
         """
-        try:
-            return self._run(arguments, log)
-        finally:
-            self._turn.over()
-
-    def _run(self, arguments: Sequence[str], log: Log) -> int:
         started = False
         self._say("starts")
         while not self._stop.is_set():
@@ -164,7 +156,8 @@ class Shadow:
 
     @property
     def _name(self) -> str:
-        return self._member if self._turn.mine else successor.name_of(self._member)
+        waits = successor.waits(self._member, self._settings.home / "run")
+        return successor.name_of(self._member) if waits else self._member
 
 
 def now_like(said: object) -> str | float:

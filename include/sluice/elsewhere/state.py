@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -34,12 +36,21 @@ def write(settings: Settings, member: str, state: State) -> None:
 
 
 def read(settings: Settings, member: str, shadow: int) -> State | None:
-    """What the living shadow of that pid says; None if it has not said anything."""
-    try:
-        found = State(**json.loads(_path(settings, member).read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
-        return None
-    return found if found.shadow == shadow else None
+    """What the living shadow of that pid says; None if it has not said anything.
+
+    What it said last as the member's successor counts, too.
+    """
+    for name in (member, successor.name_of(member)):
+        with suppress(FileNotFoundError, ValueError, TypeError):
+            found = State(**json.loads(_path(settings, name).read_text()))
+            if found.shadow == shadow:
+                return found
+    return None
+
+
+def age(settings: Settings, member: str) -> float:
+    """Since when the shadow has said nothing else, in seconds. Raises FileNotFoundError."""
+    return time.time() - _path(settings, member).stat().st_mtime
 
 
 def known(settings: Settings, member: str) -> bool:

@@ -8,22 +8,49 @@ from __future__ import annotations
 
 from functools import partial
 
-from sluice.elsewhere import moving, places
-from sluice.runtime import successor
+from sluice.collection.hosts import HostsError
+from sluice.collection.placed import PlacedError
+from sluice.elsewhere import moving, places, state
+from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
 from sluice.runtime.successor import Overlap
 from sluice.stack import jobs
+
+#: A host that is busy may not answer one look. After this time nobody knows whether its driver counts.
+UNKNOWN_SECONDS = 15.0
 
 
 def overlap(settings: Settings, member: str) -> Overlap | None:
     """When the member and its successor run side by side; None if they never do.
 
-    A driver that is not seen to run, as its host is silent, is worth no wait.
+    They do on two hosts alone, and not for long if the member's host is silent.
     """
     if places.job_of(member)[0] != jobs.SPEED_LAYER:
         return None
-    ready = partial(_counts, settings, successor.name_of(member))
-    return Overlap(lambda: moving.seen(settings, member) is not None, ready)
+    return Overlap(
+        lambda: _goes(settings, member) and _works(settings, member),
+        partial(_counts, settings, successor.name_of(member)),
+    )
+
+
+def _goes(settings: Settings, member: str) -> bool:
+    """Whether the member is to run on another host."""
+    try:
+        return places.belongs_on(settings, member) != places.runs_on(settings, member)
+    except (HostsError, PlacedError):
+        return False
+
+
+def _works(settings: Settings, member: str) -> bool:
+    """Whether the member is seen to run, or was until just now."""
+    if moving.seen(settings, member) is not None:
+        return True
+    record = detached.read(member, settings.home / "run")
+    said = state.read(settings, member, record.pid) if record and detached.alive(record) else None
+    try:
+        return said is not None and said.state == "unknown" and state.age(settings, member) < UNKNOWN_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def _counts(settings: Settings, name: str) -> bool:

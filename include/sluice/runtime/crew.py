@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sluice.runtime import detached
+from sluice.runtime import detached, successor
 from sluice.runtime.supervision import Supervisor
 
 #: Between two decisions on how many members there are.
@@ -43,15 +43,20 @@ class Crew:
         """How often members were restarted lately."""
         return sum(member.restarted_lately for member in self._members)
 
+    @property
+    def successor_died_lately(self) -> int:
+        """How often processes that were to take a member's place died lately."""
+        return sum(member.successor_died_lately for member in self._members)
+
     def claim(self) -> str:
         """Adopt all members, or start the first; returns a line for the log.
 
         Members after them that died while nobody watched are forgotten, and what is left of them is killed.
         """
         run = self._members[0].run
-        dead = self._numbers(run, living=False) - set(range(len(self._members) + 1))
-        for record in (detached.read(f"{self._job}-{number}", run) for number in dead):
-            if record is not None:
+        for name, lives in self._processes(run):
+            record = detached.read(name, run)
+            if not lives and self._number(name) > len(self._members) and record is not None:
                 detached.stop(record, 0.0, run=run)
         return "; ".join([member.claim() for member in self._members])
 
@@ -90,14 +95,15 @@ class Crew:
 
     def _others(self, run: Path) -> list[str]:
         """The members after the first, up to the highest number that runs; one that is missing is started."""
-        highest = max(self._numbers(run, living=True), default=1)
+        highest = max((self._number(name) for name, lives in self._processes(run) if lives), default=1)
         return [f"{self._job}-{number}" for number in range(2, highest + 1)]
 
-    def _numbers(self, run: Path, *, living: bool) -> set[int]:
-        """The numbers of the members after the first that run, or of those that are recorded and do not."""
-        return {
-            int(found[1])
-            for name in detached.names(run)
-            if (found := re.fullmatch(rf"{re.escape(self._job)}-(\d+)", name))
-            and detached.alive(detached.read(name, run)) is living
-        }
+    def _processes(self, run: Path) -> list[tuple[str, bool]]:
+        """The names of the members after the first, and of their successors, and whether each runs."""
+        names = [name for name in detached.names(run) if self._number(name)]
+        return [(name, detached.alive(detached.read(name, run))) for name in names]
+
+    def _number(self, name: str) -> int:
+        """Which member after the first that is, or is to become; 0 if it is none."""
+        found = re.fullmatch(rf"{re.escape(self._job)}-(\d+)", successor.whose(name))
+        return int(found[1]) if found else 0

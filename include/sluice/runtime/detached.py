@@ -127,10 +127,12 @@ def start(
     *,
     run: Path | None = None,
     owner: str = "",
+    rotate: bool = True,
 ) -> Record:
     """Start ``argv`` as a session leader, detached from this process, and record it.
 
     env: added to this process's environment. log: gets both outputs; default ``<home>/logs/<name>.log``.
+    rotate: whether a large log is put aside before.
     What is left of a dead predecessor (such as a Python driver without its JVM) is killed first.
     Raises AlreadyRunning (with the record) or ProcessError.
     """
@@ -146,7 +148,9 @@ def start(
             name, 0, 0, _boot(), secrets.token_hex(8), list(argv), datetime.now(UTC).isoformat(), owner
         )
         _write(record, run)
-        _rotate(log)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        if rotate:
+            _rotate(log)
         with log.open("ab") as out:
             out.write(f"{START_MARK}{record.started_at} starting {name}: {' '.join(argv)}\n".encode())
             out.flush()
@@ -177,6 +181,7 @@ def ensure(
     *,
     run: Path | None = None,
     owner: str = "",
+    rotate: bool = True,
 ) -> tuple[Record, bool]:
     """Adopt the process of that name if it runs, else start it; and whether it was started."""
     while True:
@@ -184,7 +189,7 @@ def ensure(
         if record is not None:
             return record, False
         try:
-            return start(name, argv, env, cwd, log, run=run, owner=owner), True
+            return start(name, argv, env, cwd, log, run=run, owner=owner, rotate=rotate), True
         except AlreadyRunning:  # another starter came between the two calls
             continue
 
@@ -321,7 +326,6 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
 
 
 def _rotate(log: Path) -> None:
-    log.parent.mkdir(parents=True, exist_ok=True)
     if not log.exists() or log.stat().st_size < LOG_BYTES:
         return
     for n in range(LOGS_KEPT - 1, 0, -1):

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from sluice.runtime import detached
 from sluice.runtime.backoff import Backoff
@@ -28,39 +26,30 @@ from sluice.runtime.detached import Record
 #: In the environment of a process that was started as a successor.
 SUCCESSOR = "SLUICE_SUCCESSOR"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+LATELY = 600.0  # how long a death counts as recent
 STOP_GRACE = 15.0  # less than the 30 s that Airflow's triggerer gives to on_kill
+_PREFIX = "next."
 
 
 def name_of(name: str) -> str:
     """The name of the successor of the process of that name."""
-    return f"next.{name}"
+    return f"{_PREFIX}{name}"
 
 
-def succeeds() -> bool:
-    """Whether this process was started as a successor."""
-    return SUCCESSOR in os.environ
+def whose(name: str) -> str:
+    """The name of the process whose successor, if it is one, has that name; any other name is its own."""
+    return name.removeprefix(_PREFIX)
 
 
-class Turn:
-    """Whose turn it is to say how a process does: its own, until it ends, and then its successor's.
+def waits(name: str, run: Path) -> bool:
+    """Whether this process was started as the successor of the one of that name, which it is not yet.
 
-    lock: the path of a lock, which a process that once had it keeps.
+    run: where the records are.
     """
-
-    def __init__(self, lock: Path) -> None:
-        self._lock = FileLock(lock, thread_local=False)
-
-    @property
-    def mine(self) -> bool:
-        """Whether it is this process's turn."""
-        with suppress(Timeout):
-            if not self._lock.is_locked:
-                self._lock.acquire(timeout=0)
-        return self._lock.is_locked
-
-    def over(self) -> None:
-        """Leave the turn to the next process."""
-        self._lock.release()
+    if SUCCESSOR not in os.environ:
+        return False
+    record = detached.read(name, run)
+    return record is None or record.pid != os.getpid()
 
 
 @dataclass(frozen=True)
@@ -84,6 +73,7 @@ class Successor:
         self._backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         self._not_before = 0.0
         self._mourned = ""  # the token of the last one that was found dead
+        self._deaths: deque[float] = deque(maxlen=100)
 
     def prepare(self, argv: list[str], environment: Callable[[], Mapping[str, str]]) -> Iterator[str]:
         """Have one run that command, if it is worth the wait; yields lines for the log."""
@@ -96,10 +86,12 @@ class Successor:
         now = time.monotonic()
         if found is not None and not detached.alive(found) and found.token != self._mourned:
             self._mourned = found.token
+            self._deaths.append(now)
             self._not_before = now + self._backoff.pause()
             yield f"DIED the successor of {self._of}, pid {found.pid}: see {self._log}"
         if detached.alive(found) or now < self._not_before:
             return
+        # The process still writes to the log, so that is not put aside.
         made, _ = detached.ensure(
             self._name,
             argv,
@@ -107,31 +99,42 @@ class Successor:
             log=self._log,
             run=self._run,
             owner=self._owner,
+            rotate=False,
         )
         yield f"STARTED the successor of {self._of}, pid {made.pid}: {self._of} runs until it is ready"
 
+    def adopt(self) -> None:
+        """Own it, if there is one."""
+        if self.lives:
+            detached.adopt(self._name, self._run, self._owner)
+
+    @property
+    def lives(self) -> bool:
+        return detached.alive(self._record())
+
+    @property
     def awaited(self) -> bool:
         """Whether the process should go on because its successor is not ready."""
         return self._overlap is not None and self._overlap.works() and not self._overlap.ready()
 
-    def take_place(self, argv: list[str]) -> Record | None:
-        """Let it be the process of the name from now on; None if there is none that runs this command.
+    @property
+    def died_lately(self) -> int:
+        """How often it died in the last LATELY seconds."""
+        return sum(1 for at in self._deaths if at > time.monotonic() - LATELY)
 
-        One that runs another command is stopped.
-        """
-        found = self._record()
-        if found is None or not detached.alive(found) or detached.alive(detached.read(self._of, self._run)):
-            return None
-        if found.argv != argv:
-            detached.stop(found, STOP_GRACE, run=self._run)
+    def take_place(self) -> Record | None:
+        """Let it be the process of the name from now on; None if there is none, or the process lives."""
+        if not self.lives:
             return None
         self._backoff.reset()
         return detached.rename(self._name, self._of, run=self._run, owner=self._owner)
 
     def dismiss(self, why: str) -> Iterator[str]:
-        """Stop it, if there is one; yields lines for the log."""
-        if (found := self._record()) is not None:
-            detached.stop(found, STOP_GRACE, run=self._run)
+        """Stop it, if this owner has one, and forget one that is dead; yields lines for the log."""
+        if (found := self._record()) is None:
+            return
+        owner = self._owner if detached.alive(found) else None
+        if detached.stop(found, STOP_GRACE, run=self._run, owner=owner):
             yield f"STOPPED the successor of {self._of}: {why}"
 
     def _record(self) -> Record | None:

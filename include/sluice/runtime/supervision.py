@@ -78,11 +78,11 @@ class Supervisor:
 
         If it has a successor, and does not run itself, that takes its place.
         """
-        argv = self.argv
-        if (record := self._successor.take_place(argv)) is not None:
-            return f"SUCCEEDED {self.name}, by pid {record.pid}, log {self.log}"
+        self._successor.adopt()
+        if (taken := self._successor.take_place()) is not None:
+            return f"SUCCEEDED {self.name}, by pid {taken.pid}, log {self.log}"
         record, started = detached.ensure(
-            self.name, argv, self.environment(), log=self.log, run=self.run, owner=self.owner
+            self.name, self.argv, self.environment(), log=self.log, run=self.run, owner=self.owner
         )
         verb = "STARTED" if started else f"ADOPTED (runs since {record.started_at})"
         return f"{verb} {self.name}, pid {record.pid}, log {self.log}"
@@ -97,12 +97,11 @@ class Supervisor:
             raise Superseded(f"{self.name} belongs to {record.owner or 'nobody'} now, not to {self.owner}")
         now = time.monotonic()
         if record is not None and detached.alive(record):
-            argv = self.argv
-            if record.argv == argv:
+            if (argv := self.argv) == record.argv:
                 yield from self._successor.dismiss("it is not wanted any more")
             else:
                 yield from self._successor.prepare(argv, self.environment)
-                if not self._successor.awaited():
+                if not self._successor.awaited:
                     yield from self._replace(record)
                     return
             if not self._stuck(record, now):
@@ -111,9 +110,10 @@ class Supervisor:
             detached.stop(record, STOP_GRACE, run=self.run, owner=self.owner)
         elif record is not None and record.token != self._mourned:
             self._mourned = record.token
+            succeeded = self._successor.lives
             yield f"DIED {self.name}, pid {record.pid}; the end of its log:"
-            yield from tail(self.log)
-            self._not_before = now + self._delay(record)
+            yield from tail(self.log, whole=succeeded)
+            self._not_before = now + (0.0 if succeeded else self._delay(record))
         if now < self._not_before:
             return
         self._restarts.append(now)
@@ -134,6 +134,11 @@ class Supervisor:
     def restarted_lately(self) -> int:
         """How often `poll` restarted the process in the last LATELY seconds."""
         return sum(1 for at in self._restarts if at > time.monotonic() - LATELY)
+
+    @property
+    def successor_died_lately(self) -> int:
+        """How often a process that was to take its place died lately."""
+        return self._successor.died_lately
 
     def stop(self) -> bool:
         """Stop the process, and its successor, if this owner has it; returns whether anything was stopped."""
@@ -171,8 +176,8 @@ class Supervisor:
         return lag is not None and before is not None and lag > before[1]
 
 
-def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
-    """The last lines of a log, but only those of its last process."""
+def tail(log: Path, lines: int = TAIL_LINES, *, whole: bool = False) -> list[str]:
+    """The last lines of a log. whole: also those from before its last process was started."""
     try:
         with log.open("rb") as source:
             source.seek(max(0, log.stat().st_size - 8192))
@@ -180,4 +185,4 @@ def tail(log: Path, lines: int = TAIL_LINES) -> list[str]:
     except FileNotFoundError:
         return []
     starts = [number for number, line in enumerate(end) if line.startswith(detached.START_MARK)]
-    return end[starts[-1] if starts else 0 :][-lines:]
+    return end[starts[-1] if starts and not whole else 0 :][-lines:]

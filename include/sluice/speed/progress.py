@@ -31,10 +31,13 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from filelock import FileLock, Timeout
 
 from sluice.runtime import successor
 from sluice.runtime.files import write_whole
@@ -55,15 +58,15 @@ def progress_path(settings: Settings, driver: str = SPEED_LAYER) -> Path:
 class SpeedProgress:
     """The progress of the running speed layer. Used by the threads of all topics.
 
-    Only the process whose turn it is writes the file: a second speed layer, which is fenced out, must not
-    hide the progress of the first. A successor writes a file of its own until it is its turn.
+    Only the process that holds the lock beside the file writes it: a second speed layer, which is fenced out,
+    must not hide the progress of the first. A successor writes a file of its own while it waits.
     """
 
     def __init__(self, path: Path, driver: str = SPEED_LAYER) -> None:
         self.path = path
         self.driver = driver
-        self._turn = successor.Turn(path.with_suffix(".lock"))
-        self._as_next = path.with_name(successor.name_of(path.name)) if successor.succeeds() else None
+        self._owner = FileLock(path.with_suffix(".lock"), thread_local=False)
+        self._waits = True
         self._lock = threading.Lock()
         self._topics: dict[str, dict[str, Any]] = {}
         self._whole: dict[str, Any] = {"state": "starting", "pid": os.getpid(), "started_at": _now()}
@@ -132,18 +135,33 @@ class SpeedProgress:
 
     @property
     def owned(self) -> bool:
-        """Whether it is this process's turn to write the file."""
-        return self._turn.mine
+        """Whether this process holds the file's lock; it takes the lock if that is free."""
+        with suppress(Timeout):
+            if not self._owner.is_locked:
+                self._owner.acquire(timeout=0)
+        return self._owner.is_locked
+
+    @property
+    def waits(self) -> bool:
+        """Whether this process is a successor, which has not taken the driver's place."""
+        if self._waits and not successor.waits(self.driver, self.path.parent):
+            self._waits = False
+            self._while_it_waits.unlink(missing_ok=True)
+        return self._waits
+
+    @property
+    def _while_it_waits(self) -> Path:
+        return self.path.with_name(successor.name_of(self.path.name))
 
     def _write(self) -> None:
-        path = self.path if self.owned else self._as_next
-        if path is None:
+        if self.waits:
+            path = self._while_it_waits
+        elif self.owned:
+            path = self.path
+        else:
             return
         whole = {**self._whole, "updated_at": _now(), "topics": self._topics}
         write_whole(path, json.dumps(whole, indent=1))
-        if path is self.path and self._as_next is not None:
-            self._as_next.unlink(missing_ok=True)
-            self._as_next = None
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from sluice.runtime import detached
+from sluice.runtime import detached, successor
 from sluice.runtime.settings import Settings
 from sluice.stack import catalogue, network, supervisord
 from sluice.stack.entry import check
@@ -47,10 +47,12 @@ def daemons(settings: Settings) -> list[Line]:
 def jobs(settings: Settings) -> list[Line]:
     """The detached processes that were started and not stopped.
 
-    These are Flume's agents, the speed layer and the archiver, and the gateway.
+    These are Flume's agents, the speed layer and the archiver, and the gateway. A successor is shown while it
+    runs.
     """
     run, apart = settings.home / "run", network.folder(settings)
     lines = [_job(name, run) for name in detached.names(run)]
+    lines = [line for line in lines if line.healthy or successor.whose(line.name) == line.name]
     if detached.read(network.GATEWAY, apart) is not None:  # beside its record lie files that are none
         lines.append(_job(network.GATEWAY, apart))
     return lines
