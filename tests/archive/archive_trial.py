@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -209,6 +211,24 @@ class Trial:
     def stop(self, process: subprocess.Popen[bytes]) -> int:
         process.send_signal(signal.SIGTERM)
         return process.wait(SECONDS)
+
+
+@contextmanager
+def trial_of(settings: Settings, scratch: Path, partitions: int = 2) -> Iterator[Trial]:
+    """A trial with a topic of its own; all of it is gone at the end."""
+    trial = Trial(settings, f"h4_{secrets.token_hex(5)}", scratch, partitions_made=partitions)
+    try:
+        yield trial
+    finally:
+        for process in trial.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
+        admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+        admin.delete_topics([trial.topic])
+        admin.close()
+        HdfsStore.of(settings).delete(f"{settings.hdfs.raw}/{trial.topic}", recursive=True)
 
 
 @dataclass

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 
 from sluice.archive.archiver import Archiver
 from sluice.archive.heartbeat import Heartbeat
 from sluice.runtime.settings import Archive, Settings
-from sluice.storage.hdfs import HdfsStore
-from tests.archive.archive_trial import Here, Trial
+from tests.archive.archive_trial import Here, Trial, trial_of
 
 
 @pytest.fixture
 def trial(stack: Settings, tmp_path: Path) -> Iterator[Trial]:
-    trial = Trial(stack, f"h4_{secrets.token_hex(5)}", tmp_path)
-    yield trial
-    for process in trial.processes:
-        if process.poll() is None:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
-    admin = KafkaAdminClient(bootstrap_servers=stack.kafka.bootstrap)
-    admin.delete_topics([trial.topic])
-    admin.close()
-    HdfsStore.of(stack).delete(f"{stack.hdfs.raw}/{trial.topic}", recursive=True)
+    with trial_of(stack, tmp_path) as trial:
+        yield trial
 
 
 @pytest.fixture

@@ -29,8 +29,9 @@ from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
 from tests.bench import aged, workload
 from tests.bench.aged import PARTITIONS, Age
-from tests.bench.database import database, server
+from tests.bench.database import server
 from tests.bench.outcome import Bar, Cell, Outcome, Table
+from tests.databases import database
 
 NAME = "age"
 TASKS, WARM, ROUNDS, OPENS = 16, 20, 300, 5

@@ -34,7 +34,7 @@ from sluice.tasks import ActiveTask, TaskSpec, TopicSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.records import RECORDS
 from tests.bench import workload
-from tests.bench.database import database
+from tests.databases import database
 
 TOPIC_ID = "bench"
 PARTITIONS, LINES_A_RECORD, WRITERS = 4, 100, 4

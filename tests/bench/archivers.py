@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import secrets
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaProducer
 
 from sluice.archive import index
 from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.storage import rebalances
-from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.transmission.lag import archive_group
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
-from tests.archive.archive_trial import Contents, Trial, ends, until
+from tests.archive.archive_trial import Contents, Trial, ends, trial_of
 from tests.bench import stack, workload
 from tests.bench.archive import cut
 from tests.bench.outcome import Bar, Curve, Outcome, Table
 from tests.identities import to_headers
+from tests.waiting import until
 
 NAME = "archivers"
 PARTITIONS = 8
@@ -122,7 +120,11 @@ class Load:
 def run(quick: bool = False) -> Outcome:
     load, seconds = (QUICK_MB, QUICK_SECONDS) if quick else (LOAD_MB, SECONDS)
     blocks = [b"\n".join(block) for block in cut(workload.lines(100_000, 100_000))]
-    with stack.running() as settings, TemporaryDirectory() as folder, trial(settings, Path(folder)) as made:
+    with (
+        stack.running() as settings,
+        TemporaryDirectory() as folder,
+        trial_of(settings, Path(folder), PARTITIONS) as made,
+    ):
         with Load(settings, made.topic, blocks, load) as loading:
             phases, looks = scale(made, loading, seconds)
         loading.check()
@@ -180,23 +182,6 @@ def compared(kafka: Contents, archive: Contents) -> tuple[int, int]:
     return lost, doubled
 
 
-@contextmanager
-def trial(settings: Settings, folder: Path) -> Iterator[Trial]:
-    """A topic and its archivers; all are gone at the end."""
-    made = Trial(settings, f"bench_{secrets.token_hex(4)}", folder, partitions_made=PARTITIONS)
-    try:
-        yield made
-    finally:
-        for process in made.processes:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
-        admin.delete_topics([made.topic])
-        admin.close()
-        HdfsStore.of(settings).delete(f"{settings.hdfs.raw}/{made.topic}", recursive=True)
-
-
 def scale(made: Trial, load: Load, seconds: float) -> tuple[list[Phase], list[Look]]:
     """One member, four, two. Returns what was seen in each phase, and all looks."""
     limits: dict[str, Any] = {"max_lines": 200_000, "max_age_seconds": 1.0}
@@ -240,7 +225,7 @@ class Watch:
                 owners = topics.owners(archive_group(self._made.topic))
             return len(owners) == PARTITIONS and set(owners.values()) == set(members)
 
-        until(f"{', '.join(members)} share the partitions", shared, PATIENCE)
+        until(shared, PATIENCE, f"{', '.join(members)} share the partitions")
 
     def phase(self, name: str, members: int, seconds: float) -> Phase:
         """So many seconds with these members."""
@@ -264,7 +249,7 @@ def archived_all(made: Trial, load: Load) -> None:
     def all_there() -> bool:
         return sum(index.positions(made.settings, made.topic).values()) >= everything
 
-    until("the archive has every record", all_there, PATIENCE)
+    until(all_there, PATIENCE, "the archive has every record")
 
 
 def stood_still(settings: Settings, topic: str) -> list[float]:

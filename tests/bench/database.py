@@ -1,4 +1,4 @@
-"""A few daemons of one's own, with the platform's binaries and configuration, and databases in PostgreSQL."""
+"""A few daemons of one's own, with the platform's binaries and configuration."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from sluice.runtime.settings import Settings, make_secret
 from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.postgres import POSTGRES
-from sluice.storage.postgres import engine, migrate
 
 START_SECONDS = 60.0
 
@@ -53,19 +50,6 @@ def _running(settings: Settings, daemon: Daemon) -> Iterator[None]:
         process.wait(START_SECONDS)
 
 
-@contextmanager
-def database(settings: Settings, name: str) -> Iterator[Settings]:
-    """The settings of a database of that name with the newest schema; it is dropped afterwards."""
-    own = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"database": name})})
-    _administer(settings, f"CREATE DATABASE {name}")
-    try:
-        migrate(own)
-        yield own
-    finally:
-        engine(own).dispose()
-        _administer(settings, f"DROP DATABASE {name} WITH (FORCE)")
-
-
 def _free_base(daemons: Sequence[Daemon]) -> int:
     """The first port of a block in which the daemons' ports are free."""
     offsets = Settings(port_base=1).port_offsets
@@ -78,13 +62,6 @@ def _free_base(daemons: Sequence[Daemon]) -> int:
             except OSError:
                 continue
             return base
-
-
-def _administer(settings: Settings, statement: str) -> None:
-    administrator = sa.create_engine(settings.postgres.url("postgres"), isolation_level="AUTOCOMMIT")
-    with administrator.connect() as connection:
-        connection.execute(sa.text(statement))
-    administrator.dispose()
 
 
 def _wait(daemon: Daemon, settings: Settings) -> None:

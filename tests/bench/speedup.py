@@ -29,9 +29,10 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.bench import workload
 from tests.bench.archive import cut
-from tests.bench.database import database, server
+from tests.bench.database import server
 from tests.bench.outcome import Bar, Cell, Outcome, Table
 from tests.cluster import cluster, free_ports
+from tests.databases import database
 from tests.identities import to_headers
 
 NAME = "speedup"

@@ -11,7 +11,8 @@ from sluice.storage import schema
 from sluice.storage.postgres import engine
 from tests.bench import age
 from tests.bench.aged import FIRST, VERSIONS_A_TASK, Age
-from tests.bench.database import database, server
+from tests.bench.database import server
+from tests.databases import database
 
 
 def test_the_old_instance_is_held_against_the_new_one() -> None:

@@ -10,13 +10,13 @@ import signal
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sluice.runtime import detached
 from tests.loops import run
+from tests.plugins.triggers import context, deferred_to, watched
 from tests.waiting import SECONDS, until
 
 JOB = "import os, time; print('master', os.environ['SLUICE_SPARK__MASTER'], flush=True); time.sleep(600)"
@@ -36,35 +36,11 @@ def module(home: Path, connected: Any, monkeypatch: pytest.MonkeyPatch):
     return supervised_process
 
 
-def context(run_id: str = "r1", try_number: int = 1) -> Any:
-    instance = SimpleNamespace(dag_id="d", task_id="t", run_id=run_id, try_number=try_number)
-    return {"ti": instance}
-
-
 def execute(module: Any, **where: Any) -> Any:
     """Run the operator until it defers; returns its trigger, rebuilt from its serialized form."""
-    from airflow.sdk.exceptions import TaskDeferred
-
-    operator = module.SupervisedJob(task_id="t", job="sleeper")
-    with pytest.raises(TaskDeferred) as deferred:
-        operator.execute(context(**where))
-    assert deferred.value.timeout is None
-    path, kwargs = deferred.value.trigger.serialize()
+    path, kwargs = deferred_to(module.SupervisedJob(task_id="t", job="sleeper"), **where)
     assert path == "sluice_airflow.supervised_process.JobTrigger"
     return module.JobTrigger(**kwargs)
-
-
-async def watched(trigger: Any, script: Any) -> dict | None:
-    """Run the trigger beside the script; returns the event if it fired before the script ended."""
-    stream = trigger.run()
-    task = asyncio.ensure_future(anext(stream))
-    try:
-        await script(task)
-        return task.result().payload if task.done() else None
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, StopAsyncIteration):
-            await task
 
 
 def running() -> int:
@@ -219,8 +195,6 @@ def test_crash_loop_fails_the_task_with_the_end_of_the_log(
 def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_both(
     module: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
     from sluice.archive import scaling
     from sluice.runtime import crew
 
@@ -229,10 +203,8 @@ def test_an_archive_that_falls_behind_gets_a_second_archiver_and_on_kill_stops_b
     module.get_settings.cache_clear()
     monkeypatch.setattr(crew, "DECIDE_SECONDS", 0.0)
     monkeypatch.setattr(scaling, "GROW_AFTER_SECONDS", 0.0)
-    operator = module.SupervisedJob(task_id="t", job="archiver")
-    with pytest.raises(TaskDeferred) as deferred:
-        operator.execute(context())
-    trigger = module.JobTrigger(**deferred.value.trigger.serialize()[1])
+    _, kwargs = deferred_to(module.SupervisedJob(task_id="t", job="archiver"))
+    trigger = module.JobTrigger(**kwargs)
     folder = home / "run"
     partitions = {str(number): {"position": 5} for number in range(4)}
     topics = {"logs": {"state": "archiving", "partitions": partitions}}

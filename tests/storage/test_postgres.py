@@ -16,6 +16,7 @@ from sluice.storage.commits import CommitLog
 from sluice.storage.epochs import StatePeriod, column
 from sluice.storage.postgres import alembic_config, engine, migrate, patiently
 from sluice.storage.schema import alerts, archive_files, frozen_topics, metadata, uncounted
+from tests import databases
 
 #: The revision before blocks were committed by epochs.
 BEFORE_EPOCHS = "0009"
@@ -23,16 +24,8 @@ BEFORE_EPOCHS = "0009"
 
 @pytest.fixture
 def empty_database(stack: Settings) -> Iterator[Settings]:
-    name = f"storage_{secrets.token_hex(4)}"
-    server = sa.create_engine(stack.postgres.url("postgres"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
-    own = stack.model_copy(update={"postgres": stack.postgres.model_copy(update={"database": name})})
-    yield own
-    engine(own).dispose()
-    with server.connect() as connection:
-        connection.execute(sa.text(f"DROP DATABASE {name} WITH (FORCE)"))
-    server.dispose()
+    with databases.empty_database(stack, f"storage_{secrets.token_hex(4)}") as own:
+        yield own
 
 
 @pytest.mark.stack
