@@ -110,5 +110,9 @@ def test_a_host_is_enrolled_with_its_connection_and_a_change_is_taken_up(
         assert (code, "what the connection ssh_h1 says now" in said, "answers" in said) == (0, True, True)
         says(second, password="opensesame")
         code, said = run("check")
-        assert (code, "password: a host lets keys in" in said, "answers" in said) == (1, True, True)
+        assert (code, "password: Sluice logs in with a key only" in said, "answers" in said) == (
+            1,
+            True,
+            True,
+        )
         assert "opensesame" not in said

@@ -64,9 +64,9 @@ def test_what_is_empty_or_false_asks_for_nothing(settings: Settings) -> None:
             {"extra": {"allow_host_key_change": True}},
             r"extra\.allow_host_key_change: the host's key is pinned",
         ),
-        ({"extra": {"look_for_keys": True}}, r"extra\.look_for_keys: no key is looked for; give private_key"),
-        ({"extra": {"conn_timeout": 5}}, r"extra\.conn_timeout: not supported, .*; remove it"),
-        ({"extra": {"disabled_algorithms": {}}}, r"extra\.disabled_algorithms: not supported"),
+        ({"extra": {"look_for_keys": True}}, r"extra\.look_for_keys: Sluice looks for no key; remove it"),
+        ({"extra": {"conn_timeout": 5}}, r"extra\.conn_timeout: Sluice does not support it; remove it"),
+        ({"extra": {"disabled_algorithms": {}}}, r"extra\.disabled_algorithms: Sluice does not"),
         ({"extra": {"key_file": "key"}}, r"extra\.key_file = 'key': give the whole path"),
         (
             {"extra": {"key_file": "/k", "private_key": PRIVATE}},
@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_refused_with_the_field_and_a_remedy(
 @pytest.mark.parametrize(
     ("fields", "secret", "said"),
     [
-        ({"password": "opensesame"}, "opensesame", r"password: a host lets keys in, and no passwords"),
+        ({"password": "opensesame"}, "opensesame", r"password: Sluice logs in with a key only"),
         (
             {"extra": {"private_key_passphrase": "opensesame"}},
             "opensesame",
@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_refused_with_the_field_and_a_remedy(
         ),
         ({"extra": {"private_key": LOCKED}}, LOCKED[40:60], r"private_key: .*Passphrase must be specified"),
         ({"extra": {"private_key": "opensesame"}}, "opensesame", r"private_key: cannot be used"),
-        ({"extra": {"opensesame_key": "hidden"}}, "hidden", r"extra\.opensesame_key: not supported"),
+        ({"extra": {"opensesame_key": "hidden"}}, "hidden", r"extra\.opensesame_key: Sluice does not"),
     ],
 )
 def test_no_error_shows_a_secret(settings: Settings, fields: dict[str, Any], secret: str, said: str) -> None:

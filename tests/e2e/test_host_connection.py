@@ -71,7 +71,7 @@ def test_the_dag_takes_up_what_a_person_changes_and_says_what_it_cannot(
 
     say(settings, machine, SECOND, password="opensesame")
     until(lambda: wrong(settings), TAKEN_UP_SECONDS, "an alert: the connection has a password")
-    assert "password: a host lets keys in" in wrong(settings)["h1: connection"]
+    assert "password: Sluice logs in with a key only" in wrong(settings)["h1: connection"]
     assert "opensesame" not in wrong(settings)["h1: connection"]
     assert enrolment.access(settings, host).private_key == FIRST
     assert enrolment.link(settings, host).run("echo", "hello") == "hello\n"

@@ -82,7 +82,7 @@ def test_a_connection_that_cannot_be_used_is_an_alert_and_the_host_is_reached_as
     missing, strange, password = (each["h1: connection"] for each in told)
     assert "host h1: connection ssh_h1: not in Airflow; make it" in missing
     assert "does not let this key in" in strange
-    assert "password: a host lets keys in" in password
+    assert "password: Sluice logs in with a key only" in password
     assert "opensesame" not in password
     assert all(each.endswith("Until then h1 is reached as before.") for each in (missing, strange, password))
     assert enrolment.enrolled(settings, hosts.load(settings)["h1"]) == before

@@ -173,7 +173,7 @@ def _taken_up(settings: Settings, host: Host) -> Iterator[_Look]:
     try:
         given = _connection(settings, host)
         if given is not None and enrolment.take_up(settings, host, given):
-            yield _Look(host.name, "taken up", f"what the connection {host.connection} says now")
+            yield _Look(host.name, "changed", f"what the connection {host.connection} says now is used")
     except (AgentError, HostUnreachable, ConnectionNotRead) as error:
         yield _Look(host.name, "wrong", str(error), wrong=True)
 

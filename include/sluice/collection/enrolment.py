@@ -153,7 +153,7 @@ def shown_key(host: Host, how: Login) -> tuple[str, str]:
     if wanted and shown != wanted:
         raise EnrolError(
             f"host {host.name} shows the key {shown}, and {how.said_by} says extra.host_key = {wanted}: find "
-            "out which is the machine's own, and correct the connection if it is the first"
+            "out which one is the machine's own; if it is the first, correct the connection"
         )
     return shown, fingerprint
 

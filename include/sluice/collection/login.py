@@ -20,9 +20,9 @@ from sluice.collection.hosts import Host, Ssh, unreachable
 from sluice.runtime.settings import Settings
 
 CONN_TYPE = "ssh"
-_PINNED = "the host's key is pinned by `sluice hosts enrol`, and no other is taken; remove it"
+_PINNED = "the host's key is pinned by `sluice hosts enrol`, and no other is accepted; remove it"
 _ENCRYPTED = "give the key without a passphrase, because Airflow encrypts the connection; remove it"
-_KEYS = "no key is looked for; give private_key or key_file, or use the key that `sluice hosts enrol` makes"
+_KEYS = "Sluice looks for no key; remove it, and give private_key or key_file"
 #: Extras of the provider that are not supported, and what to do instead.
 _REFUSED = {
     "no_host_key_check": _PINNED,
@@ -110,7 +110,7 @@ def _plain_problems(fields: Mapping[str, Any], address: str, private: bool) -> I
     if said := unreachable(address, private):
         yield f"host = {address[:80]!r}: {said}"
     if fields.get("password"):
-        yield "password: a host lets keys in, and no passwords; remove it"
+        yield "password: Sluice logs in with a key only; remove it, and give private_key or key_file"
 
 
 def _account(fields: Mapping[str, Any], problems: list[str]) -> Ssh | None:
@@ -130,7 +130,7 @@ def _account(fields: Mapping[str, Any], problems: list[str]) -> Ssh | None:
 
 def _extra_problems(extra: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(extra.keys() - set(_TAKEN)):
-        yield f"extra.{name}: {_REFUSED.get(name, 'not supported, and not passed over; remove it')}"
+        yield f"extra.{name}: {_REFUSED.get(name, 'Sluice does not support it; remove it')}"
     if "private_key" in extra and "key_file" in extra:
         yield "extra.key_file: private_key is given, too; keep one of them"
     if "key_file" in extra and not Path(extra["key_file"]).expanduser().is_absolute():
