@@ -5,8 +5,8 @@ Deploys Flume's agents from the inventory `include/collection.yaml`, and watches
    touched.
 2. `deploy` deploys only what changed; an edge agent is drained before it stops.
 3. `supervise` watches over all agents for ever, even if the deployment failed. It restarts a dead agent, and
-   raises an alert for a channel at 80 % or a failing sink (task log, `sluice status`). When the inventory is
-   changed, it ends, and the next run deploys the change.
+   raises an alert for a channel at 80 % or a failing sink (task log, `sluice status`). It also takes up what
+   a host's connection says now. When the inventory is changed, it ends, and the next run deploys the change.
 
 Marking a task of this DAG stops no agent: lines are collected whether or not somebody watches (`sluice down`
 stops all agents).

@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from sluice.runtime.settings import Settings
+from sluice_airflow import logins
 from sluice_airflow.connections import asettings, settings
 
 POLL_SECONDS = 2.0
@@ -57,6 +58,8 @@ class DeployCollection(BaseOperator):
 class AgentsTrigger(BaseTrigger):
     """Restarts dead agents, alerts on ailing ones, and fires when the inventory changed.
 
+    Beside that it takes up what the connections of hosts say.
+
     retry: the deployment failed; it also fires after some minutes then if something is still to be deployed,
     because a host did not answer, say.
 
@@ -76,6 +79,14 @@ class AgentsTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         watch = Watch(await asettings())
+        connections = asyncio.create_task(logins.watch(watch.settings, self.log.warning))
+        try:
+            async for event in self._watch(watch):
+                yield event
+        finally:
+            connections.cancel()
+
+    async def _watch(self, watch: Watch) -> AsyncIterator[TriggerEvent]:
         fault, retry_at = "", time.monotonic() + RETRY_SECONDS
         for poll in itertools.count():
             try:

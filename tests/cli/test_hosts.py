@@ -1,7 +1,8 @@
-"""`sluice hosts forget` asks; `sluice status` shows agents elsewhere, and an unknown one is no failure."""
+"""`sluice hosts` reads connections, and asks before it forgets; `sluice status` shows agents elsewhere."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from sluice.runtime.settings import Settings
 from sluice.stack import status
 from sluice.stack.status import Line
 from sluice.storage import postgres
+from tests.collection.one_host import connected, connection, private_key, public
 
 AGENT = Agent("far1", "edge", "t", "file", 10_000, 29_300, runs_on="h1")
 
@@ -79,3 +81,38 @@ def test_status_shows_agents_elsewhere(
         stack.status()
     assert ended.value.exit_code == code
     assert f"flume-far1  {state}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_host_is_enrolled_with_its_connection_and_a_change_is_taken_up(
+    instance: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = private_key(), private_key()
+
+    def says(private: str, **fields: object) -> None:
+        monkeypatch.setenv("AIRFLOW_CONN_SSH_H1", json.dumps({**connection(machine, private), **fields}))
+
+    def run(*words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(hosts.app, words, env={"COLUMNS": "1000"})
+        assert not {line for key in (first, second) for line in key.splitlines() if line in done.output}
+        return done.exit_code, done.output if done.exception is None else f"{done.output}{done.exception}"
+
+    with connected(instance, tmp_path / "h1", first, second) as machine:
+        machine.program("java", "echo 'openjdk version \"17.0.9\"'")
+        assert "connection 'ssh_h1': Airflow does not give it" in run("enrol", "h1")[1]
+        says(first)
+        code, said = run("enrol", "h1")
+        assert (code, public(first) in said, machine.fingerprint() in said) == (0, True, True)
+        code, said = run("enrol", "h1", "--fingerprint", machine.fingerprint())
+        assert (code, "h1: enrolled" in said) == (0, True)
+        says(second)
+        code, said = run("check")
+        assert (code, "what the connection ssh_h1 says now" in said, "answers" in said) == (0, True, True)
+        says(second, password="opensesame")
+        code, said = run("check")
+        assert (code, "password: Sluice logs in with a key only" in said, "answers" in said) == (
+            1,
+            True,
+            True,
+        )
+        assert "opensesame" not in said

@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import asyncssh
 
 from sluice.collection import enrolment, hosts
 from sluice.collection.emulated.host import EmulatedHost
@@ -17,6 +20,11 @@ from tests.collection.openssh import SSHD, OpenSshHost
 #: Linux's numbers (prctl.h, capability.h).
 _CAPBSET_DROP, _DAC_OVERRIDE, _DAC_READ_SEARCH = 24, 1, 2
 
+CONNECTED = """\
+- {name: local, address: 127.0.0.1}
+- {name: h1, address: 127.0.1.1, connection: ssh_h1}
+"""
+
 
 @contextmanager
 def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
@@ -24,12 +32,10 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
 
     Its SSH server is OpenSSH's where this machine has one.
     """
-    home.mkdir()
-    made = OpenSshHost(home, "127.0.1.1") if SSHD else EmulatedHost(home, "127.0.1.1")
-    user = made.user if isinstance(made, OpenSshHost) else "me"
+    made = _machine(home)
     entry = (
         "- {name: local, address: 127.0.0.1}\n"
-        f"- {{name: h1, address: 127.0.1.1, ssh: {{user: {user}, port: %d}}}}\n"
+        f"- {{name: h1, address: 127.0.1.1, ssh: {{user: {user(made)}, port: %d}}}}\n"
     )
     write_whole(settings.home / hosts.FILE, entry % 1)
     made.authorize(enrolment.public_key(settings, hosts.load(settings)["h1"]))
@@ -39,6 +45,50 @@ def emulated(settings: Settings, home: Path) -> Iterator[EmulatedHost]:
         yield made
     finally:
         made.switch_off()
+
+
+@contextmanager
+def connected(settings: Settings, home: Path, *keys: str) -> Iterator[EmulatedHost]:
+    """Host ``h1`` whose connection ``ssh_h1`` is to say how it is reached. It takes these private keys."""
+    made = _machine(home)
+    write_whole(settings.home / hosts.FILE, CONNECTED)
+    made.authorize("".join(public(key) for key in keys))
+    try:
+        made.switch_on()
+        yield made
+    finally:
+        made.switch_off()
+
+
+def private_key() -> str:
+    """A new one."""
+    return asyncssh.generate_private_key("ssh-ed25519").export_private_key("openssh").decode()
+
+
+def public(private: str) -> str:
+    """The line for a private key in ``authorized_keys``."""
+    return asyncssh.import_private_key(private).export_public_key("openssh").decode()
+
+
+def connection(machine: EmulatedHost, private: str, **more: Any) -> dict[str, Any]:
+    """The fields of a connection to it, as in Airflow's JSON, with this key; more: further extras."""
+    return {
+        "conn_type": "ssh",
+        "host": machine.address,
+        "port": machine.port,
+        "login": user(machine),
+        "extra": {"private_key": private, **more},
+    }
+
+
+def user(machine: EmulatedHost) -> str:
+    """The account to log in to."""
+    return machine.user if isinstance(machine, OpenSshHost) else "me"
+
+
+def _machine(home: Path) -> EmulatedHost:
+    home.mkdir()
+    return OpenSshHost(home, "127.0.1.1") if SSHD else EmulatedHost(home, "127.0.1.1")
 
 
 def switch_on_without_roots_rights(machine: EmulatedHost) -> None:

@@ -17,6 +17,7 @@ TWO = """\
   address: 127.0.1.1
   ssh: {user: sluice}
 """
+CONNECTED = TWO.replace("ssh: {user: sluice}", "connection: ssh_h1")
 
 
 def written(settings: Settings, text: str) -> Settings:
@@ -40,6 +41,11 @@ def test_a_host_has_defaults(settings: Settings) -> None:
     assert (host.ssh.port, host.ssh.key_file, host.slots, host.roles) == (22, None, 8, ("edge",))
 
 
+def test_a_host_names_an_airflow_connection_instead(settings: Settings) -> None:
+    host = hosts.load(written(settings, CONNECTED))["h1"]
+    assert (host.ssh, host.connection) == (None, "ssh_h1")
+
+
 def test_this_machine_has_every_role(settings: Settings) -> None:
     assert hosts.load(settings)["local"].roles == ("edge", "collector", "jobs")
     assert hosts.load(written(settings, TWO))["local"].roles == ("edge", "collector", "jobs")
@@ -56,6 +62,16 @@ def test_this_machine_has_every_role(settings: Settings) -> None:
         (TWO.replace("127.0.1.1", "010.0.0.1"), r"line 4: address = '010.0.0.1': no IPv4 address"),
         (TWO.replace("127.0.1.1", "10.0.0.7"), r"line 4: .* network is private .*; set network: host"),
         (TWO.replace("  ssh: {user: sluice}\n", ""), r"line 3: h1: ssh is missing; add ssh"),
+        (
+            TWO.replace("  ssh: {user: sluice}\n", ""),
+            r"to log in to, or connection: with the id of an Airflow",
+        ),
+        (TWO + "  connection: ssh_h1\n", r"line 6: connection = 'ssh_h1': ssh is given, too; keep one"),
+        (CONNECTED.replace("ssh_h1", "--help"), r"line 5: connection = '--help': .*; correct it"),
+        (
+            TWO.replace("127.0.0.1", "127.0.0.1\n  connection: a"),
+            r"line 3: connection: local is this machine",
+        ),
         (TWO.replace("local", "h1"), r"line 1: name = 'h1': given 2 times; keep one"),
         ("- name: h1\n  address: 127.0.1.1\n  ssh: {user: a}\n", r"local is missing; add it"),
         (TWO.replace("127.0.0.1", "127.0.0.1\n  ssh: {user: a}"), r"line 3: ssh: local is this machine"),

@@ -13,6 +13,7 @@ from sluice.cli.format import Format, write
 if TYPE_CHECKING:
     from sluice.collection.hosts import Host
     from sluice.collection.inventory import FrontEnd
+    from sluice.collection.login import Login
     from sluice.runtime.settings import Settings
 
 app = typer.Typer(help="Other machines with agents: enrol, list, check, forget.", no_args_is_help=True)
@@ -37,26 +38,32 @@ def enrol(
     start again, to listen at this machine's address. One with the role jobs has PostgreSQL start again, to
     listen to it.
 
+    Of a host that has a `connection` instead of `ssh`, the Airflow connection is read first. Its key is used
+    if it has one. A change of the connection is taken up by `sluice hosts check`, and within a minute or two
+    by the DAG `collection`, if the host lets it in.
+
     Examples:
       sluice hosts enrol web3
       sluice hosts enrol web3 --fingerprint SHA256:Yb0...
     """
     from sluice.cli import exposure, listeners
-    from sluice.collection import database, enrolment, ssh
+    from sluice.collection import database, enrolment
     from sluice.runtime.settings import get_settings
 
     settings = get_settings()
     host = enrolment.known(settings, name)
     exposure.warn(settings)
-    key = enrolment.public_key(settings, host)
+    given = _connection(settings, host)
+    key = enrolment.public_key(settings, host, given)
     if fingerprint:
-        found = enrolment.enrol(settings, host, fingerprint)
+        found = enrolment.enrol(settings, host, fingerprint, given)
         database.listen(settings)
         listeners.start_again(settings, typer.echo)
         typer.echo(f"{name}: enrolled; {found.java}; {found.directory}")
         return
-    _, shown = ssh.host_key(host.address, enrolment.port(host))
-    typer.echo(f"1. Put this line into ~/.ssh/authorized_keys of the account at {host.address}:\n{key}")
+    how = given or enrolment.access(settings, host)
+    _, shown = enrolment.shown_key(host, how)
+    typer.echo(f"1. Put this line into ~/.ssh/authorized_keys of {how.user} at {how.address}:\n{key}")
     typer.echo(f"2. Compare the host's key there (ssh-keygen -lf on /etc/ssh/ssh_host_*_key.pub):\n{shown}")
     typer.echo(f"3. If they are the same: sluice hosts enrol {name} --fingerprint {shown}")
 
@@ -81,6 +88,8 @@ def list_(style: Style = Format.TABLE) -> None:
 @app.command()
 def check(style: Style = Format.TABLE) -> None:
     """Log in to each enrolled host and look at Java, space, agents and log files.
+
+    What the Airflow connection of a host says now is taken up first.
 
     A host that does not answer is unknown: its agents may well run. An agent that is stopped is not wrong:
     `sluice down` stops them all. Log files are those of the front-ends in collection.yaml: the account must
@@ -108,6 +117,16 @@ def check(style: Style = Format.TABLE) -> None:
         raise typer.Exit(1)
 
 
+def _connection(settings: Settings, host: Host) -> Login | None:
+    """What the host's connection in Airflow says now; None if hosts.yaml says how to log in."""
+    from sluice.collection import login
+    from sluice.stack import airflow_command
+
+    if host.connection is None:
+        return None
+    return login.of_connection(settings, host, airflow_command.connection(settings, host.connection))
+
+
 @dataclass(frozen=True)
 class _Look:
     """What a look at a host, or at something on it, found."""
@@ -124,6 +143,7 @@ def _looks(settings: Settings, host: Host, front_ends: Iterable[FrontEnd]) -> It
     from sluice.collection.errors import AgentError
     from sluice.collection.ssh import HostUnreachable
 
+    yield from _taken_up(settings, host)
     try:
         yield _Look(host.name, "answers", enrolment.check(settings, host))
     except (AgentError, HostUnreachable) as error:
@@ -139,6 +159,23 @@ def _looks(settings: Settings, host: Host, front_ends: Iterable[FrontEnd]) -> It
             yield _files(settings, host, front_end)
         except (AgentError, HostUnreachable) as error:
             yield _Look(host.name, "wrong", str(error), wrong=True)
+
+
+def _taken_up(settings: Settings, host: Host) -> Iterator[_Look]:
+    """Take up what the host's connection says now. If that fails, the host is reached as before."""
+    from sluice.collection import enrolment
+    from sluice.collection.errors import AgentError
+    from sluice.collection.ssh import HostUnreachable
+    from sluice.stack.airflow_command import ConnectionNotRead
+
+    if enrolment.state(settings, host) != "yes":
+        return  # it is said why
+    try:
+        given = _connection(settings, host)
+        if given is not None and enrolment.take_up(settings, host, given):
+            yield _Look(host.name, "changed", f"what the connection {host.connection} says now is used")
+    except (AgentError, HostUnreachable, ConnectionNotRead) as error:
+        yield _Look(host.name, "wrong", str(error), wrong=True)
 
 
 def _files(settings: Settings, host: Host, front_end: FrontEnd) -> _Look:

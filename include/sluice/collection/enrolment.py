@@ -1,9 +1,9 @@
 """Enrolment makes a machine one of the instance's hosts.
 
 What is known of a host lies in ``<home>/hosts/<name>``, which only the platform's user can enter: the key to
-log in with, the pinned host key, and the certificate that its agents show to the collectors. The instance's
-folder on a host has its name and a mark of its own: two platforms share no folder, nor does an instance that
-was reset with the one before it.
+log in with, the pinned host key, what the host's connection in Airflow said, and the certificate that its
+agents show to the collectors. The instance's folder on a host has its name and a mark of its own: two
+platforms share no folder, nor does an instance that was reset with the one before it.
 """
 
 from __future__ import annotations
@@ -11,30 +11,22 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePath
 
 import asyncssh
 
-from sluice.collection import broker, certificates, release, ssh
-from sluice.collection.errors import AgentError
+from sluice.collection import broker, certificates, login, machine, release, ssh
+from sluice.collection.errors import EnrolError
 from sluice.collection.hosts import LOCAL, Host, HostsError, load
+from sluice.collection.login import Login
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
 
-JAVA = 17
-LEAST_MIB = 2_048  # the jars, three versions' logs, and the disk that a file channel leaves free
-#: Programs of every Linux that the keeper uses.
-NEEDED = ("flock", "setsid", "sha256sum", "grep", "awk")
 _ENROLLED = "enrolled.json"
 #: How long before its end a certificate is made again, or asked for.
 _EARLY = timedelta(days=365)
-
-
-class EnrolError(AgentError):
-    """A host cannot be enrolled, or is not."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +38,7 @@ class Enrolled:
     directory: str  # the instance's own, absolute, on the host
     java: str  # the program, absolute
     release: str = ""  # where Sluice is, if it was looked at
+    login: Login | None = None  # what the connection in Airflow says; None if hosts.yaml says it
 
 
 def folder(settings: Settings, name: str = "") -> Path:
@@ -72,6 +65,10 @@ def enrolled(settings: Settings, host: Host) -> Enrolled:
         raise EnrolError(f"host {host.name} is not enrolled: {again}")
     if found.address != host.address:
         raise EnrolError(f"host {host.name} was enrolled at {found.address}, not {host.address}: {again}")
+    before = found.login.connection if found.login else None
+    if before != host.connection:
+        then, now = (f"connection: {each}" if each else "ssh:" for each in (before, host.connection))
+        raise EnrolError(f"host {host.name} was enrolled with `{then}`, and has `{now}` now: {again}")
     return found
 
 
@@ -86,8 +83,10 @@ def state(settings: Settings, host: Host) -> str:
 
 def release_of(settings: Settings, host: Host) -> str:
     """Where Sluice was found when the host was enrolled; empty if it was not, or is not enrolled now."""
-    found = _before(settings, host.name)
-    return found.release if found and found.address == host.address else ""
+    try:
+        return enrolled(settings, host).release
+    except EnrolError:
+        return ""
 
 
 def known(settings: Settings, name: str) -> Host:
@@ -102,44 +101,78 @@ def known(settings: Settings, name: str) -> Host:
     return hosts[name]
 
 
+def access(settings: Settings, host: Host) -> Login:
+    """How the host is reached. Raises EnrolError if its connection says it, and it is not enrolled."""
+    if host.ssh is not None:
+        return login.of_file(host, host.ssh)
+    recorded = enrolled(settings, host).login
+    if recorded is None:
+        raise EnrolError(f"host {host.name}: hosts.yaml has neither ssh nor connection; add one of them")
+    return recorded
+
+
 def link(settings: Settings, host: Host) -> ssh.Link:
     """The connection to an enrolled host."""
-    return ssh.link(_target(settings, host, enrolled(settings, host).host_key))
+    return ssh.link(_target(settings, host, access(settings, host), enrolled(settings, host).host_key))
 
 
-def public_key(settings: Settings, host: Host) -> str:
-    """The line for the account's ``authorized_keys``; the first call makes the key."""
-    path = _key(settings, host)
-    if not path.exists():
-        if host.ssh is not None and host.ssh.key_file is not None:
+def public_key(settings: Settings, host: Host, given: Login | None = None) -> str:
+    """The line for the account's ``authorized_keys``; the first call makes the key.
+
+    given: what the host's connection says now; by default what it said when the host was enrolled.
+    """
+    how = given or access(settings, host)
+    path = _key(settings, host, how)
+    if not how.private_key and not path.exists():
+        if how.key_file:
             raise EnrolError(
-                f"host {host.name}: key_file = {path}: there is no such file; correct hosts.yaml"
+                f"host {host.name}: key_file = {path}: there is no such file; correct {how.said_by}"
             )
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         made = asyncssh.generate_private_key("ssh-ed25519", comment=f"sluice-{settings.instance}")
         write_bytes(path, made.export_private_key("openssh"), 0o600)
     try:
-        key = asyncssh.read_private_key(path)
+        private = how.private_key
+        key = asyncssh.import_private_key(private) if private else asyncssh.read_private_key(path)
     except asyncssh.KeyImportError as error:
         raise EnrolError(
             f"host {host.name}: {path} cannot be used ({error}): give a private key without a passphrase"
         ) from error
+    except OSError as error:
+        raise EnrolError(
+            f"host {host.name}: {path}: {error.strerror}; let the platform's user read the file, or correct "
+            f"{how.said_by}"
+        ) from error
     return key.export_public_key("openssh").decode().strip()
 
 
-def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
+def shown_key(host: Host, how: Login) -> tuple[str, str]:
+    """The key that the host shows, and its fingerprint. Raises EnrolError if the connection names another."""
+    wanted = how.host_key
+    shown, fingerprint = ssh.host_key(how.address, how.port, login.algorithms(wanted) if wanted else ())
+    if wanted and shown != wanted:
+        raise EnrolError(
+            f"host {host.name} shows the key {shown}, and {how.said_by} says extra.host_key = {wanted}: find "
+            "out which one is the machine's own; if it is the first, correct the connection"
+        )
+    return shown, fingerprint
+
+
+def enrol(settings: Settings, host: Host, fingerprint: str, given: Login | None = None) -> Enrolled:
     """Pin the host's key, look at the machine, and make its certificate and, at first, this machine's.
 
-    A host with collectors or jobs also gets a password in Kafka, whose broker is to listen to it. Raises
-    EnrolError if the host shows another key than the one of ``fingerprint``, or lacks something.
+    A host with collectors or jobs also gets a password in Kafka, whose broker is to listen to it. given: as
+    for `public_key`. Raises EnrolError if the host shows another key than the one of ``fingerprint``, or
+    lacks something.
     """
-    shown, print_shown = ssh.host_key(host.address, port(host))
+    how = given or access(settings, host)
+    shown, print_shown = shown_key(host, how)
     if print_shown != fingerprint:
         raise EnrolError(
             f"host {host.name} shows the key {print_shown}, not {fingerprint}: compare it with what "
             "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints on that machine"
         )
-    found = _look(settings, host, ssh.link(_target(settings, host, shown)), shown)
+    found = _look(settings, host, how, shown)
     local = load(settings)[LOCAL]
     if _issued_to(settings, LOCAL) != local.address or _wants_certificate(settings, LOCAL):
         certificates.issue(folder(settings), LOCAL, local.address)
@@ -148,8 +181,30 @@ def enrol(settings: Settings, host: Host, fingerprint: str) -> Enrolled:
     if broker.ROLES & set(host.roles) and "kafka" not in settings.external:
         broker.admit(settings, host.name)
     broker.listen(settings, local.address)
-    write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)
+    _record(settings, host, found)
     return found
+
+
+def take_up(settings: Settings, host: Host, given: Login) -> bool:
+    """Use what the host's connection says now; returns whether that is something else than before.
+
+    It is used only if it leads to the same account of the same machine, which shows the pinned key. Otherwise
+    all stays as it was, and EnrolError, RemoteFailed or HostUnreachable says why.
+    """
+    before = enrolled(settings, host)
+    if given == before.login:
+        return False
+    if given.host_key and given.host_key != before.host_key:
+        raise EnrolError(
+            f"host {host.name}: {given.said_by} says extra.host_key = {given.host_key}, and "
+            f"{before.host_key} is pinned: correct the connection, or run `sluice hosts enrol {host.name}`"
+        )
+    public_key(settings, host, given)  # whether it can be used
+    found = _look(settings, host, given, before.host_key)
+    if replace(found, login=before.login) != before:
+        raise _moved(host)
+    _record(settings, host, found)
+    return True
 
 
 def local_problem(settings: Settings, local: Host) -> str:
@@ -165,12 +220,9 @@ def local_problem(settings: Settings, local: Host) -> str:
 def check(settings: Settings, host: Host) -> str:
     """Look at an enrolled host again; returns what is there. Raises EnrolError, HostUnreachable."""
     before = enrolled(settings, host)
-    found = _look(settings, host, link(settings, host), before.host_key)
+    found = _look(settings, host, access(settings, host), before.host_key)
     if found != before:
-        raise EnrolError(
-            f"host {host.name}: java, the account's home or the release moved: run `sluice hosts enrol "
-            f"{host.name}`"
-        )
+        raise _moved(host)
     for name in (host.name, LOCAL):
         if _wants_certificate(settings, name):
             raise EnrolError(
@@ -181,47 +233,28 @@ def check(settings: Settings, host: Host) -> str:
     return f"{found.java}; {found.directory}"
 
 
-def _look(settings: Settings, host: Host, at: ssh.Link, host_key: str) -> Enrolled:
-    """Check for programs, Java, space and what SSH allows; raises EnrolError with the remedy."""
-    where = f"host {host.name}"
-    needed = (*NEEDED, *(release.NEEDED if host.release else ()))
-    if missing := at.run("sh", "-c", ssh.names(needed)).strip():
-        packages = "util-linux, coreutils, findutils, grep and awk"
-        raise EnrolError(f"{where}: {missing} missing: install {packages} there")
-    java = at.run("sh", "-c", 'command -v "${JAVA_HOME:+$JAVA_HOME/bin/}java" || :').strip()
-    if not java:
-        raise EnrolError(f"{where} has no java: install Java {JAVA} there")
-    said = at.run("sh", "-c", f"{shlex.quote(java)} -version 2>&1", seconds=60)
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version.group(1)) < JAVA:
-        raise EnrolError(f"{where}: {java} is not Java {JAVA} or newer ({said.strip()[:80]})")
-    home = at.run("sh", "-c", "cd && pwd -P").strip()
-    free = int(at.run("sh", "-c", "df -Pm . | awk 'NR == 2 {printf \"%d\", $4}'").strip() or 0)
-    if free < LEAST_MIB:
-        raise EnrolError(f"{where}: {free} MiB free in {home}, {LEAST_MIB} are needed: make room")
-    _check_ssh(where, at, PurePath(home))
-    directory = _directory(settings, host.name, PurePath(home))
+def _moved(host: Host) -> EnrolError:
+    return EnrolError(
+        f"host {host.name}: java, the account's home or the release moved: run `sluice hosts enrol "
+        f"{host.name}`"
+    )
+
+
+def _record(settings: Settings, host: Host, found: Enrolled) -> None:
+    write_whole(folder(settings, host.name) / _ENROLLED, json.dumps(asdict(found), indent=1), 0o600)
+
+
+def _look(settings: Settings, host: Host, how: Login, host_key: str) -> Enrolled:
+    """Check for all that a host needs; raises EnrolError with the remedy."""
+    at = ssh.link(_target(settings, host, how, host_key))
+    home, java = machine.look(at, release.NEEDED if host.release else ())
+    directory = _directory(settings, host.name, home)
     if not re.fullmatch(r"[A-Za-z0-9/._+-]+", str(directory)):
-        raise EnrolError(f"{where}: the path {directory} has odd characters: use another account")
+        raise EnrolError(f"host {host.name}: the path {directory} has odd characters: use another account")
     if host.release is not None:
         release.check_runs(at, host.release, settings.root)
-    return Enrolled(host.address, host_key, str(directory), java, host.release or "")
-
-
-def _check_ssh(where: str, at: ssh.Link, home: PurePath) -> None:
-    """A key or a server may allow commands, and neither files nor ports."""
-    try:
-        at.sizes(home)
-    except ssh.RemoteFailed as error:
-        raise EnrolError(
-            f"{where} gives no access to files over SFTP ({error}): have `Subsystem sftp internal-sftp` in "
-            "its sshd_config, and no `command=` before the key"
-        ) from error
-    if not at.forwards():
-        raise EnrolError(
-            f"{where} forwards no ports to its 127.0.0.1: have `AllowTcpForwarding local` in its "
-            "sshd_config, and `port-forwarding` behind `restrict` before the key"
-        )
+    said = how if host.connection else None
+    return Enrolled(host.address, host_key, str(directory), java, host.release or "", said)
 
 
 def _directory(settings: Settings, name: str, home: PurePath) -> PurePath:
@@ -247,7 +280,9 @@ def _mark(settings: Settings) -> str:
 def _before(settings: Settings, name: str) -> Enrolled | None:
     """What the last enrolment found out; None without one, or if it cannot be read."""
     try:
-        return Enrolled(**json.loads((folder(settings, name) / _ENROLLED).read_text()))
+        known = dict(json.loads((folder(settings, name) / _ENROLLED).read_text()))
+        said = known.pop("login", None)
+        return Enrolled(**known, login=Login(**said) if said else None)
     except (FileNotFoundError, ValueError, TypeError):
         return None
 
@@ -262,16 +297,10 @@ def _issued_to(settings: Settings, name: str) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def port(host: Host) -> int:
-    """Where its SSH server listens."""
-    return host.ssh.port if host.ssh else 22
+def _key(settings: Settings, host: Host, how: Login) -> Path:
+    return Path(how.key_file) if how.key_file else folder(settings, host.name) / "key"
 
 
-def _key(settings: Settings, host: Host) -> Path:
-    given = host.ssh.key_file if host.ssh else None
-    return given.expanduser() if given else folder(settings, host.name) / "key"
-
-
-def _target(settings: Settings, host: Host, host_key: str) -> ssh.Target:
-    user = host.ssh.user if host.ssh else ""
-    return ssh.Target(host.name, host.address, port(host), user, _key(settings, host), host_key)
+def _target(settings: Settings, host: Host, how: Login, host_key: str) -> ssh.Target:
+    key = _key(settings, host, how)
+    return ssh.Target(host.name, how.address, how.port, how.user, key, host_key, how.private_key)

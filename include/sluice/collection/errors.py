@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class AgentError(RuntimeError):
     """An agent could not be started, stopped or rewound."""
+
+
+class EnrolError(AgentError):
+    """A host cannot be enrolled, or is not."""

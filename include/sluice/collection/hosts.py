@@ -29,6 +29,8 @@ _NAME = r"^[a-z0-9]([a-z0-9.-]{0,62}[a-z0-9])?$"
 _ADDRESS = r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$"
 # An absolute path without odd characters: it is part of a script.
 _RELEASE = r"^(/[A-Za-z0-9._+-]+)+$"
+# The id of a connection in Airflow. It begins with no dash, because it is an argument of a command.
+_CONNECTION = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}$"
 Role = Literal["edge", "collector", "jobs"]
 _ROLES: tuple[Role, ...] = get_args(Role)
 _REMEDIES = {
@@ -56,8 +58,9 @@ class Ssh(BaseModel):
 
 
 class Host(BaseModel):
-    """One machine. ``ssh``: None for `local`; ``roles``: what may run on it.
+    """One machine. ``roles``: what may run on it.
 
+    ssh, connection: how it is reached, here or in an Airflow connection of that id; `local` has neither.
     release: where Sluice is installed there, which the role `jobs` needs.
     """
 
@@ -66,6 +69,7 @@ class Host(BaseModel):
     name: Annotated[str, Field(pattern=_NAME)]
     address: Annotated[str, Field(pattern=_ADDRESS)]
     ssh: Ssh | None = None
+    connection: Annotated[str, Field(pattern=_CONNECTION)] | None = None
     slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # so many agents and jobs at most
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("edge",)
     release: Annotated[str, Field(pattern=_RELEASE)] | None = None
@@ -126,29 +130,31 @@ def _problems(found: list[Host], private: bool) -> Iterator[Problem]:
     for i, host in enumerate(found):
         if counts[host.name] > 1:
             yield (i, "name"), f"name = {host.name!r}: given {counts[host.name]} times; keep one"
-        if host.name == LOCAL and host.ssh is not None:
-            yield (i, "ssh"), "ssh: local is this machine, which is not reached over SSH; remove it"
+        yield from _access_problems(i, host)
         if host.name == PLACED:
             yield (i, "name"), f"name = {PLACED!r}: runs_on has this word for no host; choose another"
         if host.name == LOCAL and "roles" in host.model_fields_set and set(host.roles) != set(_ROLES):
             yield (i, "roles"), "roles: local has every role; remove it"
-        if host.name != LOCAL and host.ssh is None:
-            yield (i,), f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to"
         yield from _release_problems(i, host)
-        if is_address(host.address) and not _is_ipv4(host.address):
-            yield (
-                (i, "address"),
-                f"address = {host.address!r}: no IPv4 address; write four numbers from 0 to 255, without "
-                "zeros before them",
-            )
-        elif private and not is_loopback(host.address):
-            yield (
-                (i, "address"),
-                f"address = {host.address!r}: the instance's network is private and has no other "
-                "machines; set network: host in include/settings.yaml (docs/hosts.md says what that opens)",
-            )
+        if said := unreachable(host.address, private):
+            yield (i, "address"), f"address = {host.address!r}: {said}"
     if any(host.name != LOCAL for host in found) and not counts[LOCAL]:
         yield (), "local is missing; add it with the address at which the other hosts reach this machine"
+
+
+def _access_problems(i: int, host: Host) -> Iterator[Problem]:
+    if host.name == LOCAL:
+        for field in ("ssh", "connection"):
+            if getattr(host, field) is not None:
+                yield (i, field), f"{field}: local is this machine, which is not reached over SSH; remove it"
+    elif host.ssh is None and host.connection is None:
+        yield (
+            (i,),
+            f"{host.name}: ssh is missing; add ssh: {{user: ...}}, the account to log in to, or connection: "
+            "with the id of an Airflow connection of the type ssh",
+        )
+    elif host.ssh is not None and host.connection is not None:
+        yield (i, "connection"), f"connection = {host.connection!r}: ssh is given, too; keep one of them"
 
 
 def _release_problems(i: int, host: Host) -> Iterator[Problem]:
@@ -159,6 +165,23 @@ def _release_problems(i: int, host: Host) -> Iterator[Problem]:
         yield (i,), f"{host.name}: the role jobs needs Sluice there; add release: /the/folder/of/the/checkout"
     elif host.release is not None and "jobs" not in host.roles:
         yield (i, "release"), "release: only the role jobs needs it; add the role, or remove it"
+
+
+def unreachable(address: str, private: bool) -> str:
+    """Why no machine is reached at an address, with the remedy; empty if one may be.
+
+    private: whether the instance's network is its own.
+    """
+    if not re.fullmatch(_ADDRESS, address):
+        return "no IPv4 address or name of a machine; correct it"
+    if is_address(address) and not _is_ipv4(address):
+        return "no IPv4 address; write four numbers from 0 to 255, without zeros before them"
+    if private and not is_loopback(address):
+        return (
+            "the instance's network is private and has no other machines; set network: host in "
+            "include/settings.yaml (docs/hosts.md says what that opens)"
+        )
+    return ""
 
 
 def is_loopback(address: str) -> bool:

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from sluice.collection import broker, enrolment, hosts, placed
+from sluice.collection.errors import EnrolError
 from sluice.collection.hosts import LOCAL, PLACED, Host
 from sluice.collection.pattern import Pattern, PatternError
 from sluice.runtime.settings import Settings
@@ -275,7 +276,7 @@ def _host_problem(
         return f"{field} = {name!r}: the host has no role {role}; add it to its `roles` in hosts.yaml"
     try:
         enrolment.enrolled(settings, known[name])
-    except enrolment.EnrolError as error:
+    except EnrolError as error:
         return f"{field}: {error}"
     return ""
 

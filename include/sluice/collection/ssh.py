@@ -13,7 +13,7 @@ import shlex
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -57,7 +57,10 @@ class RemoteFailed(AgentError):
 
 @dataclass(frozen=True)
 class Target:
-    """Where to log in, with which key, and which host key must be shown (a line as in known_hosts)."""
+    """Where to log in, with which key, and which host key must be shown (a line as in known_hosts).
+
+    private_key: the key itself, instead of a file.
+    """
 
     name: str
     address: str
@@ -65,6 +68,7 @@ class Target:
     user: str
     key: Path
     host_key: str  # type and base64, e.g. "ssh-ed25519 AAAA..."
+    private_key: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"host {self.name} ({self.user}@{self.address}:{self.port})"
@@ -229,6 +233,8 @@ class Link:
             if time.monotonic() < self._away_until:
                 raise HostUnreachable(self._why)
             known = asyncssh.import_known_hosts(f"* {self.target.host_key}")
+            given = self.target.private_key
+            key = asyncssh.import_private_key(given) if given else str(self.target.key)
             failed = self._why or self._connection is not None
             if failed and not await _greets(self.target.address, self.target.port):
                 raise asyncssh.ConnectionLost("nobody greets")
@@ -237,7 +243,7 @@ class Link:
                     self.target.address,
                     self.target.port,
                     username=self.target.user,
-                    client_keys=[str(self.target.key)],
+                    client_keys=[key],
                     known_hosts=known,
                     agent_path=None,
                     config=[],
@@ -279,12 +285,17 @@ def link(target: Target) -> Link:
         return _links.setdefault((os.getpid(), target), Link(target))
 
 
-def host_key(address: str, port: int) -> tuple[str, str]:
-    """The key that a host shows to anybody, as in known_hosts, and its fingerprint."""
+def host_key(address: str, port: int, algorithms: Sequence[str] = ()) -> tuple[str, str]:
+    """The key that a host shows to anybody, as in known_hosts, and its fingerprint.
+
+    algorithms: how it is to prove that it has the key, if it has several; any by default.
+    """
 
     async def ask() -> asyncssh.SSHKey | None:
         async with asyncio.timeout(CONNECT_SECONDS):
-            return await asyncssh.get_server_host_key(address, port, config=[])
+            return await asyncssh.get_server_host_key(
+                address, port, config=[], server_host_key_algs=tuple(algorithms)
+            )
 
     try:
         key = wait(ask(), CONNECT_SECONDS + COMMAND_SECONDS)

@@ -161,7 +161,7 @@ def _look(
     observers: Mapping[str, Observer],
     before: HostRow | None,
 ) -> HostLook:
-    if before is not None and before.silent_since is not None and not answering.answers(host):
+    if before is not None and before.silent_since is not None and not answering.answers(settings, host):
         return HostLook(datetime.now(UTC), silent=True, why=before.why)  # a connection is waited for longer
     try:
         run = _run(settings, host)
@@ -169,7 +169,7 @@ def _look(
         machine = processes.read(run, [each.pid for each in observed.values()])
         core = speed.measure(run) if speed_due(before, datetime.now(UTC)) else None
     except HostUnreachable as error:
-        silent = not answering.answers(host)
+        silent = not answering.answers(settings, host)
         return HostLook(datetime.now(UTC), silent=silent, why=_printable(error))
     except (AgentError, MetricsUnreachable, ReadingError, OSError) as error:  # a host may answer anything
         return HostLook(datetime.now(UTC), why=_printable(error))

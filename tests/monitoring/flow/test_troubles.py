@@ -41,6 +41,7 @@ def test_where_all_is_well_nothing_hurts() -> None:
         ("nightly", "logs 2026-11-24: task 1v1", "nightly", module.TASK),
         ("reconcile", "logs 2026-11-24", "reconcile", module.DAY),
         ("airflow", "nightly_batch.batch", "nightly", module.NIGHT),
+        ("hosts", "web3: connection", "collectors", module.HOST),
         ("somebody", "else", "", ""),
     ],
 )
