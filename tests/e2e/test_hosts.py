@@ -1,14 +1,15 @@
-"""Agents on five other hosts: deployed by Airflow, two lose their power, and every line is proved.
+"""Agents on five other hosts: deployed by Airflow, two lose their power, one freezes, every line is proved.
 
 Edges run on two of the hosts, and collectors move among the others while lines come: one by the DAG
-`placement`, because its host is silent, and one by hand, also while it, or its mover, is killed, and in the
-end because its host is slow. The hosts are SSH servers on addresses of their own
-(`sluice.collection.emulated`).
+`placement`, because its host is off and the next one frozen, and one by hand, also while it, or its mover, is
+killed, and in the end because its host is slow. The hosts are SSH servers on addresses of their own
+(`sluice.collection.emulated`). `pytest -s` shows how long the frozen host's collector was away.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -191,11 +192,39 @@ def move_under_fire(settings: Settings, patch: pytest.MonkeyPatch, kill: Kill) -
     until(arrives, PLACED_SECONDS, f"gather1 runs on {to} after {kill}")
 
 
+def freeze(platform: Platform, five: dict[str, EmulatedHost]) -> int:
+    """Have gather2's host stand still, and go on; returns how many lines came to far2's edge meanwhile.
+
+    This edge prefers gather2, so it has sent lines to a collector that neither takes nor refuses them.
+    """
+    settings, frozen = platform.settings, deploy.agent(platform.settings, "gather2").runs_on
+
+    def elsewhere() -> str:
+        there = deploy.agent(settings, "gather2").runs_on
+        return there if there != frozen and is_on(platform, "gather2", there) else ""
+
+    with traffic(partial(write_piece, platform, five["far2"], 70_000)) as written:
+        until(lambda: written[0] >= LINES, ALERT_SECONDS, "lines come")
+        five[frozen].freeze()
+        begun, before = time.monotonic(), written[0]
+        there = until(elsewhere, PLACED_SECONDS, f"the placement takes gather2 from {frozen}")
+        print(f"{time.monotonic() - begun:.1f} s after {frozen} stood still gather2 ran on {there}")
+        until(lambda: written[0] > before + LINES, ALERT_SECONDS, "lines come")
+        assert [each.runs_on for each in remnants.known(settings)] == [frozen]
+        assert len(five[frozen].processes("java")) == 1
+        five[frozen].thaw()
+        until(lambda: not remnants.known(settings), DEPLOYED_SECONDS, f"{frozen} is drained")
+    assert [len(five[name].processes("java")) for name in GATHERERS] == [int(n == there) for n in GATHERERS]
+    return written[0]
+
+
 def even_out(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) -> int:
     """Let one move pay while lines come; returns how many came.
 
-    gather1 leaves local, which the tests' settings call slow, once its load is known.
+    gather1 leaves local, which the tests' settings call slow, once its load is known. gather2 stays.
     """
+    other = placed.unit("gather2")
+    there = placed.read(platform.settings)[other]
 
     def moved() -> bool:
         done = platform.sluice("placement", "apply")
@@ -208,10 +237,11 @@ def even_out(platform: Platform, host: EmulatedHost, patch: pytest.MonkeyPatch) 
         until(lambda: "gather1" in running(platform), PLACED_SECONDS, "gather1 takes lines again")
     (move,) = (each for each in moves.history(engine(platform.settings)).values() if each.counts)
     assert (move.unit, move.source) == (placed.unit("gather1"), LOCAL)
+    assert placed.read(platform.settings)[other] == there
     return written[0]
 
 
-def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubled(
+def test_hosts_die_and_freeze_and_collectors_move_and_no_line_is_lost_or_doubled(
     platform: Platform, five: dict[str, EmulatedHost], placing: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = platform.settings
@@ -251,12 +281,12 @@ def test_hosts_lose_their_power_and_collectors_move_and_no_line_is_lost_or_doubl
     assert not five["far4"].processes("java")
     assert len(five["far2"].processes("java")) == 1
 
+    still = freeze(platform, five)
     meanwhile = even_out(platform, five["far1"], monkeypatch)
-    assert placed.read(settings)[placed.unit("gather2")] == "far5"
 
     hops = platform.drain()
     accounts = {each.host: each for each in hops.files if each.host in EDGES}
-    lines = {"far1": LINES + under_fire + written[0] + meanwhile, "far2": 2 * LINES}
+    lines = {"far1": LINES + under_fire + written[0] + meanwhile, "far2": 2 * LINES + still}
     assert {name: each.lines for name, each in accounts.items()} == lines
     assert not any(each.missing_lines for each in accounts.values())
     platform.assert_online_is_exact(DAY)

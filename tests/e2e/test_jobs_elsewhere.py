@@ -1,7 +1,8 @@
 """The archiver and the speed layer's driver run on other hosts while lines come.
 
-Each is moved, and its host loses its power. What the archiver wrote is then proved line by line, and the
-chains of its files are whole. What the driver counted is compared with an exact count.
+Each is moved, and its host loses its power; the archiver's freezes before. What the archiver wrote is then
+proved line by line, and the chains of its files are whole. What the driver counted is compared with an exact
+count. `pytest -s` shows how long each was away.
 """
 
 from __future__ import annotations
@@ -135,22 +136,35 @@ def arrives(settings: Settings, member: str, host: str, since: str) -> None:
     print(f"{time.monotonic() - begun:.1f} s after {since} {member} ran on {host}")
 
 
+def freeze(settings: Settings, host: EmulatedHost, to: str) -> None:
+    """Have the archiver's host stand still, and go on. What was left there is stopped then."""
+    left = running(host, "archiver")
+    host.freeze()
+    arrives(settings, MEMBER, to, "its host stood still")
+    archives_more(settings)
+    assert running(host, "archiver") == left
+    host.thaw()
+    until(lambda: not running(host, "archiver"), SECONDS, "the archiver that was left behind is stopped")
+    assert moving.arrived(settings, MEMBER, to)
+
+
 def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
     platform: Platform, two: dict[str, EmulatedHost], placing: None
 ) -> None:
     settings = platform.settings
     with traffic(partial(write, platform)) as written:
-        moved = platform.sluice("jobs", "move", UNIT, "work1")
+        moved = platform.sluice("jobs", "move", UNIT, "work2")
         assert moved.returncode == 0, moved.stderr
         listed = platform.sluice("jobs", "list", "--format", "csv")
-        assert f"{UNIT},{MEMBER},work1,work1,alive," in listed.stdout
-        (there,) = running(two["work1"], "archiver")
+        assert f"{UNIT},{MEMBER},work2,work2,alive," in listed.stdout
+        (there,) = running(two["work2"], "archiver")
         reached = Settings(**told(there))
         assert "sslmode=verify-full" in reached.postgres.url()
         assert reached.kafka.login
-        assert reached.kafka.login.user == "host-work1"
+        assert reached.kafka.login.user == "host-work2"
         archives_more(settings)
 
+        freeze(settings, two["work2"], "work1")
         two["work1"].switch_off()
         arrives(settings, MEMBER, "work2", "work1 lost its power")
         archives_more(settings)
@@ -158,7 +172,7 @@ def test_the_archiver_moves_among_hosts_and_each_line_is_archived_once(
         assert written[0]
     platform.drain()
     assert [each.problem for each in verification.verify(settings, TOPIC) if each.problem] == []
-    assert not running(two["work1"], "archiver")
+    assert [len(running(each, "archiver")) for each in two.values()] == [0, 1]
     platform.assert_online_is_exact(DAY)
 
 

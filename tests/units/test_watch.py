@@ -49,10 +49,10 @@ def test_it_evens_out_only_when_all_loads_are_known(
     assert any(" moves from h1 to h2: " in line for line in said)
 
 
-def test_what_is_never_measured_holds_it_for_minutes_only(
-    instance: Instance, looked: None, monkeypatch: pytest.MonkeyPatch
+def test_what_is_never_measured_holds_it_for_as_long_as_the_setting_says_only(
+    instance: Instance, looked: None
 ) -> None:
-    monkeypatch.setattr(watch, "HOLD_SECONDS", -1.0)
+    instance.settings.placement.hold_seconds = 0.0
     instance.hosts(h1=8, h2=8)
     units = DictionaryUnits({"c1": "h1", "c2": "h1"})
     beat(made(instance, units), lambda _: None)
@@ -84,7 +84,7 @@ def test_hosts_are_looked_at_while_a_unit_moves_and_a_dead_one_is_emptied_meanwh
 ) -> None:
     looks = list[int]()
     monkeypatch.setattr(measure, "look", lambda *_: looks.append(1))
-    monkeypatch.setattr(watch, "HOLD_SECONDS", -1.0)
+    instance.settings.placement.hold_seconds = 0.0
     instance.hosts(h1=8, h2=8, h3=8)
     units = DictionaryUnits({"c1": "h1", "c2": "h1", "c3": "h1", "c4": "h1", "c5": "h3"})
     units.waits = {name: threading.Event() for name in ("c1", "c2", "c3", "c4")}

@@ -46,9 +46,9 @@ def placement(
     It computes paper 004's experiment, then every contender on random clusters, an optimum by integer
     programs for the small ones, and how long a plan for 200 hosts and 2,000 units takes. Then it tries the
     experiment with units that run: ten Flume collectors on five emulated hosts of this machine, in a network
-    of their own. They are placed, hosts join, and units move while lines come. That takes about 3 GiB, and
-    about 10 minutes a run of all scenarios. Each run is kept when it is over, and a command that was stopped
-    goes on with the runs that are missing.
+    of their own. They are placed, hosts join, and what the DAG `placement` runs moves units while lines come.
+    That takes about 3 GiB, and about 10 minutes a run of all scenarios. Each run is kept when it is over, and
+    a command that was stopped goes on with the runs that are missing.
 
     The figures stay in docs/placement, and docs/placement.md is made from them. Its tables and the bars are
     printed; the command exits with 1 if a bar fails.

@@ -139,6 +139,7 @@ class Placement(BaseModel):
     beat_seconds: float = Field(5.0, ge=1)  # between two looks at hosts and units
     half_life_seconds: float = Field(300.0, ge=1)  # a reading weighs half as much after this time
     silent_seconds: float = Field(10.0, ge=1)  # units of a host that does not answer for so long go elsewhere
+    hold_seconds: float = Field(300.0, ge=0)  # so long at most, nothing is evened out before loads are known
     moves_an_hour: int = Field(4, ge=0)  # at most; those away from a host that does not answer do not count
     speeds: dict[str, float] = {}  # of hosts, in reference cores; others are measured
 

@@ -19,8 +19,6 @@ from sluice.units.view import HostView, View, view
 
 #: How often is planned while no host comes or goes.
 PLAN_SECONDS = 60.0
-#: So long at most, nothing is evened out before all units were measured: slots say less than loads.
-HOLD_SECONDS = 300.0
 
 
 class Watch:
@@ -75,8 +73,9 @@ class Watch:
         self._states, self._planned_at = states, time.monotonic()
 
     def _measured(self, seen: View) -> bool:
+        """Whether all units were measured, or that was waited for: slots say less than loads."""
         unknown = any(unit.cpu is None for unit in seen.units if unit.running.movable)
-        return not unknown or time.monotonic() - self._begun_at > HOLD_SECONDS
+        return not unknown or time.monotonic() - self._begun_at > self._settings.placement.hold_seconds
 
     def _tell(self, seen: View, log: Log) -> None:
         """Raise an alert for each host that does not answer, and clear it when it does."""

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from sluice.collection import enrolment, hosts
+from sluice.collection import enrolment, hosts, ssh
 from sluice.collection.emulated import fleet, power
 from sluice.collection.emulated.host import EmulatedHost, HostDied
 from sluice.runtime.settings import ROOT, Settings
@@ -67,6 +68,32 @@ def test_one_that_is_off_has_no_process_and_cannot_be_cut_off(two: dict[str, Emu
     assert two["h2"].processes()
     with pytest.raises(HostDied, match="is off"):
         two["h1"].cut_off()
+
+
+def test_one_that_is_frozen_answers_nobody_and_goes_on_where_it_stood(
+    settings: Settings, two: dict[str, EmulatedHost]
+) -> None:
+    fleet.enrol(settings, two)
+    frozen = two["h1"]
+    link = enrolment.link(settings, hosts.load(settings)["h1"])
+    link.run("sh", "-c", "while sleep 0.05; do echo >> ticks; done > /dev/null 2>&1 &")
+    ticks = frozen.home / "ticks"
+    until(ticks.exists)
+    frozen.freeze()
+    before = ticks.read_text()
+    assert {each.status() for each in frozen.processes()} == {psutil.STATUS_STOPPED}
+    with pytest.raises(TimeoutError):
+        ssh.greets(frozen.address, frozen.port)
+    assert ticks.read_text() == before
+    assert ssh.greets(two["h2"].address, two["h2"].port)
+    frozen.thaw()
+    until(lambda: ticks.read_text() != before)
+    assert ssh.greets(frozen.address, frozen.port)
+    frozen.freeze()
+    frozen.switch_off()
+    assert not frozen.processes()
+    with pytest.raises(HostDied, match="is off"):
+        frozen.freeze()
 
 
 def test_they_end_with_the_process_that_switched_them_on(tmp_path: Path) -> None:

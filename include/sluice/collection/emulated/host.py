@@ -37,7 +37,7 @@ class HostDied(RuntimeError):
 
 @dataclass
 class EmulatedHost:
-    """A machine that can be switched on and off, and cut off.
+    """A machine that can be switched on and off, cut off, and frozen.
 
     sftp: whether its server gives access to files. apart: whether its 127.0.0.1 is its own (see `server`).
     """
@@ -118,11 +118,24 @@ class EmulatedHost:
     def reconnect(self) -> None:
         self._signal(signal.SIGCONT)
 
+    def freeze(self) -> None:
+        """Everything on the host stands still. Its connections stay open, and nobody answers on them."""
+        self._must_be_on()
+        power.freeze(self.home)
+
+    def thaw(self) -> None:
+        """Everything goes on where it stood."""
+        self._must_be_on()
+        power.thaw(self.home)
+
     def processes(self, name: str = "") -> list[psutil.Process]:
         """The host's living processes; with a name, only of programs that are called so."""
         return power.processes(self.home, name)
 
     def _signal(self, number: signal.Signals) -> None:
+        os.kill(self._must_be_on().pid, number)
+
+    def _must_be_on(self) -> subprocess.Popen[bytes]:
         if self._server is None:
             raise HostDied(f"the emulated host {self.home} is off")
-        os.kill(self._server.pid, number)
+        return self._server

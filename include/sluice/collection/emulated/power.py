@@ -1,7 +1,11 @@
-"""The processes of an emulated host, which carry its home in their environment, and the end of its power."""
+"""The processes of an emulated host, which carry its home in their environment.
+
+They lose their power, or stand still, all at once.
+"""
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +13,7 @@ import psutil
 
 #: Variables of every process of a host: its home, and the address that is its 127.0.0.1.
 HOME, LOOPBACK = "EMULATED_HOST", "EMULATED_LOOPBACK"
+_POLL = 0.01
 
 
 def processes(home: Path, name: str = "") -> list[psutil.Process]:
@@ -28,3 +33,26 @@ def switch_off(home: Path) -> None:
     for process in sorted(processes(home), key=lambda each: each == own):
         with suppress(psutil.Error):
             process.kill()
+
+
+def freeze(home: Path) -> None:
+    """Stop every process of the host where it stands, also those that began meanwhile."""
+    while moving := [each for each in processes(home) if not _stands(each)]:
+        for each in moving:
+            with suppress(psutil.Error):
+                each.suspend()
+        time.sleep(_POLL)
+
+
+def thaw(home: Path) -> None:
+    """Let every process of the host go on."""
+    for each in processes(home):
+        with suppress(psutil.Error):
+            each.resume()
+
+
+def _stands(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.Error:  # it has ended
+        return True

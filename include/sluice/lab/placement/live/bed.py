@@ -1,11 +1,12 @@
-"""Kafka, emulated hosts and Flume's agents: an instance of the platform for the laboratory alone.
+"""Kafka, PostgreSQL, emulated hosts and Flume's agents: an instance of the platform for the laboratory alone.
 
-It has what collection needs and nothing else: a broker, and agents that the product's own code deploys over
-SSH. Everything is deleted at the end.
+It has what collection and placement need and nothing else: a broker, a database, and agents that the
+product's own code deploys over SSH. Everything is deleted at the end.
 """
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -15,29 +16,30 @@ from pathlib import Path
 from types import TracebackType
 
 import psutil
+import sqlalchemy as sa
 import yaml
 
-from sluice.collection import deploy, moving, placed, remote
+from sluice.collection import deploy, placed, remote
 from sluice.collection.emulated import fleet
 from sluice.collection.emulated.host import HostDied
-from sluice.collection.errors import AgentError
 from sluice.collection.hosts import PLACED, Role
 from sluice.collection.records import DeployError
 from sluice.collection.render import Agent
-from sluice.collection.ssh import HostUnreachable
 from sluice.lab.placement.live import scenarios
 from sluice.lab.processes import LaboratoryFailed, end_with_laboratory
 from sluice.placement.base import Cluster
 from sluice.runtime.settings import Settings, make_secret
-from sluice.stack.daemon import Unhealthy
+from sluice.stack import initialise, private
+from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.kafka import KAFKA
+from sluice.stack.daemons.postgres import POSTGRES
+from sluice.storage.postgres import engine
 
 TOPIC = "lines"
 #: The hosts of the front-ends; they take no units.
 WEB = ("web1", "web2")
 PORT_BASE = 26_000
 _START_SECONDS, _DEPLOY_SECONDS = 180.0, 600.0
-_AGAIN_SECONDS = 2.0
 
 
 class Bed:
@@ -46,7 +48,8 @@ class Bed:
     def __init__(self, home: Path) -> None:
         self._folder = home
         instance = home / "instance"
-        make_secret(instance, "identity")
+        for secret in ("identity", "postgres"):
+            make_secret(instance, secret)
         self.settings = Settings(instance="lab", home=instance, port_base=PORT_BASE, network="private")
         self._roles: dict[str, tuple[Role, ...]] = {
             **dict.fromkeys(scenarios.hosts(), ("collector",)),
@@ -59,8 +62,12 @@ class Bed:
 
     def __enter__(self) -> Bed:
         with ExitStack() as stack:
+            private.close(self.settings)
             self._enrol(stack)
-            self._start_kafka(stack)
+            for daemon in (KAFKA, POSTGRES):
+                self._start(daemon, stack)
+            initialise.database(self.settings)
+            stack.callback(self.database.dispose)
             self._stack = stack.pop_all()
         return self
 
@@ -68,6 +75,10 @@ class Bed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    @property
+    def database(self) -> sa.Engine:
+        return engine(self.settings)
 
     def list_hosts(self, names: Iterable[str]) -> None:
         """Have these hosts take units, and no others."""
@@ -93,19 +104,6 @@ class Bed:
                     raise LaboratoryFailed(f"the agents could not be deployed: {error}") from error
                 say(str(error))
 
-    def move(self, unit: str, host: str) -> None:
-        """The product's own move; like the product, it is repeated if a host does not answer for a while."""
-        deadline = time.monotonic() + _DEPLOY_SECONDS
-        while True:
-            try:
-                moving.move(self.settings, unit, host, say)
-                return
-            except (AgentError, HostUnreachable) as error:
-                if time.monotonic() > deadline:
-                    raise LaboratoryFailed(f"{unit} could not be moved to {host}: {error}") from error
-                say(f"{unit} is to be moved again: {error}")
-                time.sleep(_AGAIN_SECONDS)
-
     def collectors(self) -> list[Agent]:
         return [agent for agent in deploy.agents(self.settings) if agent.tier == "collector"]
 
@@ -120,9 +118,6 @@ class Bed:
         """The living processes of units on each host, as the host has them."""
         return {name: len(self._hosts[name].processes("java")) for name in scenarios.hosts()}
 
-    def address(self, host: str) -> str:
-        return self._hosts[host].address
-
     def log_file(self, front_end: str, day: str) -> Path:
         """The file to which a front-end writes."""
         return Path(str(_pattern(self._hosts, front_end)).replace("%Y-%m-%d", day))
@@ -130,7 +125,8 @@ class Bed:
     def processes(self) -> list[psutil.Process]:
         """All that runs here, and this process."""
         on_hosts = [process for host in self._hosts.values() for process in host.processes()]
-        return [psutil.Process(), *self._own, *on_hosts]
+        begun = [process for own in self._own for process in own.children(recursive=True)]
+        return [psutil.Process(), *self._own, *begun, *on_hosts]
 
     def _enrol(self, stack: ExitStack) -> None:
         for host in self._hosts.values():
@@ -143,25 +139,26 @@ class Bed:
         fleet.enrol(self.settings, self._hosts)
         (self.settings.home / "collection.yaml").write_text(yaml.safe_dump(inventory(self._hosts)))
 
-    def _start_kafka(self, stack: ExitStack) -> None:
-        for step in KAFKA.prepare:
+    def _start(self, daemon: Daemon, stack: ExitStack) -> None:
+        for step in daemon.prepare:
             step(self.settings)
-        with (self._folder / "kafka.log").open("wb") as log:
-            broker = subprocess.Popen(
-                KAFKA.command(self.settings).argv, stdin=subprocess.DEVNULL, stdout=log,
+        told = self._folder / f"{daemon.name}.log"
+        with told.open("wb") as log:
+            begun = subprocess.Popen(
+                daemon.command(self.settings).argv, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, preexec_fn=end_with_laboratory,  # noqa: PLW1509
             )  # fmt: skip
-        self._own.append(psutil.Process(broker.pid))
-        stack.callback(broker.wait)
-        stack.callback(broker.terminate)
+        self._own.append(psutil.Process(begun.pid))
+        stack.callback(begun.wait)
+        stack.callback(begun.send_signal, signal.Signals[f"SIG{daemon.stop_signal}"])
         deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and broker.poll() is None:
+        while time.monotonic() < deadline and begun.poll() is None:
             with suppress(Unhealthy):
-                KAFKA.health(self.settings)
+                daemon.health(self.settings)
                 return
             time.sleep(0.5)
-        said = (self._folder / "kafka.log").read_text(errors="replace")[-2000:]
-        raise LaboratoryFailed(f"Kafka did not start: {said.strip()}")
+        said = told.read_text(errors="replace")[-2000:]
+        raise LaboratoryFailed(f"{daemon.name} did not start: {said.strip()}")
 
 
 def inventory(hosts: fleet.Fleet) -> dict[str, object]:

@@ -19,8 +19,8 @@ from sluice.lab.trials import Row
 
 #: In the order in which they are written.
 FILES = ("live_samples", "live_moves", "live")
-#: Of a run, beside its phases: placing, moves, reading.
-_PLACE_SECONDS, _MOVE_SECONDS, _START_SECONDS = 40.0, 12.0, 120.0
+#: Of a run, beside its phases: placing, moves, reading; in `uneven` until the watch knows loads.
+_PLACE_SECONDS, _MOVE_SECONDS, _START_SECONDS, _LOADS_SECONDS = 40.0, 12.0, 120.0, 90.0
 _MOVES = 5
 
 Say = Callable[[str], None]
@@ -74,7 +74,7 @@ def minutes(keys: Sequence[Key], times: Times) -> float:
     seconds = _START_SECONDS if keys else 0.0
     for key in keys:
         seconds += _PLACE_SECONDS + _MOVES * _MOVE_SECONDS + times.settle + 2 * times.phase
-        seconds += 2 * times.warm if SCENARIOS[key.scenario].uneven else 0.0
+        seconds += 2 * times.warm + _LOADS_SECONDS if SCENARIOS[key.scenario].uneven else 0.0
     return seconds / 60
 
 

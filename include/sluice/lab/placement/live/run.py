@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -13,28 +14,16 @@ from sluice.lab.placement.computed import PLACERS
 from sluice.lab.placement.live import arrivals, scenarios
 from sluice.lab.placement.live.arrivals import Account
 from sluice.lab.placement.live.bed import TOPIC, Bed, say
+from sluice.lab.placement.live.placing import Moved, Placing, Timed, prepare, with_timed
 from sluice.lab.placement.live.scenarios import Scenario, Times
-from sluice.lab.placement.live.watching import Taken, Watch
 from sluice.lab.placement.live.writing import Times as Written
 from sluice.lab.placement.live.writing import Writer
-from sluice.placement.base import Move
 from sluice.placement.measures import load_spread
 from sluice.placement.migration import MENDED, migrate
-from sluice.placement.plan import plan
+from sluice.runtime.settings import Settings
+from sluice.units.catalogue import KINDS
 
 _FIRST_DAY = date(2016, 1, 1)
-
-
-@dataclass(frozen=True)
-class Moved:
-    """One move: from its order until the agent is ready there. began, ended: seconds since the epoch."""
-
-    unit: str
-    source: str
-    target: str
-    began: float
-    ended: float
-    taken: Taken
 
 
 @dataclass
@@ -74,7 +63,10 @@ class Laboratory:
         day = str(_FIRST_DAY + timedelta(days=self._runs))
         self._runs += 1
         first = scenarios.hosts()[: scenario.first]
+        settings = bed.settings.model_copy(update={"placement": scenarios.placement(scenario)})
         self._place(scenario, first)
+        prepare(settings, bed.database, KINDS)
+        bed.list_hosts(first)
         files = {name: bed.log_file(name, day) for name in self._front_ends()}
         begin = arrivals.ends(bed.settings, TOPIC)
         with Writer(files, self._rates(scenario)) as writer:
@@ -86,7 +78,8 @@ class Laboratory:
             self._measure(log, times)
             log.joined = time.time()
             bed.list_hosts(scenarios.hosts())
-            log.moves = self._carry_out(self._plan(log))
+            log.by_slots = len(migrate(bed.cluster(), MENDED).moves)
+            log.moves = self._move(settings)
             log.settled = time.time()
             if scenario.uneven:
                 self._warm(times)
@@ -102,7 +95,6 @@ class Laboratory:
         bed.list_hosts(scenarios.hosts())  # units may still be on hosts that are to leave
         wanted = PLACERS[scenario.start](bed.cluster(first).having({}))
         bed.place(wanted)
-        bed.list_hosts(first)
 
     def _warm(self, times: Times) -> None:
         """Wait until no unit's process is young."""
@@ -124,28 +116,12 @@ class Laboratory:
         log.loads.append(loads)
         log.unevenness.append(load_spread(cluster, cluster.placed))
 
-    def _plan(self, log: Log) -> list[Move]:
-        """Our plan: by slots, as long as no load was measured, or by load."""
-        bed = self._bed
-        by_slots = bed.cluster()
-        log.by_slots = len(migrate(by_slots, MENDED).moves)
-        return plan(bed.cluster(loads=log.loads[-1]) if log.scenario.uneven else by_slots).moves
-
-    def _carry_out(self, moves: Iterable[Move]) -> list[Moved]:
-        """One move after the other; each is watched until the unit takes blocks again."""
-        found: list[tuple[Move, float, float, Watch]] = []
-        ports = {agent.name: agent.metrics_port for agent in self._bed.collectors()}
-        for move in moves:
-            source = move.source or ""
-            watch = Watch(ports[move.unit], self._bed.address(source), self._bed.address(move.target))
-            began = time.time()
-            self._bed.move(move.unit, move.target)
-            found.append((move, began, time.time(), watch))
-            say(f"{move.unit} is on {move.target} after {time.time() - began:.1f} s")
-        return [
-            Moved(move.unit, move.source or "", move.target, began, ended, watch.done())
-            for move, began, ended, watch in found
-        ]
+    def _move(self, settings: Settings) -> list[Moved]:
+        """Unpause the DAG `placement`, and wait until it has nothing more to do."""
+        timed = Timed()
+        with Placing(settings, self._bed.database, with_timed(timed), say) as placing:
+            placing.settle()
+        return timed.moved()
 
     def _slots(self) -> tuple[int, ...]:
         return tuple(self._bed.running().values())
@@ -161,9 +137,12 @@ class Laboratory:
 
     def _others(self) -> float:
         """The processor seconds of all programs of the machine but the laboratory's."""
-        of_all = psutil.cpu_times()
-        own = [process.cpu_times() for process in self._bed.processes()]
-        return float(of_all.user + of_all.nice + of_all.system - sum(each.user + each.system for each in own))
+        of_all, own = psutil.cpu_times(), 0.0
+        for process in self._bed.processes():
+            with suppress(psutil.NoSuchProcess):  # it has just ended
+                times = process.cpu_times()
+                own += times.user + times.system
+        return float(of_all.user + of_all.nice + of_all.system - own)
 
 
 def _used(pids: Mapping[str, int]) -> dict[str, float]:

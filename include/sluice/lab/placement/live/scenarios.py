@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from sluice.collection.hosts import LOCAL
 from sluice.lab.placement.inputs import AT_FIRST, HOSTS, SLOTS, TOPOLOGIES
 from sluice.lab.trials import Row
 from sluice.placement.base import Cluster, Host, Unit
 from sluice.placement.measures import load_spread
 from sluice.placement.usage import low_usage_first
+from sluice.runtime.settings import Placement
 
 #: Lines have one length, so that the place of a line in its file is its number.
 LINE_BYTES = 100
@@ -17,6 +19,10 @@ LINE_BYTES = 100
 RATE, QUIET, BUSY = 200, 5, 20_000
 #: The unit whose front-end is the busy one.
 BUSY_UNIT = "t4-2"
+#: More than a run has moves.
+_MOVES_AN_HOUR = 1_000
+#: In `uneven` loads are known after a minute. Elsewhere they never are, so plans go by slots, as the paper's.
+_HALF_LIFE, _NEVER = 60.0, 1e9
 #: The heap of each agent: the product's is 512 MiB.
 HEAP = "64m"
 
@@ -88,6 +94,18 @@ def unmoved(row: Row) -> float:
     loads = {unit: float(row[unit]) for unit in units()}
     placed = low_usage_first(cluster(hosts(), {}))
     return load_spread(cluster(hosts(), placed, loads), placed)
+
+
+def placement(scenario: Scenario) -> Placement:
+    """The settings of the DAG `placement`.
+
+    Hosts are equally fast, because they are one machine. Units would rather be anywhere than on `local`,
+    which is no host of the paper's.
+    """
+    speeds = {**dict.fromkeys(hosts(), 1.0), LOCAL: 1e-6}
+    if scenario.uneven:
+        return Placement(speeds=speeds, moves_an_hour=_MOVES_AN_HOUR, half_life_seconds=_HALF_LIFE)
+    return Placement(speeds=speeds, moves_an_hour=_MOVES_AN_HOUR, half_life_seconds=_NEVER, hold_seconds=0.0)
 
 
 def cluster(
