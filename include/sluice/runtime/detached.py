@@ -148,9 +148,7 @@ def start(
             name, 0, 0, _boot(), secrets.token_hex(8), list(argv), datetime.now(UTC).isoformat(), owner
         )
         _write(record, run)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        if rotate:
-            _rotate(log)
+        _rotate(log, rotate)
         with log.open("ab") as out:
             out.write(f"{START_MARK}{record.started_at} starting {name}: {' '.join(argv)}\n".encode())
             out.flush()
@@ -325,8 +323,9 @@ def _signal(pids: Sequence[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
-def _rotate(log: Path) -> None:
-    if not log.exists() or log.stat().st_size < LOG_BYTES:
+def _rotate(log: Path, rotate: bool) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if not rotate or not log.exists() or log.stat().st_size < LOG_BYTES:
         return
     for n in range(LOGS_KEPT - 1, 0, -1):
         older = log.with_name(f"{log.name}.{n}")
