@@ -3,9 +3,10 @@
     python jobs/speed_layer.py [--topic NAME ...] [--member NAME] [--progress PATH]
 
 Without --topic it counts `logs` and every topic that a task reads, new ones too; with the setting
-`speed.drivers` above 1, those that are the driver's. SIGTERM stops it after the batch under way. Exit codes:
-0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver. A driver that
-ever ran on another host may be left there: its topics are waited for instead.
+`speed.drivers` above 1, those that are the driver's. Spark starts with the first batch that needs it. SIGTERM
+stops it after the batch under way. Exit codes: 0 stopped, 1 could not start, 3 another speed layer counts the
+same topic or is the same driver. A driver that ever ran on another host may be left there: its topics are
+waited for instead.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import logging
 import signal
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 from sluice.elsewhere import state
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
+from sluice.spark.on_demand import OnDemand
 from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
 from sluice.speed.driver import run
@@ -63,7 +66,7 @@ def main() -> int:
     named = Named(given.topic) if given.topic else None
     moves = given.progress is not None or state.known(settings, given.member)
     own = named or OwnTopics(settings, given.member, lambda: drivers(newest(settings)), moves=moves)
-    spark = session(settings, "sluice speed layer", config=CONFIG)
+    spark = OnDemand(partial(session, settings, "sluice speed layer", config=CONFIG))
     garbage.loaded()
     try:
         run(spark, settings, progress, own, stopping)

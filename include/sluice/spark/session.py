@@ -82,6 +82,12 @@ def session_config(settings: Settings) -> dict[str, str]:
     return config
 
 
+def slots(master: str) -> int | None:
+    """How many tasks run side by side on this machine; None if only a session knows it."""
+    threads = re.fullmatch(r"local(?:\[(\d+)(?:,\d+)?\])?", master)
+    return int(threads[1] or 1) if threads else None
+
+
 def repeating(master: str) -> str:
     """The master; on this machine a task that fails is repeated too, as on a cluster."""
     threads = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
