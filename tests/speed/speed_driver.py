@@ -177,8 +177,7 @@ class SpeedTest:
         return dict(json.loads(path.read_text())["topics"][self.topic])
 
     def ends(self) -> dict[str, int]:
-        partitions = self.topics.describe(self.topic).partitions
-        return {str(partition): self.topics.bounds(self.topic, partition)[1] for partition in partitions}
+        return {str(partition): end for partition, end in self.topics.ends(self.topic).items()}
 
     def commits(self) -> list[sa.Row[tuple[object, ...]]]:
         t = schema.commits
