@@ -181,7 +181,7 @@ class Platform:
         raise AssertionError(f"not drained after {timeout:.0f} s: {why}")
 
     def _behind(self, topic: str) -> str:
-        """What is certainly in flight: an audit, which asks all agents and reads all files, would cost more."""
+        """What is certainly in flight. An audit asks all agents and reads all files, and so costs more."""
         commits, files, projections = schema.commits.c, schema.archive_files.c, schema.projections.c
         newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
         archive = sa.select(files.partition, sa.func.max(files.next)).where(files.topic == topic)
