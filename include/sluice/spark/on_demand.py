@@ -35,7 +35,6 @@ class OnDemand:
         return self._session
 
     def stop(self) -> None:
-        """Stop the session if it was started, or is being started."""
-        with self._lock:
-            if self._session is not None:
-                self._session.stop()
+        """Stop the session if it was started. One that is being started ends with this process."""
+        if self._session is not None:
+            self._session.stop()
