@@ -3,9 +3,11 @@
     python jobs/speed_layer.py [--topic NAME ...] [--member NAME] [--progress PATH]
 
 Without --topic it counts `logs` and every topic that a task reads, new ones too; with the setting
-`speed.drivers` above 1, those that are the driver's. SIGTERM stops it after the batch under way. Exit codes:
-0 stopped, 1 could not start, 3 another speed layer counts the same topic or is the same driver. A driver that
-was ever started on another host may still run there: its topics are waited for instead.
+`speed.drivers` above 1, those that are the driver's. Spark starts with the first batch that needs it, or at
+once if the driver may have another one to wait for: on another host, or as a successor. SIGTERM stops it
+after the batch under way. Exit codes: 0 stopped, 1 could not start, 3 another speed layer counts the same
+topic or is the same driver. A driver that was ever started on another host may still run there: its topics
+are waited for instead.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ import logging
 import signal
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 from sluice.elsewhere import state
 from sluice.metrics import load_team
 from sluice.runtime import garbage
 from sluice.runtime.settings import get_settings, newest
+from sluice.spark.on_demand import OnDemand
 from sluice.spark.session import SPEED_LAYER as CONFIG
 from sluice.spark.session import session
 from sluice.speed.driver import run
@@ -67,7 +71,9 @@ def main() -> int:
         lambda: drivers(newest(settings)),
         lambda: given.progress is not None or state.known(settings, given.member),
     )
-    spark = session(settings, "sluice speed layer", config=CONFIG)
+    spark = OnDemand(partial(session, settings, "sluice speed layer", config=CONFIG))
+    if given.progress is not None or progress.waits:
+        spark.session()
     garbage.loaded()
     try:
         run(spark, settings, progress, own, stopping)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from sluice.stack import network, supervisord
 from tests.bring_up import instance_settings, take_down
+from tests.marked import having
 
 PARALLEL = ("-n", "auto", "--dist", "worksteal")
 FILES_IN_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -43,10 +44,12 @@ class Part:
     name: str
     marks: str
     options: tuple[str, ...]
+    of: str = ""  # the mark of all its tests: only files that have such tests are imported
 
     def command(self, *options: str) -> list[str]:
         memory = ("-o", f"cache_dir={self.memory}")
-        return [sys.executable, "-m", "pytest", *memory, "-m", self.marks, *options]
+        files = map(str, having(self.of, Path("tests"))) if self.of else ()
+        return [sys.executable, "-m", "pytest", *memory, "-m", self.marks, *options, *files]
 
     @property
     def memory(self) -> Path:
@@ -59,12 +62,13 @@ class Part:
 
 
 ALONE = Part("alone", "not stack and not e2e and not containers", ("-q", "--durations=15", *PARALLEL))
-ON_THE_STACK = Part("stack", "stack and not e2e", (*SLOWEST, *FILES_IN_PARALLEL))
-KILLING = Part("killing", "e2e", SLOWEST)
+ON_THE_STACK = Part("stack", "stack and not e2e", (*SLOWEST, *FILES_IN_PARALLEL), of="stack")
+KILLING = Part("killing", "e2e", SLOWEST, of="e2e")
 
 
 def main() -> int:
     end_on_sigterm()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes import the same modules
     settings = instance_settings()
     ours = not supervisord.running(settings)
     try:

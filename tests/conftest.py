@@ -21,6 +21,7 @@ from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import network, supervisord
 from sluice.stack.environment import environment
 from tests.bring_up import instance_settings, take_down, variables
+from tests.marked import left_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return kills, not uses if kills else uses, kills or package not in LAYERS
 
     items.sort(key=place)
+    if missed := left_out(items, TESTS):
+        raise pytest.UsageError(f"{', '.join(missed)}: write the mark where tests/marked.py finds it")
 
 
 @pytest.fixture
@@ -93,18 +96,19 @@ def bring_up(say: Callable[[str], None]) -> None:
         raise RuntimeError("the stack did not come up:\n" + "".join(said[-30:]))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark(stack: Settings) -> Iterator[SparkSession]:
-    """A session like the batch layer's, one for each module because a start takes ten seconds."""
+    """A session like the batch layer's, one for each process because a start takes ten seconds."""
     from sluice.batch.offline import SPARK_CONFIG
     from sluice.spark.session import session
 
-    before = dict(os.environ)  # a session leaves its mark there for its Python workers
+    before = dict(os.environ)
     made = session(stack, "sluice tests", config=SPARK_CONFIG)
-    yield made
-    made.stop()
+    # Its JVM has what the session left there for its Python workers; other tests shall not.
     os.environ.clear()
     os.environ.update(before)
+    yield made
+    made.stop()
 
 
 def announcer(config: pytest.Config) -> Callable[[str], None]:

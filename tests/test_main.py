@@ -43,6 +43,16 @@ end_on_sigterm()
 pytest(Part("part", "not stack", ()))
 """
 PART = Part("part", "not stack", ())
+STACK = "mark.{}".format("stack")  # this file has no test with the mark
+MARKED = f"import pytest\n@pytest.{STACK}\ndef test_it():\n    pass\n"
+#: Has the mark, but no text search finds it.
+HIDDEN = "import pytest\npytestmark = getattr(pytest.mark, 'stack')\ndef test_it():\n    pass\n"
+CHECKING = """
+from pathlib import Path
+from tests.marked import left_out
+def pytest_collection_modifyitems(items):
+    print("left out:", left_out(items, Path(__file__).parent))
+"""
 
 
 def nothing_broken() -> int:
@@ -92,6 +102,29 @@ def test_tests_that_cannot_run_fail_the_whole(folder: Path) -> None:
 def test_what_passes_does_not_run_again(folder: Path) -> None:
     (folder / "test_right.py").write_text("def test_it():\n    pass\n")
     assert judge({PART: runner.pytest(PART)}, nothing_broken) == 0
+
+
+def test_a_part_imports_only_files_that_have_its_mark(folder: Path) -> None:
+    (folder / "tests" / "here").mkdir(parents=True)
+    (folder / "tests" / "test_marked.py").write_text(MARKED)
+    (folder / "tests" / "here" / "test_by_a_parameter.py").write_text("def test_it(given):\n    pass\n")
+    (folder / "tests" / "here" / "conftest.py").write_text(
+        f"import pytest\n@pytest.fixture(params=[pytest.param(1, marks=pytest.{STACK})])\n"
+        "def given(request):\n    return request.param\n"
+    )
+    (folder / "tests" / "test_other.py").write_text("raise AssertionError('it is not imported')\n")
+    assert runner.pytest(Part("part", "stack", ("-q",), of="stack")) == 0
+    assert runner.pytest(Part("part", "stack", ("-q",))) == 2
+
+
+def test_a_test_whose_mark_is_not_found_is_named(folder: Path) -> None:
+    (folder / "conftest.py").write_text(CHECKING)
+    (folder / "test_marked.py").write_text(MARKED)
+    (folder / "test_hidden.py").write_text(HIDDEN)
+    there = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-m", "pytest", "-s", "--collect-only"]
+    done = subprocess.run(command, env=there, capture_output=True, text=True, check=True)
+    assert "left out: ['test_hidden.py::test_it']" in done.stdout
 
 
 def test_sigterm_ends_the_tests_and_their_fixtures_first(folder: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from sluice.runtime.jvm import LIB, java
+from sluice.runtime.jvm import LIB, QUICK, java
 from sluice.runtime.settings import make_secret, read_secret
 from sluice.transmission.mac import mac
 
@@ -64,7 +64,7 @@ class Follower:
 
     def start(self) -> None:
         command = [
-            java(), "-XX:TieredStopAtLevel=1", f"-Dsluice.folder={self.folder}", f"-Dsluice.home={self.home}",
+            java(), *QUICK.split(), f"-Dsluice.folder={self.folder}", f"-Dsluice.home={self.home}",
             f"-Dsluice.maxLine={self.max_line}", "-cp", self.classes, "FollowFiles",
             str(self.folder), str(self.home), f"{self.log.parent}/access\\.[0-9-]+\\.log", str(self.idle_ms),
         ]  # fmt: skip

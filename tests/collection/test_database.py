@@ -19,6 +19,7 @@ from sqlalchemy.exc import OperationalError
 from sluice.collection import certificates, database, hosts
 from sluice.collection.enrolment import folder
 from sluice.runtime.settings import Settings, make_secret
+from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import Listener
 from tests.waiting import until
@@ -35,8 +36,9 @@ class Server:
     authority: Path
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    tmp_path = tmp_path_factory.mktemp("server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         base = min(free.getsockname()[1], 60_000) - 10
@@ -55,11 +57,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
     variables = {"HOME": str(home), "INSTANCE": "test", "PORT_BASE": str(base), "NETWORK": "host"}
     environment = {**os.environ, **{f"SLUICE_{name}": value for name, value in variables.items()}}
     with subprocess.Popen([*ENTRY, "run", "postgres"], env=environment) as process:
-        health = [*ENTRY, "health", "postgres"]
-        ready = lambda: subprocess.run(health, env=environment, check=False).returncode == 0  # noqa: E731
+        ready = lambda: check(settings, "postgres") is None  # noqa: E731
         try:
             until(lambda: process.poll() is not None or ready(), what="PostgreSQL is healthy")
             assert process.poll() is None, "it died"
+            subprocess.run([*ENTRY, "health", "postgres"], env=environment, check=True)
             yield Server(settings, authority)
         finally:
             process.send_signal(signal.SIGINT)

@@ -17,6 +17,7 @@ from sluice.storage.hbase import ONLINE, RESULTS, HBase
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
 from tests.e2e.running import DAYS, LONG, TOPIC, Platform, access_line, access_lines, expected
+from tests.sql.conftest import TABLES_SECONDS
 from tests.waiting import until
 
 pytestmark = LONG
@@ -84,7 +85,7 @@ def test_a_backfill_agrees_with_the_speed_layer(platform: Platform) -> None:
 def test_one_sql_statement_shows_final_days_beside_the_live_one(platform: Platform) -> None:
     """By the numbers of the lines themselves: three days are published, and the fourth is not."""
     with Hive(platform.settings) as sql:
-        until(lambda: sql.query("SHOW TABLES LIKE 'v_hits_by_status'").rows)
+        until(lambda: sql.query("SHOW TABLES LIKE 'v_hits_by_status'").rows, poll=TABLES_SECONDS)
         rows = sql.query(
             "SELECT unix_millis(period), status, count, state FROM v_hits_by_status "
             f"WHERE period >= DATE '{FIRST}' AND period < DATE '{DIFFERENT}' + INTERVAL 1 DAY"

@@ -18,6 +18,7 @@ pytestmark = LONG
 PAGE = "/sluice/console/platform"
 #: The page's own bound is 15 s (tests/plugins/test_platform_page.py); a busy machine may need more.
 RED_SECONDS, GREEN_SECONDS = 60.0, 240.0
+POLL_SECONDS = 0.5  # the server makes a page for each look
 DAEMON, BOX = "daemon-sql", "box-reconcile"
 
 
@@ -61,9 +62,9 @@ def test_a_killed_daemon_turns_its_box_red_and_green_again(platform: Platform, s
     def green() -> bool:
         return shown.states()[DAEMON] == "works"
 
-    until(green, GREEN_SECONDS, f"{DAEMON} is healthy at first")
-    until(red, RED_SECONDS, f"{DAEMON} turns red")
-    until(green, GREEN_SECONDS, f"{DAEMON} turns green again")
+    until(green, GREEN_SECONDS, f"{DAEMON} is healthy at first", POLL_SECONDS)
+    until(red, RED_SECONDS, f"{DAEMON} turns red", POLL_SECONDS)
+    until(green, GREEN_SECONDS, f"{DAEMON} turns green again", POLL_SECONDS)
 
 
 def test_the_page_knows_the_parts_that_run_and_their_runs(shown: Shown) -> None:
@@ -75,5 +76,5 @@ def test_the_page_knows_the_parts_that_run_and_their_runs(shown: Shown) -> None:
         text = shown.text()
         return all(f'href="/dags/{dag}/runs/' in text for dag in ("collection", "speed_layer", "archive"))
 
-    until(known, GREEN_SECONDS, "all of the flow is known")
-    until(linked, GREEN_SECONDS, "runs are known")
+    until(known, GREEN_SECONDS, "all of the flow is known", POLL_SECONDS)
+    until(linked, GREEN_SECONDS, "runs are known", POLL_SECONDS)

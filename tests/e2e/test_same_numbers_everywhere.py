@@ -22,6 +22,7 @@ from sluice.stack.users import Users
 from sluice.storage.hive import Hive
 from sluice.traffic import generate, replay
 from tests.e2e.running import LONG, Platform
+from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.waiting import until
 
 pytestmark = LONG
@@ -108,7 +109,7 @@ def log(platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> Log:
         reconciled = airflow.wait_downstream("reconcile", nights, NIGHT_SECONDS)
     assert {run.state for run in (*nights, *reconciled)} == {"success"}
     with Hive(platform.settings) as sql:
-        until(lambda: set(VIEWS) <= {row[1] for row in sql.query("SHOW TABLES").rows})
+        until(lambda: set(VIEWS) <= tables(sql), poll=TABLES_SECONDS)
     return made
 
 

@@ -58,3 +58,4 @@ def test_executors_elsewhere_have_the_package_only_after_the_fork(
     monkeypatch.setenv("SLUICE_HOME", str(tmp_path))
     config = session_config(Settings(instance="test"))
     assert ("spark.python.daemon.module" in config) == ours
+    assert ("spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES" in config) != ours

@@ -124,8 +124,8 @@ class SpeedTest:
         self.store = TaskStore(self.engine)
         self.expected = Expected()
         self.processes: list[subprocess.Popen[bytes]] = []
-        with Topics(settings) as topics:
-            topics.create(self.topic)
+        self.topics = Topics(settings)
+        self.topics.create(self.topic)
         self.producer = KafkaProducer(bootstrap_servers=settings.kafka.bootstrap, acks="all", linger_ms=5)
         self.source = Source(self.producer, self.topic, identity_key(settings))
         status = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
@@ -177,14 +177,19 @@ class SpeedTest:
         return dict(json.loads(path.read_text())["topics"][self.topic])
 
     def ends(self) -> dict[str, int]:
-        with Topics(self.settings) as topics:
-            partitions = topics.describe(self.topic).partitions
-            return {str(partition): topics.bounds(self.topic, partition)[1] for partition in partitions}
+        return {str(partition): end for partition, end in self.topics.ends(self.topic).items()}
 
     def commits(self) -> list[sa.Row[tuple[object, ...]]]:
         t = schema.commits
         with self.engine.connect() as connection:
             return list(connection.execute(sa.select(t).where(t.c.topic == self.topic).order_by(t.c.seq)))
+
+    def committed(self) -> int:
+        """How many commits there are."""
+        t = schema.commits
+        with self.engine.connect() as connection:
+            query = sa.select(sa.func.count()).select_from(t).where(t.c.topic == self.topic)
+            return connection.scalar(query) or 0
 
     def projected(self) -> int:
         t = schema.projections.c
@@ -192,8 +197,15 @@ class SpeedTest:
             return connection.scalar(sa.select(t.seq).where(t.topic == self.topic)) or 0
 
     def caught_up(self) -> bool:
-        commits = self.commits()
-        return bool(commits) and commits[-1].end == self.ends() and self.projected() == commits[-1].seq
+        """Whether the newest commit has all records, and its results are shown.
+
+        Tests ask ten times a second, so Kafka is asked only once the rest is so.
+        """
+        t = schema.commits.c
+        newest = sa.select(t.seq, t.end).where(t.topic == self.topic).order_by(t.seq.desc()).limit(1)
+        with self.engine.connect() as connection:
+            found = connection.execute(newest).one_or_none()
+        return found is not None and self.projected() == found.seq and found.end == self.ends()
 
     def total(self, name: str) -> int:
         return sum(commit.counts[name] for commit in self.commits())
@@ -219,6 +231,7 @@ class SpeedTest:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
         self.producer.close()
+        self.topics.close()
         self.hbase.close()
         if self._beside is not None:
             return

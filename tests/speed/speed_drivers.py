@@ -80,8 +80,8 @@ class DriversTest:
         """Wait until the driver has the topic, and commits."""
         until(lambda: self.owner(topic) == driver, PATIENCE)
         (test,) = (each for each in self.topics if each.topic == topic)
-        before = len(test.commits())
-        until(lambda: len(test.commits()) > before, PATIENCE)
+        before = test.committed()
+        until(lambda: test.committed() > before, PATIENCE)
 
     @contextmanager
     def lines(self) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import happybase
+import psutil
 import pytest
 import sqlalchemy as sa
 
@@ -37,6 +39,10 @@ def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
     test = SpeedTest(stack, tmp_path)
     yield test
     test.close()
+
+
+def has_spark(process: subprocess.Popen[bytes]) -> bool:
+    return any(each.name() == "java" for each in psutil.Process(process.pid).children(recursive=True))
 
 
 @pytest.mark.parametrize("small", ["0", "2000"], ids=["executors", "driver"])
@@ -160,11 +166,12 @@ def test_a_python_worker_that_dies_while_it_writes_state_is_repeated(
         until(speed.caught_up)
         for seed, point in enumerate(("state_put", "state_written"), 31):
             (faults / point).touch()
-            before = len(speed.commits())
+            before = speed.committed()
             speed.append(access_lines(1_000, seed=seed))
-            until(lambda before=before: len(speed.commits()) > before and speed.caught_up())
+            until(lambda before=before: speed.committed() > before and speed.caught_up())
             assert not (faults / point).exists()
         assert process.poll() is None
+        assert has_spark(process)
         assert {commit.token for commit in speed.commits()} == {speed.commits()[0].token}
     speed.check()
     _nothing_committed_is_missing(speed)
@@ -194,9 +201,9 @@ def test_a_python_worker_that_dies_while_it_writes_deltas_is_repeated(
         for seed, point in enumerate(("state_put", "state_written", "", "state_put", "state_written"), 61):
             if point:
                 (faults / point).touch()
-            before = len(speed.commits())
+            before = speed.committed()
             append(100, seed)
-            until(lambda before=before: len(speed.commits()) > before and speed.caught_up())
+            until(lambda before=before: speed.committed() > before and speed.caught_up())
             assert not point or not (faults / point).exists()
         assert process.poll() is None
     names = [name for _, cells in speed.hbase.scan(STATE, prefix=f"{label}/".encode()) for name in cells]
@@ -211,8 +218,8 @@ def test_a_python_worker_that_dies_while_it_writes_deltas_is_repeated(
 
 
 def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
-    """Lines without a size touch every sum and change none."""
-    with speed.running():
+    """Lines without a size touch every sum and change none. So few lines need no Spark."""
+    with speed.running() as process:
         for seed in (50, 51):  # what is written after its first commit, a projector knows
             speed.append(access_lines(500, seed=seed))
             until(speed.caught_up)
@@ -232,6 +239,7 @@ def test_results_that_did_not_change_keep_their_cells(speed: SpeedTest) -> None:
         speed.append(access_lines(500, seed=52))
         until(speed.caught_up)
         speed.check()
+        assert not has_spark(process)
     # A new projector knows nothing of what the one before it wrote.
     with speed.running():
         speed.append([*sizeless, *access_lines(500, seed=53)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ from sqlalchemy.exc import OperationalError
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, TasksFailed, Version
 from sluice.runtime.settings import Limits, Settings, Speed
+from sluice.spark.on_demand import OnDemand
 from sluice.speed import streaming
 from sluice.speed.micro_batch import MicroBatch
 from sluice.speed.progress import SpeedProgress
@@ -75,12 +77,11 @@ class Tasks:
         self.failed |= failures
 
 
-class NoSpark:
-    """Takes what a thread says of itself; runs no job."""
+class NoSpark(OnDemand):
+    """Is not started by what has no job for it."""
 
-    sparkContext = SimpleNamespace(
-        setJobGroup=lambda *_, **__: None, setLocalProperty=lambda *_: None, cancelJobGroup=lambda *_: None
-    )
+    def __init__(self) -> None:
+        super().__init__(partial(pytest.fail, "Spark was started"))
 
 
 def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
@@ -90,7 +91,7 @@ def batch(lag: int | None = 0, counted: set[Version] | None = None) -> Any:
     made: Any = object.__new__(MicroBatch)
     made.topic = "logs"
     made._lines_a_record = 1.0
-    made._context = NoSpark.sparkContext
+    made._spark = NoSpark()
     made._tasks = Tasks()
     made._writer = Writer(log, none, none, none, tasks=2)
     made._writer.seq, made._writer.committed_at, made._writer.position = 4, LONG_AGO, {"0": 7}

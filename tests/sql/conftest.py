@@ -11,6 +11,10 @@ from sluice.storage.hive import Hive
 from tests.sql.site import NAMES, Site
 from tests.waiting import until
 
+#: How often tests look whether the watch, which looks every 20 s, has changed the tables: to list them costs
+#: the endpoint and the metastore 0.1 s.
+TABLES_SECONDS = 1.0
+
 
 @pytest.fixture(scope="module")
 def site(stack: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
@@ -26,7 +30,7 @@ def sql(site: Site) -> Iterator[Hive]:
     """A session of the platform's own user, once the watch has created the site's tables."""
     with Hive(site.settings) as hive:
         wanted = {f"v_{site.full_name(name)}" for name in NAMES} | {"results"}
-        until(lambda: wanted <= tables(hive))
+        until(lambda: wanted <= tables(hive), poll=TABLES_SECONDS)
         yield hive
 
 

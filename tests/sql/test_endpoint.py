@@ -23,7 +23,7 @@ from sluice.stack.memory import Family
 from sluice.storage.finals import FinalRange
 from sluice.storage.hbase import FINAL_BLOCK, FINALS, FINALS_FAMILY, HBase
 from sluice.storage.hive import Hive, SqlFailed
-from tests.sql.conftest import tables
+from tests.sql.conftest import TABLES_SECONDS, tables
 from tests.sql.site import DAYS, NAMES, Site
 from tests.waiting import until
 
@@ -322,10 +322,10 @@ def test_a_table_follows_its_task(site: Site, sql: Hive) -> None:
     spec = site.of("hits_by_status").spec
     site.tasks.apply([spec.model_copy(update={"name": name})], "test")
     try:
-        until(lambda: table in tables(sql))
+        until(lambda: table in tables(sql), poll=TABLES_SECONDS)
         site.tasks.apply([spec.model_copy(update={"name": name, "dimensions": ()})], "test")
-        until(lambda: sql.columns(table) == {"period", "count", "state"})
+        until(lambda: sql.columns(table) == {"period", "count", "state"}, poll=TABLES_SECONDS)
         sql.query(f"DROP VIEW {table}")
     finally:
         site.tasks.delete(name, "test")
-    until(lambda: table not in tables(sql))
+    until(lambda: table not in tables(sql), poll=TABLES_SECONDS)

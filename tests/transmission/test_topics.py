@@ -35,7 +35,7 @@ def test_a_topic_is_made_once_and_keeps_its_id(stack: Settings, name: str) -> No
 
 def test_a_missing_topic_is_named(stack: Settings) -> None:
     with Topics(stack) as topics, pytest.raises(TopicMissing, match="topic 'h4_none' does not exist"):
-        topics.describe("h4_none")
+        topics.ends("h4_none")
 
 
 def test_arrival_is_the_brokers_clock_and_long_lines_pass(stack: Settings, name: str) -> None:
@@ -63,6 +63,7 @@ def test_a_topic_says_where_it_ends_and_since_when_a_record_waits(stack: Setting
         sent = [producer.send(name, b"line", partition=at).get(30) for at in (0, 1, 1)]
         producer.close()
         assert topics.spans(name, 0) == {0: Span(0, 0, 1), 1: Span(0, 0, 2)}
+        assert topics.ends(name) == {0: 1, 1: 2}
     assert waiting.since(stack, {}) == {}
     came = waiting.since(stack, {(name, 0): 0, (name, 1): 1})
     assert came == {(name, 0): sent[0].timestamp, (name, 1): sent[2].timestamp}

@@ -42,7 +42,7 @@ def kafka_ends(settings: Settings, topic: str) -> dict[int, int]:
 
     with Topics(settings) as topics:
         try:
-            return {p: topics.bounds(topic, p)[1] for p in topics.describe(topic).partitions}
+            return topics.ends(topic)
         except TopicMissing:
             return {}
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from sluice.metrics.registry import team
 from sluice.metrics.team import SHIPPED
+from sluice.runtime import shipped
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import SPARK_SECRET, spark_authentication
 
@@ -79,7 +80,15 @@ def session_config(settings: Settings) -> dict[str, str]:
     config |= {name: value for name, value in spark_authentication(settings).items() if name != SPARK_SECRET}
     if settings.spark.master.startswith("local"):  # elsewhere the package comes only after the fork
         config["spark.python.daemon.module"] = "sluice.spark.worker_daemon"
+    else:
+        config["spark.executorEnv.NUMBA_CACHE_LOCATOR_CLASSES"] = ",".join(shipped.LOCATORS)
     return config
+
+
+def slots(master: str) -> int | None:
+    """How many tasks run side by side on this machine; None if only a session knows it."""
+    threads = re.fullmatch(r"local(?:\[(\d+)(?:,\d+)?\])?", master)
+    return int(threads[1] or 1) if threads else None
 
 
 def repeating(master: str) -> str:
@@ -97,6 +106,7 @@ def package_zip(folder: Path) -> Path:
     files = sorted(path for path in source.rglob("*") if path.suffix in {".py", ".typed", ".yaml"})
     contents = {str(path.relative_to(source)): path.read_bytes() for path in files}
     contents |= {f"metrics/{SHIPPED}/{name}": text.encode() for name, text in team().sources.items()}
+    contents = {f"sluice/{name}": content for name, content in contents.items()} | shipped.compiled(source)
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(name.encode() + b"\0" + content + b"\0")
@@ -106,6 +116,6 @@ def package_zip(folder: Path) -> Path:
         partial = target.with_suffix(f".{os.getpid()}.part")
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as out:
             for name, content in contents.items():
-                out.writestr(f"sluice/{name}", content)
+                out.writestr(name, content)
         partial.replace(target)
     return target

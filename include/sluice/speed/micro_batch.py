@@ -34,14 +34,16 @@ from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Version, leaving_out
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
+from sluice.spark.on_demand import OnDemand
+from sluice.spark.session import slots
 from sluice.speed import observed
 from sluice.speed.laps import Laps
 from sluice.speed.offsets import TopicOffsets
 from sluice.speed.progress import SpeedProgress
-from sluice.speed.projector import Projecting, Projector, on_executors
+from sluice.speed.projector import Projecting, Projector, by_spark
 from sluice.speed.routed.topic import TopicRouting
 from sluice.speed.source import TopicRange
-from sluice.speed.spark_pass import Here, OnExecutors, slots
+from sluice.speed.spark_pass import Here, OnExecutors
 from sluice.speed.state_pass import Connections
 from sluice.speed.topic_tasks import TopicTasks
 from sluice.speed.writer import Counted, Writer, nothing
@@ -54,7 +56,7 @@ from sluice.tasks.spec import ActiveTask
 from sluice.tasks.topic import TopicSpec
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,11 @@ PROJECTION_STOP_SECONDS = 10.0
 Tasks = Mapping[Version, ActiveTask]
 
 
+def job_group(topic: str) -> str:
+    """Spark's name for the jobs of a topic's batches."""
+    return f"count {topic}"
+
+
 class MicroBatch:
     """Counts the batches of one topic, one after the other.
 
@@ -71,16 +78,16 @@ class MicroBatch:
     failure ends it: the next start reads the state again.
     """
 
-    def __init__(self, settings: Settings, topic: str, progress: SpeedProgress, spark: SparkSession) -> None:
+    def __init__(self, settings: Settings, topic: str, progress: SpeedProgress, spark: OnDemand) -> None:
         self.topic = topic
         self._settings = settings
         self._progress = progress
         database = engine(settings)
         commits = CommitLog(database, topic)
         self._hbase = HBase.of(settings)
-        self._context = spark.sparkContext
+        self._spark = spark
         offsets = TopicOffsets(settings, topic)
-        tasks = slots(spark)
+        tasks = side_by_side(settings, spark)
         self._tasks = TopicTasks(database, topic, commits.patience, progress)
         self._writer = Writer(
             commits,
@@ -221,15 +228,27 @@ class MicroBatch:
             lines=count,
         )
         small = routes is None and count < self._settings.speed.small_batch
-        run = Here(lines) if small else OnExecutors(self._context, lines)
+        run = Here(lines) if small else OnExecutors(self._context(), lines)
         return self._writer.count(plan, routes, run, laps, small=small)
+
+    def _context(self) -> SparkContext:
+        """Spark's, which takes the jobs of this thread for the topic's."""
+        context = self._spark.session().sparkContext
+        context.setJobGroup(job_group(self.topic), job_group(self.topic), interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", self.topic)
+        return context
+
+
+def side_by_side(settings: Settings, spark: OnDemand) -> int:
+    """How many Spark tasks run side by side; what a cluster has, only a session knows."""
+    return slots(settings.spark.master) or int(spark.session().sparkContext.defaultParallelism)
 
 
 def projecting(
     settings: Settings,
     topic: str,
     progress: SpeedProgress,
-    spark: SparkSession,
+    spark: OnDemand,
     newest: Callable[[], int],
 ) -> Projecting:
     """The topic's projector, with connections of its own; newest: see `Projector`."""
@@ -238,6 +257,6 @@ def projecting(
     stores = Connections.of(settings)
     tasks = TopicTasks(database, topic, commits.patience, progress)
     backfilled = Backfilled(Backfills(database), HBase.of(settings), topic)
-    elsewhere = partial(on_executors, spark, slots(spark))
+    elsewhere = by_spark(spark, side_by_side(settings, spark))
     projector = Projector(commits, backfilled, stores, tasks, newest=newest, elsewhere=elsewhere)
     return Projecting(topic, projector, progress, settings.speed.projection_seconds)

@@ -22,6 +22,7 @@ import pyarrow as pa
 from sluice.engine.set_aside import Failures
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.crash_points import crash_point
+from sluice.spark.on_demand import OnDemand
 from sluice.spark.workers import with_metrics
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
@@ -57,6 +58,11 @@ def on_executors(
     rows = [(number, *block) for number, blocks in enumerate(portions) for block in blocks]
     frame = spark.createDataFrame(rows, BLOCKS).repartitionById(tasks, F.col("portion") % tasks)
     return frame.mapInArrow(with_metrics(work), WRITTEN).toArrow()
+
+
+def by_spark(spark: OnDemand, tasks: int) -> Elsewhere:
+    """Projects portions on the executors; the first time it may have to start Spark."""
+    return lambda work, portions: on_executors(spark.session(), tasks, work, portions)
 
 
 class Projector:

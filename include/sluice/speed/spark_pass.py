@@ -28,7 +28,6 @@ from sluice.transmission.records import HOST, SRC_FILE
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
-    from pyspark.sql import SparkSession
 
 #: A stage: it takes batches of RECORDS, FOUND or SENT, and yields batches of FOUND or SENT.
 Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -51,11 +50,6 @@ class Lines(Protocol):
 
         A part is picklable, and is read where it is counted.
         """
-
-
-def slots(spark: SparkSession) -> int:
-    """How many Spark tasks run side by side."""
-    return int(spark.sparkContext.defaultParallelism)
 
 
 @dataclass(frozen=True)

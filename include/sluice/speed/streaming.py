@@ -11,18 +11,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING
 
 from sluice.runtime.backoff import Backoff
 from sluice.runtime.settings import Settings
+from sluice.spark.on_demand import OnDemand
 from sluice.speed.batch_size import BatchSize
-from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch
+from sluice.speed.micro_batch import PROJECTION_STOP_SECONDS, MicroBatch, job_group
 from sluice.speed.pace import pause_after
 from sluice.speed.progress import SpeedProgress
 from sluice.storage.commits import FencedOut
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +36,7 @@ class TopicStream:
     It ends by itself if another speed layer counts the topic, or has not released it yet: see `fenced`.
     """
 
-    def __init__(self, spark: SparkSession, settings: Settings, topic: str, progress: SpeedProgress) -> None:
+    def __init__(self, spark: OnDemand, settings: Settings, topic: str, progress: SpeedProgress) -> None:
         self.topic = topic
         self.fenced: FencedOut | None = None
         self._spark = spark
@@ -65,18 +62,12 @@ class TopicStream:
         """Wait for its end; after so many seconds cancel the batch under way, whose lines do not count."""
         self._thread.join(max(0.0, seconds))
         if self._thread.is_alive():
-            self._spark.sparkContext.cancelJobGroup(self._group)
+            if (session := self._spark.started) is not None:
+                session.sparkContext.cancelJobGroup(job_group(self.topic))
             self._thread.join(POLL_SECONDS)
         self._progress.topic(self.topic, "stopped")
 
-    @property
-    def _group(self) -> str:
-        return f"count {self.topic}"
-
     def _run(self) -> None:
-        context = self._spark.sparkContext
-        context.setJobGroup(self._group, self._group, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", self.topic)
         backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while not self._stopping.is_set():
             began = time.monotonic()

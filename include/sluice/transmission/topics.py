@@ -133,6 +133,13 @@ class Topics:
             for at in places
         }
 
+    def ends(self, name: str) -> dict[int, int]:
+        """The offset after the last one of each partition. Raises TopicMissing, KafkaError."""
+        places = [TopicPartition(name, number) for number in self.describe(name).partitions]
+        with self._lock:
+            found = self._admin().list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
+        return {at.partition: int(found[at].offset) for at in places}
+
     def bounds(self, name: str, partition: int) -> tuple[int, int]:
         """The first offset that the partition's log still has, and the offset after its last one."""
         at = TopicPartition(name, partition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from sluice.engine.tuples import Tuples, hash_keys, read
 from sluice.engine.wire import SENT
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts
+from sluice.runtime.shipped import LOCATORS
 from sluice.spark.session import package_zip
 from sluice.speed.routed import routes as module
 from sluice.speed.routed.routes import ROUTERS, Route, Routes, Sender, pickled, resume
@@ -121,3 +123,27 @@ def test_strategies_work_from_a_zip_as_on_the_executors_of_a_cluster(tmp_path: P
     assert found.returncode == 0, found.stderr
     expected = strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64))
     assert found.stdout.strip() == str(expected.tolist())
+
+
+@pytest.mark.slow
+def test_kernels_that_are_compiled_here_are_not_compiled_again_from_a_zip(tmp_path: Path) -> None:
+    """Wherever the zip lies: each application has a folder of its own."""
+    code = (
+        "import numpy as np, sluice.grouping.key as key; from sluice.grouping.base import Cluster; "
+        "print(key.Key().router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()); "
+        "stats = key._route.stats; "
+        "print(stats.cache_hits.total(), stats.cache_misses.total(), stats.cache_path)"
+    )
+    expected = strategy("key").router(Cluster.alike(3)).route(np.arange(9, dtype=np.uint64)).tolist()
+    package, cache = package_zip(tmp_path / "built"), tmp_path / "cache"
+    env = {**os.environ, "NUMBA_CACHE_LOCATOR_CLASSES": ",".join(LOCATORS), "XDG_CACHE_HOME": str(cache)}
+    for application in ("first", "second"):
+        own = tmp_path / application / package.name
+        own.parent.mkdir()
+        shutil.copy(package, own)
+        command = [sys.executable, "-c", code]
+        found = subprocess.run(
+            command, env=env | {"PYTHONPATH": str(own)}, capture_output=True, text=True, check=False
+        )
+        where = cache / "numba" / package.stem / "sluice" / "grouping"
+        assert found.stdout == f"{expected}\n1 0 {where}\n", found.stderr

@@ -17,6 +17,7 @@ import pytest
 
 from sluice.runtime import jvm
 from sluice.runtime.settings import HADOOP, LOOPBACK, SETTINGS_FILE, Settings
+from sluice.stack import entry
 from sluice.storage.hdfs import HdfsStore
 from tests.waiting import SECONDS, until
 
@@ -49,6 +50,12 @@ def running(own: dict[str, str], address: str) -> Iterator[tuple[Settings, dict[
     """The daemons, healthy: their settings, and the addresses where others reach each."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
     environment = {**others, **own, "SLUICE_HADOOP_HOST": address}
+    settings = Settings(
+        instance="reached",
+        home=Path(own["SLUICE_ROOT"]) / "var" / "reached",
+        port_base=int(own["SLUICE_PORT_BASE"]),
+        hadoop_host=address,
+    )
     with ExitStack() as ends:
         started = {}
         for name in NAMES:
@@ -66,16 +73,10 @@ def running(own: dict[str, str], address: str) -> Iterator[tuple[Settings, dict[
             assert not ended, [
                 (started[name].returncode, _log(own, name).read_text()[-1500:]) for name in ended
             ]
-            health = [*ENTRY, "health", *NAMES]
-            return not subprocess.run(health, env=environment, capture_output=True, check=False).returncode
+            return not any(entry.check(settings, name) for name in NAMES)
 
         until(healthy, 3 * SECONDS, what="all are healthy")
-        settings = Settings(
-            instance="reached",
-            home=Path(own["SLUICE_ROOT"]) / "var" / "reached",
-            port_base=int(own["SLUICE_PORT_BASE"]),
-            hadoop_host=address,
-        )
+        subprocess.run([*ENTRY, "health", *NAMES], env=environment, check=True)
         yield settings, {name: _listens(process.pid) for name, process in started.items()}
 
 

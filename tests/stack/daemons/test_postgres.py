@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from sluice.runtime import jvm
-from sluice.runtime.settings import SETTINGS_FILE
+from sluice.runtime.settings import SETTINGS_FILE, Settings
+from sluice.stack.entry import check
 from tests.waiting import SECONDS, until
 
 pytestmark = [
@@ -43,15 +44,20 @@ def private(tmp_path: Path) -> dict[str, str]:
 
 
 def test_it_runs_there_without_being_root(private: dict[str, str]) -> None:
-    entry = [sys.executable, "-m", "sluice.stack"]
+    entry, home = [sys.executable, "-m", "sluice.stack"], Path(private["SLUICE_ROOT"]) / "var" / "private"
     with subprocess.Popen([*entry, "run", "postgres"], env=private, stdout=subprocess.DEVNULL) as server:
 
         def healthy() -> bool:
             assert server.poll() is None, "it died"
-            return not subprocess.run([*entry, "health", "postgres"], env=private, check=False).returncode
+            base = int(private["SLUICE_PORT_BASE"])
+            own = Settings(
+                instance="private", home=home, port_base=base
+            )  # with its password, once it is made
+            return check(own, "postgres") is None
 
         try:
             until(healthy, what="it is healthy")
+            subprocess.run([*entry, "health", "postgres"], env=private, check=True)
             assert psutil.Process(server.pid).uids().effective != 0
         finally:
             server.send_signal(signal.SIGINT)
