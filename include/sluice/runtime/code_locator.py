@@ -13,11 +13,11 @@ from sluice.runtime.shipped import unpacked
 _PACKAGE = re.compile(r"/sluice-[0-9a-f]{16}\.zip/")
 
 
-class Locator(ZipCacheLocator):  # type: ignore[misc]
+class Locator(ZipCacheLocator):
     """Says to numba where the code of a kernel in the package lies."""
 
     def __init__(self, py_func: Any, py_file: str) -> None:
-        super().__init__(py_func, py_file)
+        super().__init__(py_func, py_file)  # type: ignore[no-untyped-call]
         self._cache_path = str(unpacked(Path(self._zip_path)) / PurePosixPath(self._internal_path).parent)
 
     @classmethod
