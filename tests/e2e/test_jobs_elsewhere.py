@@ -14,12 +14,14 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import psutil
 import pytest
+import sqlalchemy as sa
 
-from sluice.archive import verification
+from sluice.archive import index, verification
 from sluice.collection import hosts, placed
 from sluice.collection.emulated import fleet
 from sluice.collection.emulated.host import EmulatedHost
@@ -27,9 +29,10 @@ from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving
 from sluice.monitoring import figures
 from sluice.runtime.settings import Settings
-from sluice.storage import listener
+from sluice.storage import listener, schema
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
+from sluice.transmission.topics import Topics
 from tests.e2e.running import DAYS, LONG, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.processes import command_line
 from tests.waiting import until
@@ -88,11 +91,9 @@ def has_workers(driver: psutil.Process) -> bool:
 
 
 def archived(settings: Settings) -> int:
-    """The lines in files of the archive; none before its first file."""
-    try:
-        return sum(each.lines for each in verification.verify(settings, TOPIC))
-    except verification.NotArchived:
-        return 0
+    """The records in files of the archive."""
+    with Topics(settings) as topics:
+        return sum(index.positions(settings, TOPIC, topics.describe(TOPIC).id).values())
 
 
 def archives_more(settings: Settings) -> None:
@@ -104,6 +105,20 @@ def counts_more(settings: Settings) -> None:
     book = CommitLog(engine(settings), TOPIC)
     before = book.newest()
     until(lambda: book.newest() > before, SECONDS, partial(uncounted, settings, before))
+
+
+def pauses(settings: Settings) -> list[float]:
+    """Seconds from the last commit of a driver to the first one of the next, the newest last."""
+    t = schema.commits.c
+    with engine(settings).connect() as connection:
+        found = connection.execute(
+            sa.select(t.token, t.committed_at).where(t.topic == TOPIC).order_by(t.seq)
+        ).all()
+    return [
+        (after.committed_at - before.committed_at).total_seconds()
+        for before, after in pairwise(found)
+        if before.token != after.token
+    ]
 
 
 def is_seen(platform: Platform) -> None:
@@ -198,6 +213,9 @@ def test_the_driver_moves_among_hosts_and_each_line_counts_once(
         assert back.returncode == 0, back.stderr
         counts_more(settings)
         print(f"{time.monotonic() - begun:.1f} s after the order the driver counted here again")
+        outward, dead, homeward = pauses(settings)[-3:]
+        print(f"nothing was counted for {outward:.1f} s as it moved, {homeward:.1f} s as it moved back,")
+        print(f"and {dead:.1f} s when its host lost its power")
     platform.drain()
     assert not [each for host in two.values() for each in running(host, "speed_layer")]
     platform.assert_online_is_exact(DAY)

@@ -6,16 +6,13 @@ import logging
 import threading
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from sluice.runtime.settings import Settings
+from sluice.spark.on_demand import OnDemand
 from sluice.speed.own_topics import Named, OwnTopics
 from sluice.speed.progress import SpeedProgress
 from sluice.speed.streaming import POLL_SECONDS, TopicStream
 from sluice.storage.commits import FencedOut
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +23,7 @@ STOP_SECONDS = 60.0  # how long a stop waits for the batches under way
 class Streams:
     """The streams of one driver's topics."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, progress: SpeedProgress) -> None:
+    def __init__(self, spark: OnDemand, settings: Settings, progress: SpeedProgress) -> None:
         self._spark, self._settings, self._progress = spark, settings, progress
         self._counting: dict[str, TopicStream] = {}
         self._leaving: dict[str, tuple[float, TopicStream]] = {}  # with the time that they may take
@@ -72,7 +69,7 @@ class Streams:
 
 
 def run(
-    spark: SparkSession,
+    spark: OnDemand,
     settings: Settings,
     progress: SpeedProgress,
     own: OwnTopics | Named,
