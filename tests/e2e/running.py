@@ -189,7 +189,7 @@ class Platform:
         ends = {at: end for at, end in kafka_ends(self.settings, topic).items() if end}
         with engine(self.settings).connect() as connection:
             last = connection.execute(newest.order_by(commits.seq.desc()).limit(1)).one_or_none()
-            archived = dict(connection.execute(archive.group_by(files.partition)).tuples())
+            archived = dict(connection.execute(archive.group_by(files.partition)).tuples().all())
             projected = connection.scalar(shown) or 0
         counted = {int(at): end for at, end in last.end.items()} if last else {}
         late = [at for at, end in ends.items() if min(counted.get(at, 0), archived.get(at, 0)) < end]
