@@ -73,7 +73,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     from sluice_airflow.api.reads import Busy, Reads
     from sluice_airflow.console import editor, platform
 
-    login, database = Login(), sqlite()
+    login, database = Login(), sqlite(threads=True)
     layers = stored(task(SKETCHED), entries(), FINAL)
     layers.superseded = frozenset({DAY_NUMBER + 1})
     own = Site("", login, layers, database)

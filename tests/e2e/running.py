@@ -184,13 +184,16 @@ class Platform:
         """What is certainly in flight. An audit asks all agents and reads all files, and so costs more."""
         commits, files, projections = schema.commits.c, schema.archive_files.c, schema.projections.c
         newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
-        archive = sa.select(files.partition, sa.func.max(files.next)).where(files.topic == topic)
+        archive = sa.select(files.partition, sa.func.max(files.next).label("following")).where(
+            files.topic == topic
+        )
         shown = sa.select(projections.seq).where(projections.topic == topic)
         ends = {at: end for at, end in kafka_ends(self.settings, topic).items() if end}
         with engine(self.settings).connect() as connection:
             last = connection.execute(newest.order_by(commits.seq.desc()).limit(1)).one_or_none()
-            archived = dict(connection.execute(archive.group_by(files.partition)).tuples().all())
+            rows = connection.execute(archive.group_by(files.partition)).all()
             projected = connection.scalar(shown) or 0
+        archived = {row.partition: row.following for row in rows}
         counted = {int(at): end for at, end in last.end.items()} if last else {}
         late = [at for at, end in ends.items() if min(counted.get(at, 0), archived.get(at, 0)) < end]
         unseen = last.seq - projected if last else 0

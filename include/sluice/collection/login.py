@@ -110,7 +110,10 @@ def _plain_problems(fields: Mapping[str, Any], address: str, private: bool) -> I
     if said := unreachable(address, private):
         yield f"host = {address[:80]!r}: {said}"
     if fields.get("password"):
-        yield "password: Sluice logs in with a key only; remove it, and give private_key or key_file"
+        yield (
+            "password: Sluice logs in with a key only; delete the connection, and make it again without one, "
+            "with private_key or key_file (Airflow keeps a password that is emptied)"
+        )
 
 
 def _account(fields: Mapping[str, Any], problems: list[str]) -> Ssh | None:
