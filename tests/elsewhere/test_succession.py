@@ -172,7 +172,7 @@ def test_a_driver_that_is_to_stay_loses_its_successor_and_stays(
     waits(settings)
     placed.update(settings, {UNIT: "local"})
     until(lambda: places.runs_on(settings, NEXT) is None, what="the successor is stopped")
-    assert not there(machine)
+    until(lambda: not leftovers.stop(settings, print) and not there(machine), what="its job is stopped, too")
     assert moving.seen(settings, DRIVER) == here
 
 

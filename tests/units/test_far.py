@@ -77,11 +77,13 @@ def test_a_host_that_is_off_is_silent_until_it_is_back(instance: Instance, host:
 
 def test_a_host_that_hangs_does_not_greet(instance: Instance, host: EmulatedHost) -> None:
     found = hosts.load(instance.settings)["h1"]
-    assert answering.answers(found)
+    assert answering.answers(instance.settings, found)
     host.cut_off()
-    assert not answering.answers(found), "the kernel takes the connection, and nobody greets"
+    assert not answering.answers(instance.settings, found), (
+        "the kernel takes the connection, and nobody greets"
+    )
     host.reconnect()
-    assert answering.answers(found)
+    assert answering.answers(instance.settings, found)
 
 
 def test_a_connection_whose_host_falls_silent_is_lost_before_a_command_is_given_up(
