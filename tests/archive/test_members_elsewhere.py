@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import functools
-import secrets
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
 
-from sluice.collection import enrolment, hosts, placed
+from sluice.collection import placed
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import moving, places
@@ -20,11 +16,10 @@ from sluice.monitoring.lag.cost import costs
 from sluice.runtime.settings import Settings
 from sluice.runtime.supervision import Supervisor
 from sluice.stack.environment import environment
-from sluice.storage.hdfs import HdfsStore
 from sluice.storage.postgres import engine
 from sluice.storage.rebalances import KEPT, last
-from tests.archive.archive_trial import Trial, ends
-from tests.collection.one_host import emulated
+from tests.archive.archive_trial import Trial, ends, trial_of
+from tests.collection.one_host import with_jobs
 from tests.repeated import repeated
 from tests.waiting import until
 
@@ -60,12 +55,7 @@ def settings(stack: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def machine(settings: Settings, tmp_path: Path) -> Iterator[EmulatedHost]:
     """h1, enrolled, which may have jobs; they die at the points that are named in the folder `there`."""
-    with emulated(settings, tmp_path / "h1") as made:
-        path = settings.home / hosts.FILE
-        path.write_text(path.read_text().replace("ssh:", f"roles: [jobs], release: {settings.root}, ssh:"))
-        enrolment.enrol(settings, hosts.load(settings)["h1"], made.fingerprint())
-        faults = tmp_path / "there"
-        made.program("sh", f'SLUICE_FAULTS={faults}; export SLUICE_FAULTS; exec /bin/sh "$@"')
+    with with_jobs(settings, tmp_path / "h1", tmp_path / "there") as made:
         yield made
 
 
@@ -73,30 +63,8 @@ def machine(settings: Settings, tmp_path: Path) -> Iterator[EmulatedHost]:
 def trial(settings: Settings, tmp_path: Path) -> Iterator[Trial]:
     for who in ("here", "there"):
         (tmp_path / who).mkdir()
-    trial = Trial(settings, f"moves_{secrets.token_hex(5)}", tmp_path)
-    yield trial
-    admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
-    admin.delete_topics([trial.topic])
-    admin.close()
-    HdfsStore.of(settings).delete(f"{settings.hdfs.raw}/{trial.topic}", recursive=True)
-
-
-@contextmanager
-def lines(trial: Trial) -> Iterator[None]:
-    """They come all the time."""
-    over = threading.Event()
-
-    def load() -> None:
-        while not over.wait(0.2):
-            trial.produce(100)
-
-    loading = threading.Thread(target=load)
-    loading.start()
-    try:
-        yield
-    finally:
-        over.set()
-        loading.join()
+    with trial_of(settings, tmp_path) as trial:
+        yield trial
 
 
 def archives_more(trial: Trial) -> None:
@@ -115,21 +83,25 @@ def test_each_line_is_archived_once_whoever_is_killed_while_the_archiver_moves(
     supervisor = Supervisor(MEMBER, command, "me", run=settings.home / "run")
     supervisor.claim()
     try:
-        with repeated(lambda: list(supervisor.poll()), 0.05), lines(trial):
-            archives_more(trial)
-            for host in ("h1", LOCAL):
-                moving.move(settings, UNIT, host, print)
+        with repeated(lambda: list(supervisor.poll()), 0.05):
+            with repeated(lambda: trial.produce(100), 0.2):
                 archives_more(trial)
-            with engine(settings).connect() as connection:
-                stood = [each.stood_still for each in costs(last(connection, trial.topic, KEPT), KEPT)]
-            print("seconds that partitions stood still:", *(f"{each:.1f}" for each in stood if each))
-            for host, who, point in KILLED:
-                fault = trial.scratch / who / point
-                placed.update(settings, {UNIT: host})  # as a mover does that is killed then
-                fault.touch()
-                until(functools.partial(gone, fault), what=f"one dies at {point}")
-                until(functools.partial(moving.arrived, settings, MEMBER, host), what=f"it runs on {host}")
-                archives_more(trial)
+                for host in ("h1", LOCAL):
+                    moving.move(settings, UNIT, host, print)
+                    archives_more(trial)
+                with engine(settings).connect() as connection:
+                    stood = [each.stood_still for each in costs(last(connection, trial.topic, KEPT), KEPT)]
+                print("seconds that partitions stood still:", *(f"{each:.1f}" for each in stood if each))
+                for host, who, point in KILLED:
+                    fault = trial.scratch / who / point
+                    placed.update(settings, {UNIT: host})  # as a mover does that is killed then
+                    fault.touch()
+                    until(functools.partial(gone, fault), what=f"one dies at {point}")
+                    until(
+                        functools.partial(moving.arrived, settings, MEMBER, host), what=f"it runs on {host}"
+                    )
+                    archives_more(trial)
+            trial.assert_exact()  # before it is told to stop: it archives what it holds then, and no more
     finally:
         supervisor.stop()
     assert not [each for each in machine.processes() if "jobs/archiver.py" in " ".join(each.cmdline())]

@@ -60,6 +60,18 @@ def connected(settings: Settings, home: Path, *keys: str) -> Iterator[EmulatedHo
         made.switch_off()
 
 
+@contextmanager
+def with_jobs(settings: Settings, home: Path, faults: Path | None = None) -> Iterator[EmulatedHost]:
+    """h1, enrolled, which may have jobs. faults: a folder of crash points for what runs there."""
+    with emulated(settings, home) as made:
+        path = settings.home / hosts.FILE
+        path.write_text(path.read_text().replace("ssh:", f"roles: [jobs], release: {settings.root}, ssh:"))
+        enrolment.enrol(settings, hosts.load(settings)["h1"], made.fingerprint())
+        if faults is not None:
+            made.program("sh", f'SLUICE_FAULTS={faults}; export SLUICE_FAULTS; exec /bin/sh "$@"')
+        yield made
+
+
 def private_key() -> str:
     """A new one."""
     return asyncssh.generate_private_key("ssh-ed25519").export_private_key("openssh").decode()

@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
+from sluice.archive import index
 from sluice.quality.audit import audit, kafka_ends
 from sluice.quality.hops import Hops
 from sluice.results.counted import Counted, Number, counted
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 from sluice.stack import supervisord
-from sluice.storage import schema
+from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
 from tests.repeated import repeated
 from tests.waiting import until
@@ -182,21 +182,12 @@ class Platform:
 
     def _behind(self, topic: str) -> str:
         """What is certainly in flight. An audit asks all agents and reads all files, and so costs more."""
-        commits, files, projections = schema.commits.c, schema.archive_files.c, schema.projections.c
-        newest = sa.select(commits.seq, commits.end).where(commits.topic == topic)
-        archive = sa.select(files.partition, sa.func.max(files.next).label("following")).where(
-            files.topic == topic
-        )
-        shown = sa.select(projections.seq).where(projections.topic == topic)
+        book = CommitLog(engine(self.settings), topic)
+        archived, last = index.positions(self.settings, topic), book.head()
         ends = {at: end for at, end in kafka_ends(self.settings, topic).items() if end}
-        with engine(self.settings).connect() as connection:
-            last = connection.execute(newest.order_by(commits.seq.desc()).limit(1)).one_or_none()
-            rows = connection.execute(archive.group_by(files.partition)).all()
-            projected = connection.scalar(shown) or 0
-        archived = {row.partition: row.following for row in rows}
         counted = {int(at): end for at, end in last.end.items()} if last else {}
         late = [at for at, end in ends.items() if min(counted.get(at, 0), archived.get(at, 0)) < end]
-        unseen = last.seq - projected if last else 0
+        unseen = last.seq - book.projected() if last else 0
         return f"partitions {late}, {unseen} commits without results" if late or unseen > 0 else ""
 
     def assert_online_is_exact(self, day: dt.date) -> None:

@@ -32,7 +32,6 @@ from sluice.runtime.settings import Settings
 from sluice.storage import listener, schema
 from sluice.storage.commits import CommitLog
 from sluice.storage.postgres import engine
-from sluice.transmission.topics import Topics
 from tests.e2e.running import DAYS, LONG, PIECE, TOPIC, Platform, access_lines, traffic
 from tests.processes import command_line
 from tests.waiting import until
@@ -92,8 +91,7 @@ def has_workers(driver: psutil.Process) -> bool:
 
 def archived(settings: Settings) -> int:
     """The records in files of the archive."""
-    with Topics(settings) as topics:
-        return sum(index.positions(settings, TOPIC, topics.describe(TOPIC).id).values())
+    return sum(index.positions(settings, TOPIC).values())
 
 
 def archives_more(settings: Settings) -> None:

@@ -127,7 +127,7 @@ def test_a_driver_counts_here_until_the_next_one_can_count_there(
     until(lambda: moving.arrived(settings, DRIVER, "h1"), what="the next one takes its place")
     assert moving.seen(settings, DRIVER) == second
     until(lambda: said(settings, DRIVER)["pid"] == second.pid, what="its progress is that of the driver")
-    assert said(settings, NEXT) == {}
+    until(lambda: said(settings, NEXT) == {}, what="nothing is said of a successor")
     assert there(machine) == [second.pid]
     assert detached.read(NEXT, settings.home / "run") is None
 

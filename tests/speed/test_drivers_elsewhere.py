@@ -15,13 +15,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sluice.collection import enrolment, hosts, placed, ssh
+from sluice.collection import placed, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.hosts import LOCAL
 from sluice.elsewhere import leftovers, moving, places
 from sluice.runtime import detached
 from sluice.runtime.settings import Settings
-from tests.collection.one_host import emulated
+from tests.collection.one_host import with_jobs
 from tests.elsewhere.test_moving import watched
 from tests.processes import command_line
 from tests.speed.speed_drivers import FIRST, PATIENCE, DriversTest
@@ -45,13 +45,18 @@ def two(stack: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture
-def machine(two: DriversTest) -> Iterator[EmulatedHost]:
+def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of crash points, for the drivers here and there."""
+    path = tmp_path / "faults"
+    path.mkdir()
+    monkeypatch.setenv("SLUICE_FAULTS", str(path))
+    return path
+
+
+@pytest.fixture
+def machine(two: DriversTest, faults: Path) -> Iterator[EmulatedHost]:
     """h1, enrolled, which may have jobs."""
-    settings = Settings()
-    with emulated(settings, two.home / "h1") as made:
-        path = settings.home / hosts.FILE
-        path.write_text(path.read_text().replace("ssh:", f"roles: [jobs], release: {settings.root}, ssh:"))
-        enrolment.enrol(settings, hosts.load(settings)["h1"], made.fingerprint())
+    with with_jobs(Settings(), two.home / "h1", faults) as made:
         yield made
 
 
@@ -64,16 +69,6 @@ def began(settings: Settings) -> str:
 
 def drivers(machine: EmulatedHost) -> list[psutil.Process]:
     return [each for each in machine.processes() if "jobs/speed_layer.py" in command_line(each)]
-
-
-@pytest.fixture
-def faults(machine: EmulatedHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of crash points, for the drivers here and there."""
-    path = tmp_path / "faults"
-    path.mkdir()
-    monkeypatch.setenv("SLUICE_FAULTS", str(path))
-    machine.program("sh", f'SLUICE_FAULTS={path}; export SLUICE_FAULTS; exec /bin/sh "$@"')
-    return path
 
 
 def test_a_driver_counts_until_the_next_one_can_and_its_topic_waits_for_no_start(

@@ -113,7 +113,8 @@ def access(settings: Settings, host: Host) -> Login:
 
 def link(settings: Settings, host: Host) -> ssh.Link:
     """The connection to an enrolled host."""
-    return ssh.link(_target(settings, host, access(settings, host), enrolled(settings, host).host_key))
+    found = enrolled(settings, host)
+    return ssh.link(_target(settings, host, found.login or access(settings, host), found.host_key))
 
 
 def public_key(settings: Settings, host: Host, given: Login | None = None) -> str:

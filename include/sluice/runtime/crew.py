@@ -54,9 +54,8 @@ class Crew:
         Members after them that died while nobody watched are forgotten, and what is left of them is killed.
         """
         run = self._members[0].run
-        for name, lives in self._processes(run):
-            record = detached.read(name, run)
-            if not lives and self._number(name) > len(self._members) and record is not None:
+        for record in self._records(run):
+            if self._number(record.name) > len(self._members) and not detached.alive(record):
                 detached.stop(record, 0.0, run=run)
         return "; ".join([member.claim() for member in self._members])
 
@@ -95,13 +94,14 @@ class Crew:
 
     def _others(self, run: Path) -> list[str]:
         """The members after the first, up to the highest number that runs; one that is missing is started."""
-        highest = max((self._number(name) for name, lives in self._processes(run) if lives), default=1)
+        living = [self._number(each.name) for each in self._records(run) if detached.alive(each)]
+        highest = max(living, default=1)
         return [f"{self._job}-{number}" for number in range(2, highest + 1)]
 
-    def _processes(self, run: Path) -> list[tuple[str, bool]]:
-        """The names of the members after the first, and of their successors, and whether each runs."""
-        names = [name for name in detached.names(run) if self._number(name)]
-        return [(name, detached.alive(detached.read(name, run))) for name in names]
+    def _records(self, run: Path) -> list[detached.Record]:
+        """Those of the members after the first, and of their successors."""
+        found = [detached.read(name, run) for name in detached.names(run) if self._number(name)]
+        return [record for record in found if record is not None]
 
     def _number(self, name: str) -> int:
         """Which member after the first that is, or is to become; 0 if it is none."""

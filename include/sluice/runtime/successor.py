@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from sluice.runtime.detached import Record
 #: In the environment of a process that was started as a successor.
 SUCCESSOR = "SLUICE_SUCCESSOR"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-LATELY = 600.0  # how long a death counts as recent
+LATELY = 600.0  # how long a death or a restart counts as recent
 STOP_GRACE = 15.0  # less than the 30 s that Airflow's triggerer gives to on_kill
 _PREFIX = "next."
 
@@ -39,6 +39,11 @@ def name_of(name: str) -> str:
 def whose(name: str) -> str:
     """The name of the process whose successor, if it is one, has that name; any other name is its own."""
     return name.removeprefix(_PREFIX)
+
+
+def lately(times: Iterable[float]) -> int:
+    """How many of these times of the monotonic clock are recent."""
+    return sum(1 for at in times if at > time.monotonic() - LATELY)
 
 
 def waits(name: str, run: Path) -> bool:
@@ -120,7 +125,7 @@ class Successor:
     @property
     def died_lately(self) -> int:
         """How often it died in the last LATELY seconds."""
-        return sum(1 for at in self._deaths if at > time.monotonic() - LATELY)
+        return lately(self._deaths)
 
     def take_place(self) -> Record | None:
         """Let it be the process of the name from now on; None if there is none, or the process lives."""

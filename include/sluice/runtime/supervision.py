@@ -16,12 +16,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from sluice.runtime import detached
-from sluice.runtime.successor import STOP_GRACE, Overlap, Successor
+from sluice.runtime.successor import STOP_GRACE, Overlap, Successor, lately
 
 STEADY = 60.0
 EARLY_DEATHS = 8  # their delays add up to 91 s: a daemon that restarts is back by then
 LONGEST_DELAY = 30.0
-LATELY = 600.0  # how long a restart counts as recent
 TAIL_LINES = 15
 
 
@@ -133,7 +132,7 @@ class Supervisor:
     @property
     def restarted_lately(self) -> int:
         """How often `poll` restarted the process in the last LATELY seconds."""
-        return sum(1 for at in self._restarts if at > time.monotonic() - LATELY)
+        return lately(self._restarts)
 
     @property
     def successor_died_lately(self) -> int:

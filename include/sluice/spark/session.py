@@ -32,6 +32,8 @@ ARROW_LINES = 65_536
 ARROW_BYTES = 64 << 20
 # How often a task may fail before its job does; Spark's default on a cluster.
 TASK_FAILURES = 4
+# A master on this machine: how many threads it has, and how often a task may fail.
+_LOCAL = re.compile(r"local(?:\[([^],]+)(,\d+)?\])?")
 #: Arrow's allocator keeps freed memory for 1 s before it goes back to the system, not 10 ms: the next batch
 #: uses it again, and the pass over 16 tasks takes a sixth less.
 WORKER_ENV = {"spark.executorEnv.MIMALLOC_PURGE_DELAY": "1000"}
@@ -87,14 +89,14 @@ def session_config(settings: Settings) -> dict[str, str]:
 
 def slots(master: str) -> int | None:
     """How many tasks run side by side on this machine; None if only a session knows it."""
-    threads = re.fullmatch(r"local(?:\[(\d+)(?:,\d+)?\])?", master)
-    return int(threads[1] or 1) if threads else None
+    threads = _LOCAL.fullmatch(master)
+    return int(threads[1] or 1) if threads and (threads[1] or "1").isdecimal() else None
 
 
 def repeating(master: str) -> str:
     """The master; on this machine a task that fails is repeated too, as on a cluster."""
-    threads = re.fullmatch(r"local(?:\[([^],]+)\])?", master)
-    return f"local[{threads[1] or 1},{TASK_FAILURES}]" if threads else master
+    threads = _LOCAL.fullmatch(master)
+    return f"local[{threads[1] or 1},{TASK_FAILURES}]" if threads and not threads[2] else master
 
 
 def package_zip(folder: Path) -> Path:
