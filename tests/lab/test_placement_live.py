@@ -288,9 +288,6 @@ def test_the_page_has_a_section_only_of_what_was_measured(measured: dict[str, An
     assert "4/3/3/0/0" in whole
     assert "placement-live-latency.svg" in whole
     assert "`sluice.units.watch`" in whole
-    assert "older than the laboratory" not in whole
-    former = [{name: value for name, value in row.items() if name != "mover"} for row in measured["live"]]
-    assert "older than the laboratory" in page.render({**computed, **measured, "live": former})
     part = {name: [row for row in rows if row["scenario"] == "low"] for name, rows in measured.items()}
     assert "### By load" not in page.render({**computed, **part})
     without = page.render({**computed, **{name: [] for name in FILES}})

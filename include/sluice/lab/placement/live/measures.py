@@ -15,9 +15,6 @@ from sluice.lab.trials import Row
 
 #: A line of a front-end that is about to stand still comes within this time before its unit moves.
 _AROUND_MS = 2_000
-#: What moves units: the watch of the DAG `placement`. Rows that do not say so are older: the laboratory
-#: planned, and had the product move unit by unit.
-WATCH = "watch"
 Column = NDArray[np.int64]
 
 
@@ -42,8 +39,7 @@ def rows(log: Log, number: int) -> Iterator[Row]:
 
     rate, written: lines a second that came and that were written; p50, p99, worst: milliseconds from a line
     to its place in Kafka, of the lines written in the phase. Of the whole run are lines, lost, twice, strange
-    and by_slots. settled: 1 if the run is whole. mover: what moved units. uneven: of the hosts'
-    measured processor time.
+    and by_slots. settled: 1 if the run is whole. uneven: of the hosts' measured processor time.
     """
     written, first = _all(log)
     pauses = [move.taken.pause for move in log.moves]
@@ -65,7 +61,6 @@ def rows(log: Log, number: int) -> Iterator[Row]:
             "moved": len(log.moves),
             "by_slots": log.by_slots,
             "settled": int(whole),
-            "mover": WATCH,
             "busy": log.busy,
         }
         if phase.name != "during":

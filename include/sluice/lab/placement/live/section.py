@@ -10,7 +10,6 @@ import numpy as np
 from sluice.lab import plots
 from sluice.lab.medians import of, over_runs
 from sluice.lab.placement.live import scenarios
-from sluice.lab.placement.live.measures import WATCH
 from sluice.lab.placement.live.scenarios import SCENARIOS, TIMES, unmoved
 from sluice.lab.plots import Plot
 from sluice.lab.runs import how_many
@@ -42,7 +41,6 @@ def values(measured: Measured) -> Mapping[str, object]:
             name: _phases(some) for name in ("low", "default") if (some := selected(live, scenario=name))
         },
         "live_runs": how_many(live) if live else "",
-        "live_watch": all(row.get("mover") == WATCH for row in live),
         "live_moves": _moves(moves) if moves else "",
         "live_uneven": _uneven(uneven) if uneven else "",
         "live_busy": str(of([float(row["busy"]) for row in live])) if live else "",
