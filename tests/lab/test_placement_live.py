@@ -149,6 +149,7 @@ def agent(address: str, port: int) -> Iterator[Counters]:
             thread.join()
 
 
+@pytest.mark.slow
 def test_a_pause_lasts_from_the_last_block_there_to_the_first_one_here() -> None:
     with ExitStack() as stack:
         old = stack.enter_context(agent("127.0.1.1", 0))

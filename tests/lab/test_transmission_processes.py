@@ -35,6 +35,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 def test_what_stands_still_ends_with_a_laboratory_that_is_killed() -> None:
     laboratory = subprocess.Popen([sys.executable, "-c", LABORATORY], stdout=subprocess.PIPE, text=True)
     assert laboratory.stdout is not None
@@ -141,6 +142,7 @@ class Silent:
     def close(self, autocommit: bool) -> None: ...
 
 
+@pytest.mark.slow
 def test_a_run_in_which_all_fails_ends_and_says_why_and_the_next_has_another_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -188,6 +188,7 @@ def test_the_error_of_an_unknown_metric_names_the_broken_files(monkeypatch: pyte
         metric("mine")
 
 
+@pytest.mark.slow
 def test_the_registry_takes_them_from_the_folder_that_is_set(tmp_path: Path) -> None:
     (tmp_path / "longest.py").write_text(HEAD + LONGEST)
     (tmp_path / "broken.py").write_text("class")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,22 +65,33 @@ def database() -> sa.Engine:
     return sqlite()
 
 
-@pytest.fixture(scope="module")
-def app() -> FastAPI:
-    """The app, made once; `client` puts in what belongs to a single test."""
+@cache
+def made() -> FastAPI:
+    """The app, which takes a third of a second to make, so all tests of a process have the same one."""
     from sluice_airflow.api import app as module
 
     return module.make_app(own=lambda: OWN)
 
 
 @pytest.fixture
-def client(app: FastAPI, login: Login, database: sa.Engine) -> TestClient:
+def app() -> Iterator[FastAPI]:
+    """The app, without what other tests have put in."""
+    yield made()
+    made().dependency_overrides.clear()
+
+
+def client_of(app: FastAPI, login: Login, database: sa.Engine) -> TestClient:
     from airflow.api_fastapi.core_api.security import get_user
 
     from sluice_airflow.api import stores
 
     app.dependency_overrides = {get_user: login.user, stores.database: lambda: database}
     return TestClient(app, base_url="http://127.0.0.1:21080")
+
+
+@pytest.fixture
+def client(app: FastAPI, login: Login, database: sa.Engine) -> TestClient:
+    return client_of(app, login, database)
 
 
 JSON = {"content-type": "application/json"}

@@ -17,7 +17,7 @@ from sluice.lines.query import LinesQuery
 from tests.engine.samples import BYTES, active, line, spec
 from tests.lines.made import MadeSources, answer
 from tests.lines.test_answer import BEGIN, EVERYTHING, START, one
-from tests.plugins.test_api import API, Login, database, login  # noqa: F401 - fixtures
+from tests.plugins.test_api import API, Login, app, client_of, database, login  # noqa: F401 - fixtures
 from tests.waiting import SECONDS, until
 
 TASK = spec(measure=BYTES, metrics=["count", "missing", "sum"])
@@ -60,16 +60,9 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Search]:
 
 
 @pytest.fixture
-def client(search: Search, login: Login, database: sa.Engine) -> TestClient:  # noqa: F811
-    from airflow.api_fastapi.core_api.security import get_user
-
-    from sluice_airflow.api import app as module
-    from sluice_airflow.api import stores
-
-    app: FastAPI = module.make_app(own=lambda: "http://sluice.example:8080")
-    app.dependency_overrides = {get_user: login.user, stores.database: lambda: database}
+def client(search: Search, app: FastAPI, login: Login, database: sa.Engine) -> TestClient:  # noqa: F811
     login.as_("user")
-    return TestClient(app, base_url="http://127.0.0.1:21080")
+    return client_of(app, login, database)
 
 
 def get(client: TestClient, **params: Any) -> Any:

@@ -8,11 +8,11 @@ from fastapi.testclient import TestClient
 
 from tests.engine.samples import line
 from tests.lines.test_answer import BEGIN
-from tests.plugins.test_api import Login, database, login
+from tests.plugins.test_api import Login, app, database, login
 from tests.plugins.test_console import HOSTILE
 from tests.plugins.test_lines_api import PERIOD, Search, client, search
 
-__all__ = ["client", "database", "login", "search"]  # the fixtures of test_api and test_lines_api
+__all__ = ["app", "client", "database", "login", "search"]  # the fixtures of test_api and test_lines_api
 
 
 def page(client: TestClient, **more: Any) -> str:

@@ -16,9 +16,7 @@ from sluice.runtime.settings import Settings
 from sluice.runtime.throttle import Throttle
 from sluice.stack.users import Users
 from tests.monitoring.instance import running
-from tests.plugins.test_api import Login, login  # noqa: F401 - a fixture
-
-OWN = "http://sluice.example:8080"
+from tests.plugins.test_api import Login, app, login  # noqa: F401 - fixtures
 
 #: tests/runtime/test_passwords.py tests the hashes themselves.
 pytestmark = pytest.mark.usefixtures("quick_passwords")
@@ -30,10 +28,9 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
+def own_users(app: FastAPI, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:  # noqa: F811
     """The app with users of its own; a token is the name of its user."""
     from sluice_airflow import auth
-    from sluice_airflow.api import app as module
     from sluice_airflow.api import basic, stores
 
     monkeypatch.setattr(basic, "get_settings", lambda: settings)
@@ -41,26 +38,25 @@ def app(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
     monkeypatch.setattr(auth, "throttle", Throttle())
     for part in (auth, basic):
         monkeypatch.setattr(part, "token_of", lambda user, seconds: user.name)
-    made = module.make_app(own=lambda: OWN)
-    made.dependency_overrides[stores.instance] = lambda: settings
-    return made
+    app.dependency_overrides[stores.instance] = lambda: settings
+    return app
 
 
 @pytest.fixture
-def client(app: FastAPI) -> TestClient:
-    return TestClient(app)
+def client(own_users: FastAPI) -> TestClient:
+    return TestClient(own_users)
 
 
 @pytest.fixture
-def logging_in(app: FastAPI, login: Login) -> Login:  # noqa: F811 - the fixture
+def logging_in(own_users: FastAPI, login: Login) -> Login:  # noqa: F811 - the fixture
     from airflow.api_fastapi.core_api.security import get_user
 
-    app.dependency_overrides[get_user] = login.user
+    own_users.dependency_overrides[get_user] = login.user
     return login
 
 
 @pytest.fixture
-def by_token(app: FastAPI, login: Login, settings: Settings) -> None:  # noqa: F811 - the fixture
+def by_token(own_users: FastAPI, login: Login, settings: Settings) -> None:  # noqa: F811 - the fixture
     """Airflow's part of the login: the token's user has the present role."""
     from airflow.api_fastapi.core_api.security import get_user
 
@@ -71,7 +67,7 @@ def by_token(app: FastAPI, login: Login, settings: Settings) -> None:  # noqa: F
         login.as_(Users(settings).all()[token].role, token)
         return login.user()
 
-    app.dependency_overrides[get_user] = user
+    own_users.dependency_overrides[get_user] = user
 
 
 def test_nobody_and_a_stranger_see_nothing(client: TestClient, logging_in: Login) -> None:

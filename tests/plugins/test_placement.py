@@ -47,6 +47,7 @@ def deferred():
     return PlacementTrigger(**kwargs)
 
 
+@pytest.mark.slow
 def test_it_looks_on_a_beat_and_ends_when_a_connection_was_changed(
     home: Path, connected, beats: Beats
 ) -> None:

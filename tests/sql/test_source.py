@@ -113,6 +113,7 @@ print(pyspark_sluice.DefaultSource is Results, "sluice.results.reader" in sys.mo
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "loaded"),
     [

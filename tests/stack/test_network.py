@@ -127,6 +127,7 @@ def answers(settings: Settings) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("inside")
 def test_a_door_relays_both_ways_until_both_sides_are_done(settings: Settings) -> None:
     assert echo(settings, "sql", BIG) == BIG
@@ -155,6 +156,7 @@ def test_a_door_has_a_limit_and_gives_places_back(settings: Settings) -> None:
     until(lambda: answers(settings))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("inside")
 def test_what_has_no_door_is_not_there(settings: Settings) -> None:
     with pytest.raises(ConnectionRefusedError):
@@ -219,6 +221,7 @@ def test_nobody_opens_doors_from_inside_another_network(
         network._open(settings, network.orders(settings))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("inside")
 def test_other_doors_need_the_instance_stopped(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLUICE_DOORS", '["airflow"]')
@@ -235,6 +238,7 @@ def test_orders_that_cannot_be_read_hinder_no_command(settings: Settings) -> Non
     assert "the doors of instance doors are shut" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("inside")
 def test_both_loopback_addresses_lead_to_a_door(settings: Settings) -> None:
     try:
