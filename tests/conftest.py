@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 import tests.examples
 import tests.inside  # noqa: F401 (enters the network)
 from sluice.metrics import load_team
-from sluice.runtime import passwords
+from sluice.runtime import garbage, passwords
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.stack import network, supervisord
 from sluice.stack.environment import environment
@@ -53,8 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let no search for garbage look at what was imported: it stays, and is most of what there is."""
-    gc.freeze()
+    """Modules are most of what there is, and stay."""
+    garbage.loaded()
 
 
 @pytest.fixture

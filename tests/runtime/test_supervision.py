@@ -146,6 +146,30 @@ def test_standing_still_is_a_reason_to_restart_only_while_lag_grows(run: Path) -
     assert list(supervisor.poll()) == []  # a new process gets some time
 
 
+def test_the_first_work_after_a_long_rest_is_no_reason_to_restart(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lag, now = [0], [1_000.0]
+    supervisor = Supervisor(
+        "job", SLEEP, "me", position=lambda: "done", lag=lambda: lag[0], stuck_after=300, run=run
+    )
+    supervisor.claim()
+    monkeypatch.setattr(supervision.time, "monotonic", lambda: now[0])
+
+    def polled_for(seconds: float) -> list[str]:
+        said = []
+        for _ in range(round(seconds / 5)):
+            now[0] += 5
+            said += supervisor.poll()
+            lag[0] += lag[0] > 0  # no work comes before there is some
+        return said
+
+    assert polled_for(1_000) == []
+    lag[0] = 1
+    assert polled_for(250) == []
+    assert polled_for(200)[0].startswith("STUCK job")
+
+
 def test_restart_on_demand_says_why(run: Path) -> None:
     supervisor = Supervisor("job", SLEEP, "me", run=run)
     supervisor.claim()

@@ -53,14 +53,6 @@ def test_a_stopped_instance_says_how_to_start_it(settings: Settings) -> None:
         supervisord.programs(settings)
 
 
-def test_the_tail_of_a_log_is_its_last_lines(settings: Settings) -> None:
-    assert bringup.log_tail(settings, "kafka") == []
-    path = bringup.log_file(settings, "kafka")
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(f"line {n}\n" for n in range(10_000)))
-    assert bringup.log_tail(settings, "kafka", 3) == ["line 9997", "line 9998", "line 9999"]
-
-
 @pytest.mark.parametrize("name", catalogue.DAEMONS)
 def test_a_daemon_that_is_not_there_is_not_healthy(
     settings: Settings, name: str, monkeypatch: pytest.MonkeyPatch

@@ -136,7 +136,7 @@ def logs(
       sluice logs speed_layer -f
     """
     from sluice.cli import far
-    from sluice.stack import bringup
+    from sluice.stack.log import log_file, log_tail
 
     settings = Settings()
     if agent := far.agent(settings, name):
@@ -146,7 +146,7 @@ def logs(
             )
         typer.echo("\n".join(far.logs(settings, agent, lines)))
         return
-    path = bringup.log_file(settings, name)
+    path = log_file(settings, name)
     if not path.exists():
         known = ", ".join(sorted(found.stem for found in path.parent.glob("*.log")))
         raise NothingToShow(
@@ -154,7 +154,7 @@ def logs(
         )
     if follow:
         raise typer.Exit(subprocess.run(["tail", "-n", str(lines), "-F", str(path)], check=False).returncode)
-    typer.echo("\n".join(bringup.log_tail(settings, name, lines)))
+    typer.echo("\n".join(log_tail(settings, name, lines)))
 
 
 def execute(

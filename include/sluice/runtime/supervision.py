@@ -161,7 +161,8 @@ class Supervisor:
     def _stuck(self, record: detached.Record, now: float) -> bool:
         """Whether the position stayed the same for `stuck_after` seconds while the lag grew.
 
-        The lag is compared with its value at least a quarter of that time ago.
+        The lag is compared with its value at least a quarter of that time ago. A process that has nothing to
+        do does not stand still: the time counts from when that was last seen.
         """
         position = self.position()
         if self._seen[1:] != (record.token, position):
@@ -171,6 +172,9 @@ class Supervisor:
         if self._lag_before is not None and now - self._lag_before[0] < self.stuck_after / 4:
             return False
         lag, before = self.lag(), self._lag_before
+        if lag == 0:
+            self._seen, self._lag_before = (now, record.token, position), None
+            return False
         self._lag_before = None if lag is None else (now, lag)
         return lag is not None and before is not None and lag > before[1]
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 
 from filelock import FileLock
 
@@ -16,6 +15,7 @@ from sluice.stack import catalogue, network, ports, process_groups, secrets, sup
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 from sluice.stack.initialise import Step
+from sluice.stack.log import log_file, log_tail
 
 Say = Callable[[str], None]
 
@@ -27,7 +27,6 @@ LIMIT_SECONDS = 240.0
 # A daemon's first exits may have another cause (such as a port that is just being released); the third is
 # its own fault.
 DEATHS = 3
-LOG_LINES = 20
 
 
 class BringUpFailed(RuntimeError):
@@ -70,20 +69,6 @@ def clear_way(settings: Settings, daemons: Sequence[Daemon]) -> None:
             continue
         for port in daemon.ports:
             ports.require_free(settings, port, daemon.name)
-
-
-def log_tail(settings: Settings, name: str, lines: int = LOG_LINES) -> list[str]:
-    """The last lines of a daemon's or a job's log; none if it never wrote one."""
-    path = log_file(settings, name)
-    if not path.exists():
-        return []
-    with path.open("rb") as log:
-        log.seek(max(0, path.stat().st_size - 400 * lines))
-        return log.read().decode(errors="replace").splitlines()[-lines:]
-
-
-def log_file(settings: Settings, name: str) -> Path:
-    return settings.home / "logs" / f"{name}.log"
 
 
 class _BringUp:

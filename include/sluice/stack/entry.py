@@ -20,7 +20,7 @@ from sluice.stack import network, process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
 from sluice.stack.environment import DAEMON, environment
 from sluice.stack.jars import JarsMissing
-from sluice.stack.log import Log
+from sluice.stack.log import Log, lack_of_memory
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 15.0
@@ -83,7 +83,9 @@ def check(settings: Settings, name: str) -> str | None:
         DAEMONS[name].health(settings)
     except Exception as error:
         # A half-started daemon can make a client library raise anything; then it is not healthy.
-        return " ".join(str(error).split())[:PROBLEM_LETTERS] or type(error).__name__
+        problem = " ".join(str(error).split())[:PROBLEM_LETTERS] or type(error).__name__
+        lack = lack_of_memory(settings, name)
+        return f"{problem} (it ran out of memory: {lack})" if lack else problem
     return None
 
 
