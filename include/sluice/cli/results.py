@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked import BadOption, naming, span
 from sluice.cli.format import Format, write
-from sluice.results.asked import BadText, Given, moment, query
+from sluice.results.asked import Given, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
@@ -29,10 +30,6 @@ class ResultFormat(StrEnum):
     PARQUET = "parquet"
 
 
-class BadOption(ValueError):
-    """An option's value that could not be read, or an option that does not go with another."""
-
-
 Since = Annotated[
     str | None,
     typer.Option("--from", metavar="TIME", help="Periods that start at or after this day or time (UTC)."),
@@ -49,7 +46,7 @@ FromLayer = Annotated[
     ),
 ]
 Version = Annotated[
-    int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
+    int | None, typer.Option(metavar="N", min=1, help="A version of the task; default: the current one.")
 ]
 WhereTexts = Annotated[
     list[str] | None,
@@ -120,16 +117,14 @@ def results(
       sluice results bytes_by_path --where path~='[.]png$' --format parquet > png.parquet
       sluice results hits_by_status --format csv | awk -F, 'NR>1 {n[$2]+=$3} END {for (s in n) print s, n[s]}'
     """
-    when = moment(since), moment(until)
+    when = span(since, until)
+    options = {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit}
     if layer is Layer.MERGED:
         given = Given(where or (), top, rollup or (), sort or (), limit)
-        try:
-            asked = query(task, when, version, given)
-        except BadText as error:
-            raise BadOption(f"--{error}") from None
-        _merged(asked, style)
+        with naming(options):
+            _merged(query(task, when, version, given), style)
     else:
-        _refuse(layer, style, {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit})
+        _refuse(layer, style, options)
         _of_layer(task, layer, when, version, Format(style.value))
 
 
