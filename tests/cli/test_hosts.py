@@ -47,9 +47,7 @@ def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pyte
     assert (forgotten, cleared) == (["h1"], ["far1"])
 
 
-def test_a_host_that_does_not_exist_is_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_that_does_not_exist_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "- {name: local, address: 10.0.0.1}\n- {name: web3, address: 10.0.0.3, ssh: {user: me}}\n"
     (tmp_path / FILE).write_text(text)
     made = Settings(instance="test", home=tmp_path, bind_host="10.0.0.1")

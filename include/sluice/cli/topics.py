@@ -73,7 +73,10 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]) -> None:
-    """Print a topic's format as a file that `apply` takes; it must be described, or a task must read it."""
+    """Print a topic's format as a file that `apply` takes.
+
+    The topic must be described, or a task must read it.
+    """
     from sluice.tasks.changes import to_yaml
 
     store = _store()
