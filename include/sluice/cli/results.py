@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from sluice.results.query import Query
 
 
+#: Spark's class of an error of a text that is compared with a number, and what to say of it.
+NO_NUMBER = "[CAST_INVALID_INPUT]"
+TEXT = "A task's dimensions are text: compare them with text in quotes, such as status = '200'."
+
+
+class StatementFailed(RuntimeError):
+    """The SQL endpoint refused a statement; the message ends with the remedy."""
+
+
 class Layer(StrEnum):
     ONLINE = "online"
     OFFLINE = "offline"
@@ -185,8 +194,13 @@ def sql(
       sluice sql "SELECT day, sum(bytes) FROM logs WHERE topic = 'logs' GROUP BY day" --format csv
     """
     from sluice.runtime.settings import get_settings
-    from sluice.storage.hive import Hive
+    from sluice.storage.hive import Hive, SqlFailed
 
     with Hive(get_settings()) as hive:
-        answer = hive.query(statement)
+        try:
+            answer = hive.query(statement)
+        except SqlFailed as error:
+            if NO_NUMBER not in str(error):
+                raise
+            raise StatementFailed(f"{error}\n  {TEXT}") from None
     write(answer.columns, answer.rows, style)
