@@ -1,12 +1,16 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
 import sqlalchemy.exc
 import yaml
 from kafka.errors import InvalidTopicError
 from pydantic import BaseModel, ValidationError
 
-from sluice.cli.errors import FAILED, USAGE, explain
+from sluice.cli.errors import FAILED, USAGE, Explained, explain, remedied
 from sluice.results.asked import BadMoment
 from sluice.runtime.detached import ProcessError
-from sluice.runtime.settings import UnknownInstance
+from sluice.runtime.settings import Settings, UnknownInstance
 
 
 class Shape(BaseModel):
@@ -31,6 +35,25 @@ def test_a_daemon_that_is_away_is_one_line_that_says_where_to_look() -> None:
     assert found.message.endswith("See `sluice status`.")
     assert "\n" not in found.message
     assert explain(ConnectionRefusedError(111, "Connection refused")) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "nothing of instance 'test' runs: start it with `sluice --instance test up`"),
+        ({"external": ["postgres"]}, "a daemon does not answer: refused. See `sluice status`."),
+        ({"hosts": {"postgres": "postgres"}}, "a daemon does not answer: refused. See `sluice status`."),
+    ],
+)
+def test_daemons_that_are_started_elsewhere_are_not_told_to_start(
+    tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    found = explain(ConnectionRefusedError("refused"))
+    assert found is not None
+    settings = Settings(instance="test", home=tmp_path, **given)
+    assert remedied(found, settings) == Explained(said, FAILED)
+    other = Explained("no such file", USAGE)
+    assert remedied(other, settings) == other
 
 
 def test_a_missing_file_is_named() -> None:

@@ -18,6 +18,10 @@ from sluice.grouping import STRATEGIES
 from sluice.grouping.auto import Auto, Figures
 from sluice.runtime.settings import get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
+from sluice.storage import postgres
+from sluice.tasks import TaskSpec
+from sluice.tasks.store import TaskStore
+from tests.tasks.database import sqlite
 
 FIGURES = Figures(
     tuples=200_000, groups=5_000, rows=18_000, cost=2e-6, state=24, top=0.3, widest=0.5, workers=2
@@ -162,6 +166,18 @@ def test_a_task_without_a_report() -> None:
         shown = sluice(*command, "nothing")
         assert shown.exit_code != 0
         assert "no running speed layer has counted task 'nothing' yet" in str(shown.exception)
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("command", [("grouping", "explain"), ("hotkeys",)])
+def test_a_task_that_does_not_exist(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
+    made = sqlite()
+    monkeypatch.setattr(postgres, "engine", lambda settings: made)
+    spec = TaskSpec.model_validate({"name": "idle", "topic": "logs", "period": "1m", "metrics": ["count"]})
+    TaskStore(made).apply([spec], "me")
+    assert str(sluice(*command, "idel").exception) == "there is no task 'idel': did you mean idle?"
+    assert "there is no task 'nope': `sluice tasks list` shows" in str(sluice(*command, "nope").exception)
+    assert "has counted task 'idle' yet" in str(sluice(*command, "idle").exception)
 
 
 @pytest.mark.usefixtures("home")

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from sluice.cli import far, hosts, stack
 from sluice.cli import instance as instance_of_cli
+from sluice.cli.errors import USAGE, Explained, explain
 from sluice.collection import deploy, forgetting, health
 from sluice.collection.hosts import FILE
 from sluice.collection.render import Agent
@@ -44,6 +45,21 @@ def test_forget_says_what_is_lost_and_asks(instance: Settings, monkeypatch: pyte
     assert "far1: what was not sent yet is lost" in refused.output
     assert CliRunner().invoke(hosts.app, ["forget", "h1", "--yes"]).exit_code == 0
     assert (forgotten, cleared) == (["h1"], ["far1"])
+
+
+def test_a_host_that_does_not_exist_is_not_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "- {name: local, address: 10.0.0.1}\n- {name: web3, address: 10.0.0.3, ssh: {user: me}}\n"
+    (tmp_path / FILE).write_text(text)
+    made = Settings(instance="test", home=tmp_path, bind_host="10.0.0.1")
+    monkeypatch.setattr(of_settings, "get_settings", lambda: made)
+    for name, said in (("nope", "the other hosts are web3"), ("wbe3", "did you mean web3?")):
+        refused = CliRunner().invoke(hosts.app, ["forget", name])
+        assert (refused.stdout, refused.exception is not None) == ("", True)
+        assert explain(refused.exception) == Explained(f"there is no host {name!r}: {said}", USAGE)
+    known = CliRunner().invoke(hosts.app, ["forget", "web3"])
+    assert (known.exit_code, known.stdout) == (0, "nothing is deployed on web3\n")
+    (tmp_path / "hosts" / "web9").mkdir(parents=True)  # enrolled once, and no longer in hosts.yaml
+    assert CliRunner().invoke(hosts.app, ["forget", "web9"]).exit_code == 0
 
 
 def test_what_opens_kafka_is_said_before_the_platform_starts_and_when_hosts_are_enrolled_and_checked(

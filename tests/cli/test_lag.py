@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from sluice.cli import lag as module
 from sluice.cli.main import app
 from sluice.monitoring.lag import look
-from tests.monitoring.test_lag import report
+from sluice.monitoring.lag.model import Report
+from tests.monitoring.test_lag import AT, report
 
 run = CliRunner()
 
@@ -71,3 +72,8 @@ def test_one_look_is_printed_once_and_problems_are_its_exit_code(monkeypatch: py
     assert found.exit_code == 1
     assert json.loads(found.stdout)["problems"]
     assert "1: 2.5 s" in lag(monkeypatch, answers=[report()]).stdout
+
+
+def test_of_a_topic_that_does_not_exist_only_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = lag(monkeypatch, "nope", answers=[Report(AT, (), (), {"nope": "it does not exist"})])
+    assert (found.exit_code, found.stdout) == (1, "nope: it does not exist\n")

@@ -1,8 +1,10 @@
 import inspect
 import os
+import socket
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import typer
@@ -41,7 +43,20 @@ def test_an_unknown_instance_is_one_line_and_no_stack_trace() -> None:
     assert shown.returncode == 2
     assert shown.stderr.startswith("sluice: instance 'nowhere' has no port base")
     assert "Traceback" not in shown.stderr
+    assert "the instances are main, demo, " in shown.stderr
     assert "Traceback" in sluice("--instance", "nowhere", "results", "x", SLUICE_DEBUG="1").stderr
+
+
+@pytest.mark.parametrize("command", [("results", "hits"), ("sql", "SELECT 1")])
+def test_an_instance_that_does_not_run_is_said_and_how_to_start_it(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    with socket.socket() as nobody:  # bound, but it does not listen
+        nobody.bind(("127.0.0.1", 0))
+        ports = {f"SLUICE_{name}__PORT": str(nobody.getsockname()[1]) for name in ("POSTGRES", "HIVE")}
+        shown = sluice("--instance", "trial", *command, SLUICE_HOME=str(tmp_path), **ports)
+    said = "sluice: nothing of instance 'trial' runs: start it with `sluice --instance trial up`\n"
+    assert (shown.returncode, shown.stderr) == (1, said)
 
 
 def test_an_invalid_time_is_usage() -> None:

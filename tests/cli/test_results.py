@@ -167,6 +167,14 @@ def test_sql_prints_whole_doubles_as_integers_and_fails_in_one_line(stack: Setti
 
 
 @pytest.mark.stack
-def test_the_audit_of_a_topic_without_lines_is_all_zero(stack: Settings) -> None:
-    shown = sluice(stack, "audit", "--topic", "no-such-topic", "--format", "json")
+def test_the_audit_of_a_topic_without_lines_is_all_zero(stack: Settings, task: Task) -> None:
+    shown = sluice(stack, "audit", "--topic", task.topic, "--format", "json")
     assert set(json.loads(shown.stdout)["counts"].values()) == {0}
+
+
+@pytest.mark.stack
+def test_the_audit_of_a_topic_that_does_not_exist_names_the_topics(stack: Settings) -> None:
+    shown = sluice(stack, "audit", "--topic", "lgos")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "there is no topic 'lgos'" in shown.stderr
+    assert "did you mean logs" in shown.stderr

@@ -235,7 +235,12 @@ def test_topics_are_described_and_shown_as_they_were_given(database: sa.Engine) 
     text = "- name: shop\n  format: json\n  time:\n    extract:\n      field: at\n    format: iso8601\n"
     assert topics("apply", "-f", "-", text=text) == Shown(0, "shop: created\n")
     assert topics("show", "shop").output == text
-    assert topics("show", "other").output == "- name: other\n  format: combined\n"
+    assert topics("show", "logs").output == "- name: logs\n  format: combined\n"
+    run("apply", "-f", "-", text=GOOD % "hits")
+    assert topics("show", "cli-tasks").output == "- name: cli-tasks\n  format: combined\n"
+    unknown = topics("show", "other")
+    assert (unknown.exit_code, "there is no topic 'other'" in unknown.output) == (2, True)
+    assert "the topics are cli-tasks, logs, shop" in unknown.output
     assert "shop" in topics("list").output
     twice = topics("apply", "-f", "-", text=text + text.replace("field: at", "field: when"))
     assert (twice.exit_code, "/1/name: 'shop' is the name of two topics here" in twice.output) == (2, True)

@@ -286,7 +286,11 @@ def test_a_large_answer_is_streamed_and_has_a_tag_if_it_is_final(
         ({"since": "noon"}, "/since", "since: 'noon' is no time: write a day"),
         ({"since": "2015-05-17T10:00:00 02:00"}, "/since", "is no time"),
         ({"until": "9" * 18}, "/until", "is beyond all times"),
-        ({"since": "2015-05-18", "until": "2015-05-17"}, "/since", "swap them"),
+        (
+            {"since": "2015-05-18", "until": "2015-05-17"},
+            "/since",
+            "since 2015-05-18 is after until 2015-05-17: swap them",
+        ),
         ({"where": "client"}, "/where", "where 'client': write DIMENSION=VALUE"),
         ({"where": "colour=red"}, "/where", "sample (1v1) has no 'colour': choose of client, path"),
         ({"where": "path~=("}, "/where", "where: pattern: "),

@@ -49,7 +49,7 @@ def test_an_address_that_the_machine_does_not_have_is_named_by_its_setting(setti
 
 def test_a_stopped_instance_says_how_to_start_it(settings: Settings) -> None:
     assert not supervisord.running(settings)
-    with pytest.raises(supervisord.SupervisorDown, match="`sluice up`"):
+    with pytest.raises(supervisord.SupervisorDown, match="`sluice --instance test up`"):
         supervisord.programs(settings)
 
 

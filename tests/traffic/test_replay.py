@@ -115,6 +115,7 @@ def test_what_cannot_be_replayed(settings: Settings, tmp_path: Path) -> None:
     good = log(tmp_path, [line(17)])
     for call, message in [
         (lambda: replay(settings, tmp_path / "none"), "no such file"),
+        (lambda: replay(settings, tmp_path), "is a folder: name one log in it"),
         (lambda: replay(settings, false_gz), "not a gzip file"),
         (lambda: replay(settings, damaged), "damaged"),
         (lambda: replay(settings, good, host="web9"), "'web9'.*known are: web1, web2"),
@@ -145,4 +146,7 @@ def test_the_command_line(
     result = CliRunner().invoke(app, ["replay", str(path), "--host", "web2"])
     assert result.exit_code == 0
     assert "replayed 2 lines" in result.output
+    path.write_bytes(b"")
+    empty = CliRunner().invoke(app, ["replay", str(path)])
+    assert (empty.exit_code, f"{path} has no lines: nothing was written\n" in empty.output) == (0, True)
     get_settings.cache_clear()

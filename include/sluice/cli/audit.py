@@ -59,8 +59,21 @@ def audit(
         hops = read(get_settings(), topic)
         if hops.ok:
             break
+    if not any(hops.counts().values()):
+        _require(topic)
     show(hops, style, files)
     raise typer.Exit(0 if hops.ok else 1)
+
+
+def _require(topic: str) -> None:
+    """Raise UnknownTopic if nobody described the topic and neither a task nor the inventory has it."""
+    from sluice.collection import inventory
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.tasks.topics import TopicStore
+
+    settings = get_settings()
+    TopicStore(engine(settings)).require(topic, also=[inventory.load(settings).topic])
 
 
 def show(hops: Hops, style: Format, files: bool) -> None:

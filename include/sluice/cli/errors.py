@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sluice.runtime.settings import Settings
 
 FAILED, USAGE = 1, 2
 
@@ -28,6 +31,7 @@ _FOREIGN = {
 class Explained:
     message: str
     code: int
+    away: bool = field(default=False, compare=False)  # a daemon did not answer
 
 
 def explain(error: BaseException) -> Explained | None:
@@ -36,7 +40,8 @@ def explain(error: BaseException) -> Explained | None:
         if found := _of_kind(error, kind.__module__, kind.__name__):
             return found
     if isinstance(error, ConnectionError):
-        return Explained(f"a daemon does not answer: {_first_line(error)}. See `sluice status`.", FAILED)
+        said = f"a daemon does not answer: {_first_line(error)}. See `sluice status`."
+        return Explained(said, FAILED, away=True)
     if (
         isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed"
     ):  # an argument's bytes
@@ -46,16 +51,31 @@ def explain(error: BaseException) -> Explained | None:
     return None
 
 
+def remedied(found: Explained, settings: Settings) -> Explained:
+    """What to say of an error of a command that asks the instance's daemons.
+
+    If a daemon is away because nothing of the instance runs here, that is said, and how it is started.
+    """
+    from sluice.stack import supervisord
+
+    elsewhere = settings.hosts or settings.external
+    if not found.away or elsewhere or supervisord.running(settings):
+        return found
+    return Explained(str(supervisord.SupervisorDown(settings)), found.code)
+
+
 def _of_kind(error: BaseException, module: str, name: str) -> Explained | None:
     if module.startswith("sluice."):
-        return Explained(_text(error), USAGE if isinstance(error, ValueError | LookupError) else FAILED)
+        code = USAGE if isinstance(error, ValueError | LookupError) else FAILED
+        return Explained(_text(error), code, away=isinstance(error, ConnectionError))
     if module.startswith("pydantic") and name == "ValidationError":
         return Explained(_fields(error), USAGE)
     if module.startswith("yaml"):
         return Explained(f"not valid YAML: {' '.join(str(error).split())}", USAGE)
     for (prefix, foreign), meaning in _FOREIGN.items():
         if module.startswith(prefix) and name == foreign:
-            return Explained(f"{meaning}: {_first_line(error)}. See `sluice status`.", FAILED)
+            said = f"{meaning}: {_first_line(error)}. See `sluice status`."
+            return Explained(said, FAILED, away="answer" in meaning)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -113,10 +114,27 @@ def _first_line(text: str | None) -> str:
 
 def _reports(name: str | None) -> list[GroupingReport]:
     from sluice.runtime.settings import get_settings
-    from sluice.speed.routed.report import reports
+    from sluice.speed.routed.report import NothingCounted, reports
     from sluice.stack.jobs import SPEED_LAYER, progress
 
-    return reports(progress(get_settings(), SPEED_LAYER), name)
+    try:
+        return reports(progress(get_settings(), SPEED_LAYER), name)
+    except NothingCounted:
+        if name is not None:
+            _require(name)
+        raise
+
+
+def _require(name: str) -> None:
+    """Raise UnknownTask if there is no task of that name; if PostgreSQL is away, nobody knows."""
+    from sqlalchemy.exc import OperationalError
+
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.tasks.store import TaskStore
+
+    with suppress(OperationalError):
+        TaskStore(engine(get_settings())).get(name)
 
 
 def _print(found: list[GroupingReport], style: Format) -> None:

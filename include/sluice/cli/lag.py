@@ -71,7 +71,10 @@ def _json(report: Report, indent: int | None = None) -> str:
 
 
 def shown(report: Report) -> str:
-    """The report for people."""
+    """The report for people; only the problems if there is nothing else."""
+    problems = [f"{topic}: {said}\n" for topic, said in report.problems.items()]
+    if problems and not (report.partitions or report.rebalances):
+        return "".join(problems)
     parts = [table(("topic", "consumer", *_FIGURES), [(*to, *_cells(b)) for *to, b in report.by_topic()])]
     rows = [
         (topic, consumer, member, " ".join(map(str, partitions)), *_cells(behind))
@@ -86,8 +89,7 @@ def shown(report: Report) -> str:
     if report.rebalances:
         columns = ("rebalance", "topic", "member", "why", "gained", "lost", "stood still")
         parts.append(table(columns, [_rebalance(one) for one in report.rebalances]))
-    parts += [f"{topic}: {said}\n" for topic, said in report.problems.items()]
-    return "\n".join(parts)
+    return "\n".join([*parts, *problems])
 
 
 def _cells(behind: Behind) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked import naming, time_option
 from sluice.cli.errors import FAILED
 from sluice.cli.format import Format, printable, write
 from sluice.cli.results import Version, WhereTexts
@@ -81,14 +82,14 @@ def lines(
     """
     from sluice.lines.answer import find
     from sluice.lines.query import LinesQuery
-    from sluice.results.asked import Given, moment, query
+    from sluice.results.asked import Given, query
     from sluice.runtime.settings import get_settings
 
-    conditions = query(task, version=version, given=Given(where or ())).where
-    start = moment(period)
+    start = time_option("period", period)
     assert start is not None  # noqa: S101 - a period was given
-    asked = LinesQuery(task=task, period=start, version=version, where=conditions, metric=metric)
-    with _progress() as told:
+    with naming({"where": where, "period": period, "metric": metric}), _progress() as told:
+        conditions = query(task, version=version, given=Given(where or ())).where
+        asked = LinesQuery(task=task, period=start, version=version, where=conditions, metric=metric)
         answer = find(get_settings(), asked, told=told)
         if count:
             _write_count(answer, style)

@@ -14,13 +14,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from sluice.cli.errors import explain
+from sluice.cli.errors import explain, remedied
+
+if TYPE_CHECKING:
+    from sluice.runtime.settings import Settings
+
+#: The instance whose daemons this command asks, if it asks any.
+_entered: list[Settings] = []
 
 
 @dataclass(frozen=True)
@@ -217,7 +223,9 @@ def _enter() -> None:
     from sluice.runtime.settings import Settings
     from sluice.stack import network
 
-    network.enter(Settings())
+    settings = Settings()
+    network.enter(settings)
+    _entered.append(settings)
 
 
 def _version(wanted: bool) -> None:
@@ -282,6 +290,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("SLUICE_DEBUG") or (explained := explain(error)) is None:
             raise
+        for settings in _entered:
+            explained = remedied(explained, settings)
         typer.echo(f"sluice: {explained.message}", err=True)
         sys.exit(explained.code)
 

@@ -73,4 +73,6 @@ def replay(
         typer.echo(f"{lines:,} lines, {size / 1e6:,.1f} MB", err=True)
 
     done = run(get_settings(), file, rate, host, progress)
+    if not done.lines:
+        typer.echo(f"{file} has no lines: nothing was written", err=True)
     typer.echo(f"replayed {done.lines:,} lines ({done.bytes:,} bytes) into {done.files} files")

@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked import BadOption, naming, span
 from sluice.cli.format import Format, write
-from sluice.results.asked import BadText, Given, moment, query
+from sluice.results.asked import Given, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
+
+
+#: Spark's class of an error of a text that is compared with a number, and what to say of it.
+NO_NUMBER = "[CAST_INVALID_INPUT]"
+TEXT = "A task's dimensions are text: compare them with text in quotes, such as status = '200'."
+
+
+class StatementFailed(RuntimeError):
+    """The SQL endpoint refused a statement; the message ends with the remedy."""
 
 
 class Layer(StrEnum):
@@ -27,10 +37,6 @@ class ResultFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     PARQUET = "parquet"
-
-
-class BadOption(ValueError):
-    """An option's value that could not be read, or an option that does not go with another."""
 
 
 Since = Annotated[
@@ -49,7 +55,7 @@ FromLayer = Annotated[
     ),
 ]
 Version = Annotated[
-    int | None, typer.Option(metavar="N", help="A version of the task; default: the current one.")
+    int | None, typer.Option(metavar="N", min=1, help="A version of the task; default: the current one.")
 ]
 WhereTexts = Annotated[
     list[str] | None,
@@ -120,16 +126,14 @@ def results(
       sluice results bytes_by_path --where path~='[.]png$' --format parquet > png.parquet
       sluice results hits_by_status --format csv | awk -F, 'NR>1 {n[$2]+=$3} END {for (s in n) print s, n[s]}'
     """
-    when = moment(since), moment(until)
+    when = span(since, until)
+    options = {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit}
     if layer is Layer.MERGED:
         given = Given(where or (), top, rollup or (), sort or (), limit)
-        try:
-            asked = query(task, when, version, given)
-        except BadText as error:
-            raise BadOption(f"--{error}") from None
-        _merged(asked, style)
+        with naming(options):
+            _merged(query(task, when, version, given), style)
     else:
-        _refuse(layer, style, {"where": where, "top": top, "rollup": rollup, "sort": sort, "limit": limit})
+        _refuse(layer, style, options)
         _of_layer(task, layer, when, version, Format(style.value))
 
 
@@ -190,8 +194,13 @@ def sql(
       sluice sql "SELECT day, sum(bytes) FROM logs WHERE topic = 'logs' GROUP BY day" --format csv
     """
     from sluice.runtime.settings import get_settings
-    from sluice.storage.hive import Hive
+    from sluice.storage.hive import Hive, SqlFailed
 
     with Hive(get_settings()) as hive:
-        answer = hive.query(statement)
+        try:
+            answer = hive.query(statement)
+        except SqlFailed as error:
+            if NO_NUMBER not in str(error):
+                raise
+            raise StatementFailed(f"{error}\n  {TEXT}") from None
     write(answer.columns, answer.rows, style)

@@ -73,10 +73,15 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]) -> None:
-    """Print a topic's format as a file that `apply` takes."""
+    """Print a topic's format as a file that `apply` takes.
+
+    The topic must be described, or a task must read it.
+    """
     from sluice.tasks.changes import to_yaml
 
-    given = _store().get(name).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    store = _store()
+    store.require(name)
+    given = store.get(name).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     typer.echo(to_yaml([{"name": name, "format": "combined", **given}]), nl=False)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sluice.collection import broker, deploy, enrolment, inventory, placed, records, remnants
 from sluice.collection.errors import AgentError
 from sluice.collection.hosts import LOCAL, load
 from sluice.collection.render import Agent
 from sluice.collection.ssh import HostUnreachable
+from sluice.runtime.nearest import nearest_or_all
 from sluice.runtime.settings import Settings
 
 
@@ -14,10 +17,18 @@ class StillNeeded(ValueError):
     """The host is in use, or answers."""
 
 
+class UnknownHost(LookupError):
+    """Neither hosts.yaml nor the instance's records have a host of that name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"there is no host {name!r}: {nearest_or_all(name, known, 'other hosts')}")
+
+
 def forgettable(settings: Settings, name: str) -> list[Agent]:
     """The agents on a host that may be given up: deployed ones, and what collectors left there.
 
     Raises StillNeeded if the inventory has agents on it, a job belongs there, or it answers: drain it then.
+    Raises UnknownHost if there never was such a host.
     """
     if name == LOCAL:
         raise StillNeeded("local is this machine")
@@ -33,6 +44,8 @@ def forgettable(settings: Settings, name: str) -> list[Agent]:
     if jobs:
         raise StillNeeded(f"{', '.join(jobs)} belongs on {name}: move it first with `sluice jobs move`")
     found = [a for a in (*deploy.agents(settings), *remnants.known(settings)) if a.runs_on == name]
+    if not found and name not in (known := _known(settings)):
+        raise UnknownHost(name, known)
     try:
         if found:
             enrolment.link(settings, enrolment.known(settings, name)).run("true")
@@ -41,6 +54,12 @@ def forgettable(settings: Settings, name: str) -> list[Agent]:
     if found:
         raise StillNeeded(f"{name} answers: the DAG `collection` drains and stops what runs there")
     return found
+
+
+def _known(settings: Settings) -> set[str]:
+    """The other hosts: those of hosts.yaml, and those whose enrolment began once."""
+    enrolled = {path.name for path in enrolment.folder(settings).glob("*") if path.is_dir()}
+    return {*load(settings), *enrolled} - {LOCAL}
 
 
 def dismiss(settings: Settings, name: str) -> bool:

@@ -301,11 +301,12 @@ class Settings(BaseSettings):
         data = dict(data)
         instance = data.setdefault("instance", current_instance())
         home = Path(data.setdefault("home", ROOT / "var" / instance))
-        base = int(data.get("port_base") or data.get("port_bases", {}).get(instance, 0))
+        bases = data.get("port_bases", {})
+        base = int(data.get("port_base") or bases.get(instance, 0))
         if not base:
             raise UnknownInstance(
-                f"instance {instance!r} has no port base: add it to port_bases in {SETTINGS_FILE.name} "
-                "or set SLUICE_PORT_BASE"
+                f"instance {instance!r} has no port base: the instances are {', '.join(bases)}. To have "
+                f"another, add it to port_bases in {SETTINGS_FILE.name} or set SLUICE_PORT_BASE"
             )
         data["port_base"] = base
         hosts = data.get("hosts") or {}

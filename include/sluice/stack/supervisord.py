@@ -40,7 +40,8 @@ class SupervisorDown(ConnectionError):
     """The instance's supervisord does not run."""
 
     def __init__(self, settings: Settings) -> None:
-        super().__init__(f"nothing of instance {settings.instance!r} runs: start it with `sluice up`")
+        name = settings.instance
+        super().__init__(f"nothing of instance {name!r} runs: start it with `sluice --instance {name} up`")
 
 
 class ForeignSocket(PermissionError):

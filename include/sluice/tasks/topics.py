@@ -16,6 +16,7 @@ from typing import Literal
 import sqlalchemy as sa
 from pydantic import ValidationError
 
+from sluice.runtime.nearest import nearest_or_all
 from sluice.storage import schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
@@ -39,6 +40,16 @@ class TopicInUse(ValueError):
     def __init__(self, name: str) -> None:
         super().__init__(
             f"topic {name!r} has lines already, read in the format that it has: make a new topic for another"
+        )
+
+
+class UnknownTopic(LookupError):
+    """Nobody described the topic, and no task reads it."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"there is no topic {name!r}, which nobody described and no task reads: "
+            + nearest_or_all(name, known, "topics")
         )
 
 
@@ -112,6 +123,12 @@ class TopicStore:
         with self._engine.connect() as connection:
             read = connection.scalars(sa.select(t.topic).distinct().where(t.deleted_at.is_(None)))
             return sorted({DEFAULT_TOPIC, *read})
+
+    def require(self, name: str, also: Iterable[str] = ()) -> None:
+        """Raise UnknownTopic unless the topic is described, counted, or one of `also`."""
+        known = {DEFAULT_TOPIC, *also, *(topic.spec.name for topic in self.list())}
+        if name not in known:
+            raise UnknownTopic(name, known)
 
     def names_or(self, known: Iterable[str]) -> Sequence[str]:
         """`names`; if the database does not answer, the `known` ones, or else the default topic."""

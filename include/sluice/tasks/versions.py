@@ -18,6 +18,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from pydantic import ValidationError
 
+from sluice.runtime.nearest import nearest
 from sluice.storage import locks, schema
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
@@ -161,7 +162,9 @@ def one(connection: sa.Connection, name: str) -> Task:
     """The task with that name; `UnknownTask` if there is none."""
     row = connection.execute(current().where(_tasks.c.name == name)).one_or_none()
     if row is None:
-        raise UnknownTask(f"there is no task {name!r}: `sluice tasks list` shows what there is")
+        names = connection.scalars(sa.select(_tasks.c.name).where(_tasks.c.deleted_at.is_(None)))
+        meant = nearest(name, names) or "`sluice tasks list` shows what there is"
+        raise UnknownTask(f"there is no task {name!r}: {meant}")
     return as_task(row)
 
 

@@ -89,6 +89,8 @@ def replay(
 
 def read_lines(file: Path) -> Iterator[bytes]:
     """The lines without their ends. Raises ReplayError for a file that cannot be read."""
+    if file.is_dir():
+        raise ReplayError(f"{file} is a folder: name one log in it, plain or .gz")
     if not file.is_file():
         raise ReplayError(f"{file}: no such file")
     with file.open("rb") as plain:

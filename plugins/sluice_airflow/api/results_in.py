@@ -79,7 +79,9 @@ class ResultsIn(BaseModel):
     def query(self, task: str, given: QueryParams) -> Query:
         """The query for these parameters of a request. Raises TasksRefused."""
         self._check(given)
-        when = (_moment("since", self.since), _moment("until", self.until))
+        when = since, until = _moment("since", self.since), _moment("until", self.until)
+        if since is not None and until is not None and since > until:
+            raise _refused("since", f"since {self.since} is after until {self.until}: swap them")
         asked = Given(
             where=self.where,
             top=self.top,
