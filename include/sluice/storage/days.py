@@ -171,6 +171,10 @@ class Days:
         rows = self._rows(sa.select(t.dropped_at).where(t.topic == self.topic, t.day == day))
         return rows[0].dropped_at if rows else None
 
+    def now(self) -> datetime:
+        """The time by the clock that also says when a day was computed."""
+        return self._rows(sa.select(sa.func.clock_timestamp().label("now")))[0].now
+
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:
         """Let only one caller at a time compute, compare or publish this day; the next one waits."""
