@@ -13,7 +13,7 @@ from sluice.storage.hive import Hive
 
 @contextmanager
 def own(stack: Settings) -> Iterator[Settings]:
-    """The instance's settings with a database of this name, which has all tables and is deleted at the end."""
+    """The instance's settings with a database that has all tables and is deleted at the end."""
     name = f"own_{secrets.token_hex(4)}"
     settings = stack.model_copy(update={"hive": stack.hive.model_copy(update={"database": name})})
     initialise.hive_tables(settings)

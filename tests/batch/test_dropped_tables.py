@@ -51,14 +51,14 @@ def drop_and_bring_back(topic: TwoLayers) -> None:
             hive.query(f"DROP {name}")
         for table in TABLES:
             with pytest.raises(SqlFailed, match=f"^the table {table} is missing; `sluice up` makes it again"):
-                hive.query(f"SELECT count(*) FROM {table}")  # noqa: S608
+                hive.query(f"SELECT count(*) FROM {table}")
     hive_database.bring_back(topic.settings)
 
 
 def rows(topic: TwoLayers) -> dict[str, list[tuple[object, ...]]]:
     with Hive(topic.settings) as hive:
         found = {
-            table: hive.query(f"SELECT * FROM {table} WHERE topic = %(topic)s", {"topic": topic.topic}).rows  # noqa: S608
+            table: hive.query(f"SELECT * FROM {table} WHERE topic = %(topic)s", {"topic": topic.topic}).rows
             for table in TABLES
         }
     return {table: sorted(some, key=repr) for table, some in found.items()}

@@ -72,7 +72,7 @@ def hive_days(settings: Settings) -> None:
     from sluice.storage.partitions import restore
 
     with Hive(settings) as hive:
-        restore(settings, hive)
+        restore(hive)
 
 
 def connections(settings: Settings) -> None:

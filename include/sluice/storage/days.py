@@ -173,7 +173,8 @@ class Days:
 
     def now(self) -> datetime:
         """The time by the clock that also says when a day was computed."""
-        return self._rows(sa.select(sa.func.clock_timestamp().label("now")))[0].now
+        now: datetime = self._rows(sa.select(sa.func.clock_timestamp()))[0][0]
+        return now
 
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:

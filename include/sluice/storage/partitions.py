@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from sluice.runtime.settings import Settings
 from sluice.storage import schema
-from sluice.storage.days import Days
+from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
 from sluice.storage.postgres import engine
@@ -40,13 +40,12 @@ class Partition:
         return cls(_directory(settings, table, topic, day), name, settings.hdfs.namenode)
 
     @classmethod
-    def computed(
-        cls, settings: Settings, store: HdfsStore, table: str, topic: str, day: date, at: datetime
-    ) -> Partition | None:
-        """That of the computation which the book had at this time; None if it is gone."""
-        directory = _directory(settings, table, topic, day)
-        names = [file.name for file in store.list(directory) if file.name.partition("-")[0] <= _time(at)]
-        return cls(directory, max(names), settings.hdfs.namenode) if names else None
+    def booked(cls, settings: Settings, table: str, day: Day) -> Partition | None:
+        """That of the computation which the book has; None if it is gone."""
+        directory, until = _directory(settings, table, day.topic, day.day), _time(day.computed_at)
+        names = [file.name for file in HdfsStore.of(settings).list(directory)]
+        there = [name for name in names if name.partition("-")[0] <= until]
+        return cls(directory, max(there), settings.hdfs.namenode) if there else None
 
     @property
     def location(self) -> str:
@@ -58,9 +57,9 @@ class Partition:
             store.delete(f"{self.directory}/{name}", recursive=True)
 
 
-def restore(settings: Settings, hive: Hive) -> int:
+def restore(hive: Hive) -> int:
     """Show the days again that the book has and a table lacks; returns how many partitions came back."""
-    database, store = engine(settings), HdfsStore.of(settings)
+    database = engine(hive.settings)
     with database.connect() as connection:
         booked = connection.execute(sa.select(schema.days.c.topic, schema.days.c.day)).all()
     found = 0
@@ -68,19 +67,17 @@ def restore(settings: Settings, hive: Hive) -> int:
         there = hive.partitions(table)
         for topic, day in booked:
             if (topic, day) not in there:
-                found += _restored(settings, hive, store, table, Days(database, topic), day)
+                found += _restored(hive, table, Days(database, topic), day)
     return found
 
 
-def _restored(
-    settings: Settings, hive: Hive, store: HdfsStore, table: str, book: Days, day: date
-) -> bool:
+def _restored(hive: Hive, table: str, book: Days, day: date) -> bool:
     """Whether there is something to show of the day; the results of a dropped day stay dropped."""
     with book.locked(day):
         booked = book.get(day)
         if booked is None or (table == TASK_RESULTS and book.dropped(day)):
             return False
-        partition = Partition.computed(settings, store, table, book.topic, day, booked.computed_at)
+        partition = Partition.booked(hive.settings, table, booked)
         if partition is not None:
             hive.add_partition(table, book.topic, day, partition.location)
         return partition is not None
