@@ -72,6 +72,17 @@ def test_each_hop_is_compared_with_the_one_before() -> None:
     assert any("dead_letters" in d for d in hops(booked(dead_rows=0)).disagreements)
 
 
+def test_days_that_the_table_lacks_are_told_from_lines_that_nobody_computed() -> None:
+    remedy = "`sluice up` shows them again"
+    (lacking,) = hops(booked(), unique=8).disagreements
+    assert lacking.startswith(
+        "hive_unique 8 != online, of the days that are over 9; the table logs lacks days"
+    )
+    assert remedy in lacking
+    (uncounted,) = hops(booked(computed_lines=8), unique=8).disagreements
+    assert remedy not in uncounted
+
+
 def test_lines_in_flight_are_reported_and_are_no_disagreement() -> None:
     found = hops(booked(stale_days=["2015-05-17"], projected=2), unique=0)
     assert found.ok

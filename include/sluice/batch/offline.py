@@ -11,6 +11,7 @@ The tables are `logs` and `task_results`.
 4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a
    half, and a day without lines is an empty partition.
 5. The book of days gets the cut and the counts, in one statement. A run that dies before that is repeated.
+6. Directories of older runs are deleted.
 
 Runs of different days share nothing; two of the same day wait for each other.
 """
@@ -18,10 +19,9 @@ Runs of different days share nothing; two of the same day wait for each other.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import TYPE_CHECKING
 
 from sluice.archive import index
@@ -34,6 +34,7 @@ from sluice.runtime.settings import Settings
 from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
+from sluice.storage.partitions import LOGS, TASK_RESULTS, Partition
 from sluice.storage.postgres import engine
 from sluice.storage.stores import Stores
 from sluice.tasks.topics import TopicStore
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
-
-# The newest and the one before it, so that a query that began before the swap can finish.
-VERSIONS_KEPT = 2
 
 #: What a session for this needs besides the instance's own configuration. Partitions are written as plain
 #: directories and made known through the SQL endpoint, because a catalogue of its own would cost 4 s a run.
@@ -121,7 +119,8 @@ class _Batch:
         filled = [task for task in versions.tasks if (task.task_id, task.version) in versions.filled]
         backwards = EnginePlan.of(filled, settings.limits, spec, versions.filled) if filled else None
 
-        partitions = {name: Partition.new(settings, name, which) for name in ("logs", "task_results")}
+        now = self.book.now()
+        partitions = {name: Partition.new(settings, name, topic, day, now) for name in (LOGS, TASK_RESULTS)}
         logs, results = (partition.location for partition in partitions.values())
         paths = [settings.hdfs.namenode + file.path for file in files]
         parts = day_job.partitions(self.spark, files, day)
@@ -135,12 +134,10 @@ class _Batch:
         )
         record(self.book.engine, topic, day, failed)
 
-        store = HdfsStore.of(settings)
         for name, partition in partitions.items():
             self.hive.set_partition(name, topic, day, partition.location)
-            partition.remove_older(store)
         log.info("%s %s: %d lines, %d unique, from %d files", topic, day, raw_lines, kept, len(files))
-        return self.book.set_computed(
+        computed = self.book.set_computed(
             day,
             cut={str(number): offset for number, offset in cut.items()},
             run_id=self.run_id,
@@ -149,30 +146,7 @@ class _Batch:
             lines=kept,
             backfills=versions.backfills,
         )
-
-
-@dataclass(frozen=True)
-class Partition:
-    """The directories of one table's partition: one for each run, with names that sort by time."""
-
-    directory: str
-    name: str
-    namenode: str
-
-    @classmethod
-    def new(cls, settings: Settings, table: str, which: DayOf) -> Partition:
-        base = f"{settings.hdfs.warehouse}/{settings.hive.database}.db/{table}"
-        return cls(
-            directory=f"{base}/topic={which.topic}/day={which.day}",
-            name=f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{secrets.token_hex(4)}",
-            namenode=settings.hdfs.namenode,
-        )
-
-    @property
-    def location(self) -> str:
-        return f"{self.namenode}{self.directory}/{self.name}"
-
-    def remove_older(self, store: HdfsStore) -> None:
-        names = sorted(file.name for file in store.list(self.directory) if file.name <= self.name)
-        for name in names[:-VERSIONS_KEPT]:
-            store.delete(f"{self.directory}/{name}", recursive=True)
+        store = HdfsStore.of(settings)
+        for partition in partitions.values():  # not before: `partitions.restore` shows what the book has
+            partition.remove_older(store)
+        return computed

@@ -187,6 +187,8 @@ def sql(
     """Run one SQL statement against Hive, in the database `sluice`.
 
     The tables: raw (the master dataset), logs (parsed, doubles removed), task_results, reconciliations.
+    The statement runs as the platform's own user, who may also change and drop tables; analysts get users of
+    their own, who may only read (docs/analysts.md, docs/security.md).
 
     Examples:
       sluice sql "SHOW TABLES"

@@ -66,6 +66,15 @@ def hive_tables(settings: Settings) -> None:
             time.sleep(HIVE_PAUSE_SECONDS)
 
 
+def hive_days(settings: Settings) -> None:
+    """Give Hive's tables the days back that they lost: a table that was dropped is made without any."""
+    from sluice.storage.hive import Hive
+    from sluice.storage.partitions import restore
+
+    with Hive(settings) as hive:
+        restore(hive)
+
+
 def connections(settings: Settings) -> None:
     """Give Airflow the settings' connections, unless it is external."""
     from sluice.stack.airflow_api import Airflow
@@ -82,6 +91,7 @@ STEPS: tuple[Step, ...] = (
     (topic, ("kafka",)),
     (directories, ("namenode",)),
     (hive_tables, ("metastore", "sql")),
+    (hive_days, ("postgres", "namenode", "metastore", "sql")),
     (connections, ("airflow-api",)),
     (tables, ("hbase-thrift",)),
 )

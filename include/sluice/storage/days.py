@@ -171,6 +171,11 @@ class Days:
         rows = self._rows(sa.select(t.dropped_at).where(t.topic == self.topic, t.day == day))
         return rows[0].dropped_at if rows else None
 
+    def now(self) -> datetime:
+        """The time by the clock that also says when a day was computed."""
+        now: datetime = self._rows(sa.select(sa.func.clock_timestamp()))[0][0]
+        return now
+
     @contextmanager
     def locked(self, day: date) -> Iterator[None]:
         """Let only one caller at a time compute, compare or publish this day; the next one waits."""

@@ -34,6 +34,7 @@ LATER_COLUMNS: Mapping[str, Mapping[str, str]] = {
     "task_results": {"texts": "MAP<STRING, STRING>", "errors": "MAP<STRING, DOUBLE>"},
 }
 CREATES = re.compile(r"\d+_create_(\w+)\.sql")
+OWN = frozenset(found[1] for path in SQL.iterdir() if (found := CREATES.fullmatch(path.name)))
 # Rows in each round trip. With PyHive's own 1,000, half of the time is spent waiting.
 FETCH_ROWS = 10_000
 # "[CLASS] org.apache.spark.sql.SomeException: [CLASS] what happened", then the plan, the SQL or a stack.
@@ -41,6 +42,12 @@ NOISE_BEFORE = re.compile(r"\A(\[[A-Z_.0-9]+\] )?([a-z]\w*\.)+\w+(Exception|Erro
 NOISE_AFTER = re.compile(r";?\n'|\n\s*== SQL|\n\s+at ")
 
 Value = str | int | float | bool | date | datetime | None
+
+
+#: The endpoint's message about a table that is not there, whatever its database.
+MISSING = re.compile(r"\[TABLE_OR_VIEW_NOT_FOUND\] The table or view (`.+?`) cannot be found")
+#: Views that sluice.sql.keeper keeps: all results, and those of a task.
+KEPT = re.compile(r"results|v_\w+")
 
 
 class SqlUnavailable(ConnectionError):
@@ -84,7 +91,7 @@ class Hive:
                 return Rows([], [])
             return Rows([column[0] for column in cursor.description], cursor.fetchall())
         except exc.Error as error:
-            raise SqlFailed(text, _reason(error)) from error
+            raise SqlFailed(text, self._reason(error)) from error
         finally:
             cursor.close()
 
@@ -100,16 +107,29 @@ class Hive:
         """The names of a table's columns."""
         return {str(name) for (name,) in self.query(f"SHOW COLUMNS IN {table}").rows}
 
+    def partitions(self, table: str) -> set[tuple[str, date]]:
+        """The topic and day of each of a table's partitions."""
+        rows = self.query(f"SHOW PARTITIONS {self.settings.hive.database}.{table}").rows
+        names = (dict(part.split("=", 1) for part in name.split("/")) for (name,) in rows)
+        return {(each["topic"], date.fromisoformat(each["day"])) for each in names}
+
     def set_partition(self, table: str, topic: str, day: date, location: str) -> None:
         """Point a table's partition of that topic and day to the directory `location`.
 
         The metastore replaces the partition's data in one step, so a reader sees the old data or the new.
         """
+        self.add_partition(table, topic, day, location)
+        target = f"{self.settings.hive.database}.{table}"
+        values = {"topic": topic, "day": day.isoformat(), "location": location}
+        partition = "PARTITION (topic = %(topic)s, day = %(day)s)"
+        self.query(f"ALTER TABLE {target} {partition} SET LOCATION %(location)s", values)
+
+    def add_partition(self, table: str, topic: str, day: date, location: str) -> None:
+        """As `set_partition`, but a partition that is there stays as it is."""
         target = f"{self.settings.hive.database}.{table}"
         values = {"topic": topic, "day": day.isoformat(), "location": location}
         partition = "PARTITION (topic = %(topic)s, day = %(day)s)"
         self.query(f"ALTER TABLE {target} ADD IF NOT EXISTS {partition} LOCATION %(location)s", values)
-        self.query(f"ALTER TABLE {target} {partition} SET LOCATION %(location)s", values)
 
     def drop_partition(self, table: str, topic: str, day: date) -> None:
         """Forget a table's partition of that topic and day, if there is one; its files stay."""
@@ -163,7 +183,7 @@ class Hive:
         try:
             cursor.execute(text)
         except exc.Error as error:
-            raise SqlFailed(text, _reason(error)) from error
+            raise SqlFailed(text, self._reason(error)) from error
         return cursor
 
     def _connect(self) -> Any:
@@ -185,6 +205,19 @@ class Hive:
             warehouse=self.settings.hdfs.namenode + self.settings.hdfs.warehouse,
             raw=self.settings.hdfs.namenode + self.settings.hdfs.raw,
         )
+
+    def _reason(self, error: Exception) -> str:
+        """What the server says; if a table of the platform is missing, which one and how to get it back."""
+        reason = _reason(error)
+        found = MISSING.match(reason)
+        *database, table = found[1].strip("`").split("`.`")[-2:] if found else [""]
+        if database not in ([], [self.settings.hive.database]):
+            return reason
+        if table in OWN:
+            return f"the table {table} is missing; `sluice up` makes it again, with all that was computed"
+        if KEPT.fullmatch(table):
+            return f"the view {table} is missing; if there is such a task, it is back within five minutes"
+        return reason
 
     def _unavailable(self, error: Exception) -> SqlUnavailable:
         where = self.settings.hive
