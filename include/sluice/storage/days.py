@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from sluice.runtime.days import today
 from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
@@ -139,14 +140,14 @@ class Days:
         have them all computed tonight.
         """
         lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
-        today = datetime.now(UTC).date()
+        now = today()
         computed = sa.select(days.day).where(days.topic == self.topic)
         gone = sa.select(dropped.day).where(dropped.topic == self.topic)
         query = (
             sa.select(lines.day)
             .distinct()
             .where(lines.topic == self.topic, lines.lines > 0)
-            .where(lines.day >= today - LOOK_BACK, lines.day < today)
+            .where(lines.day >= now - LOOK_BACK, lines.day < now)
             .where(lines.day.not_in(computed), lines.day.not_in(gone))
             .order_by(lines.day)
         )
