@@ -126,6 +126,21 @@ class Days:
         """The days that must be computed again, in order."""
         return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
 
+    def superseded_among(self, days: Collection[date]) -> list[date]:
+        """Those of these days, all over, that are published and must be computed again, in order."""
+        if not days:
+            return []
+        t = schema.days.c
+        published = sa.and_(t.published_at.is_not(None), t.day < today(), _between(t.day, days))
+        known = [each for each in self._days(published) if each.day in days]
+
+        def read() -> dict[date, str]:
+            with self.engine.connect() as connection:
+                return out_of_date(connection, self.topic, known)
+
+        late = patiently(read, PATIENCE_SECONDS)
+        return [each.day for each in known if each.day in late]
+
     def with_lines(self) -> list[date]:
         """The days of event time (UTC) for which the speed layer counted lines, in order."""
         t = schema.event_days.c
@@ -276,7 +291,7 @@ def _filled_since(
     return {day: sorted(versions) for day, versions in found.items()}
 
 
-def _between(column: sa.Column[Any], days: Sequence[date]) -> sa.ColumnElement[bool]:
+def _between(column: Any, days: Collection[date]) -> sa.ColumnElement[bool]:
     return column.between(min(days), max(days))
 
 
