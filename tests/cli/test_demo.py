@@ -48,7 +48,7 @@ class Airflow:
     def backfill(self, dag: str, first: date, last: date) -> int:
         assert dag == "nightly_batch"
         if last >= TODAY:
-            raise AirflowError("Backfill cannot be executed for future dates.")
+            raise AirflowError("POST backfills", 422, b"Backfill cannot be executed for future dates.")
         self.asked.append((first, last))
         return len(self.asked)
 
@@ -127,8 +127,8 @@ def test_a_log_of_days_to_come_alone_is_said_with_the_remedy(monkeypatch: pytest
     ],
 )
 def test_counted_and_archived_are_of_the_lines_that_were_written(counts: dict[str, int], said: str) -> None:
-    none = dict.fromkeys(Hops.COUNTS, 0)
-    assert progress(Hops("logs", **{**none, "lines_read": 53_235, **counts})) == said
+    numbers: dict[str, Any] = {**dict.fromkeys(Hops.COUNTS, 0), "lines_read": 53_235, **counts}
+    assert progress(Hops("logs", **numbers)) == said
 
 
 def test_the_log_is_the_one_named_else_one_is_generated(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ def _filled_since(
     return {day: sorted(versions) for day, versions in found.items()}
 
 
-def _between(column: Any, days: Collection[date]) -> sa.ColumnElement[bool]:
+def _between(column: sa.ColumnElement[date], days: Collection[date]) -> sa.ColumnElement[bool]:
     return column.between(min(days), max(days))
 
 
