@@ -6,11 +6,18 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from sluice.batch.backfill.ask import BadDays, check_days
+from sluice.batch.backfill.published import note
 from sluice.cli import backfill as module
+from sluice.cli import main
 from sluice.cli.backfill import BackfillFailed, follow
-from sluice.storage.backfills import Backfill
+from sluice.storage import postgres
+from sluice.storage.backfills import Backfill, Backfills
+from tests.batch.backfill.test_published import book, database, fill, publish
+
+__all__ = ["book", "database"]  # the fixtures
 
 DAY = date(2015, 5, 17)
 
@@ -80,3 +87,18 @@ def test_days_that_cannot_be_filled(first: date, last: date, said: str) -> None:
     with pytest.raises(BadDays, match=said):
         check_days(first, last, date(2026, 1, 2))
     check_days(DAY, DAY, date(2026, 1, 2))
+
+
+def test_the_end_names_the_days_whose_published_results_are_superseded(
+    book: Backfills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main, "_enter", lambda: None)  # no instance runs
+    monkeypatch.setattr(postgres, "engine", lambda settings: book.engine)
+    monkeypatch.setattr(module, "ask", lambda settings, name, first, last, user: fill(book, first, last))
+    publish(book, DAY)
+    asked = ["tasks", "backfill", "hits", "--from", "2015-05-17", "--to", "2015-05-18"]
+    shown = CliRunner().invoke(main.app, asked)
+    assert (shown.exit_code, shown.exception) == (0, None)
+    assert shown.stdout.splitlines()[-2:] == ["finished: 0 of 2 days", note([DAY])]
+    publish(book, DAY, backfills=book.revision("logs") + 4)
+    assert CliRunner().invoke(main.app, asked).stdout.splitlines()[-1] == "finished: 0 of 2 days"

@@ -1,51 +1,134 @@
 import sys
 from contextlib import nullcontext
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from sluice.cli.demo.counting import grouping_reports
+from sluice.cli.demo.counting import grouping_reports, progress
 from sluice.cli.demo.dashboard import CHARTS, make_dashboard
 from sluice.cli.demo.entry import alone, usable
 from sluice.cli.demo.hosts import COLLECTORS, FRONT_ENDS, MOVED, layout, running
-from sluice.cli.demo.nights import stretches
+from sluice.cli.demo.nights import Nights, compute
 from sluice.cli.demo.problems import DemoError, NoLog
 from sluice.cli.demo.steps import apply_tasks
 from sluice.cli.main import main
 from sluice.cli.phases import Phases
 from sluice.collection import enrolment, hosts, inventory
 from sluice.collection.emulated import power
+from sluice.quality.hops import Hops
 from sluice.runtime.settings import ROOT, Settings, get_settings
 from sluice.speed.progress import SpeedProgress, progress_path
 from sluice.stack import network
-from sluice.storage import postgres
+from sluice.stack.airflow_api import Run
+from sluice.stack.airflow_session import AirflowError
+from sluice.storage import postgres, schema
 from sluice.storage.dashboards import Dashboards
+from sluice.storage.days import Days, published_now
 from sluice.tasks import parse_tasks
 from sluice.tasks.store import TaskStore
 from tests.cli.test_grouping import ROUTED
 from tests.tasks.database import sqlite
 
+TODAY = date(2026, 11, 27)
+OVER, FUTURE = [date(2015, 5, 17), date(2015, 5, 18), TODAY - timedelta(days=1)], date(2038, 1, 19)
 
-def days(*numbers: int) -> list[date]:
-    return [date(2015, 5, n) for n in numbers]
+
+class Airflow:
+    """A double of Airflow's client that refuses a backfill of days to come, as Airflow does."""
+
+    def __init__(self, book: Days) -> None:
+        self.book = book
+        self.asked: list[tuple[date, date]] = []
+
+    def backfill(self, dag: str, first: date, last: date) -> int:
+        assert dag == "nightly_batch"
+        if last >= TODAY:
+            raise AirflowError("POST backfills", 422, b"Backfill cannot be executed for future dates.")
+        self.asked.append((first, last))
+        return len(self.asked)
+
+    def wait_backfill(self, number: int, timeout: float) -> list[Run]:
+        first, last = self.asked[number - 1]
+        wanted = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+        for day in wanted:
+            self.book.set_computed(day, cut={"0": 9}, run_id="r", tasks_seq=1, raw_lines=1, lines=1)
+            with self.book.engine.begin() as connection:
+                published_now(connection, self.book.topic, day, {"0": 9})
+        now = datetime(2026, 11, 27, tzinfo=UTC)
+        return [Run("nightly_batch", f"r_{day}", "success", "backfill", day, now, now) for day in wanted]
+
+    def wait_downstream(self, dag: str, runs: list[Run], timeout: float) -> list[Run]:
+        assert dag == "reconcile"
+        return []
 
 
-def test_a_backfill_covers_the_days_of_the_log_and_not_the_gaps() -> None:
-    assert stretches(days(17, 18, 20, 21, 22, 30)) == [
-        (date(2015, 5, 17), date(2015, 5, 18)),
-        (date(2015, 5, 20), date(2015, 5, 22)),
-        (date(2015, 5, 30), date(2015, 5, 30)),
+def nights(monkeypatch: pytest.MonkeyPatch, lines: dict[date, int]) -> tuple[Nights, Airflow, list[str]]:
+    """What the demo does with a log of so many lines of each day."""
+    database = sqlite()
+    monkeypatch.setattr(postgres, "engine", lambda settings: database)
+    with database.begin() as connection:
+        for day, n in lines.items():
+            row = {"topic": "logs", "day": day, "partition": 0, "lines": n, "last_offset": 5}
+            connection.execute(sa.insert(schema.event_days).values(row))
+    airflow, said = Airflow(Days(database, "logs")), list[str]()
+    found = compute(SimpleNamespace(), airflow, TODAY, said.append)  # type: ignore[arg-type]
+    return found, airflow, said
+
+
+def test_days_that_are_not_over_are_left_out_and_the_others_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later = {TODAY: 4, TODAY + timedelta(days=1): 1, FUTURE: 1}
+    found, airflow, said = nights(monkeypatch, {**dict.fromkeys(OVER, 100), **later})
+    assert airflow.asked == [(OVER[0], OVER[1]), (OVER[2], OVER[2])]
+    assert found == Nights([], OVER, later)
+    assert said[-1] == (
+        "3 of 3 days computed, 3 reconciled and published; not over, so left out: "
+        "2026-11-27: 4 lines, 2026-11-28: 1 line, 2038-01-19: 1 line"
+    )
+
+
+def test_a_log_without_days_to_come_leaves_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _, said = nights(monkeypatch, dict.fromkeys(OVER, 100))
+    assert found == Nights([], OVER, {})
+    assert said[-1] == "3 of 3 days computed, 3 reconciled and published"
+
+
+def test_a_log_of_days_to_come_alone_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, airflow, _ = nights(monkeypatch, {TODAY: 1_200, FUTURE: 1})
+    assert (found.computed, airflow.asked) == ([], [])
+    assert found.failures == [
+        "no day of the log is over (2026-11-27: 1,200 lines, 2038-01-19: 1 line), and nightly_batch computes "
+        "a day once it is over (UTC): name a log with lines of earlier days"
     ]
-    assert stretches([]) == []
-    assert stretches(days(1, 2, 3, 4, 5), longest=2) == [
-        (date(2015, 5, 1), date(2015, 5, 2)),
-        (date(2015, 5, 3), date(2015, 5, 4)),
-        (date(2015, 5, 5), date(2015, 5, 5)),
+    assert nights(monkeypatch, {})[0].failures == [
+        "no line of the log has an event time: see the table dead_letters"
     ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"online": 2_128, "archived": 53_235}, "2,128 of 53,235 counted, 53,235 of 53,235 archived"),
+        ({"online": 53_235, "archived": 9}, "53,235 of 53,235 counted, 9 of 53,235 archived"),
+        (
+            {"online": 53_232, "dead_lettered": 3, "doubled": 5, "archived": 53_239},
+            "53,232 of 53,235 counted and 3 dead-lettered, 53,239 of 53,240 archived (5 came twice)",
+        ),
+        (
+            {"online": 2_128, "archived": 53_237},
+            "2,128 of 53,235 counted, 53,237 of 53,237 archived (2 came twice)",
+        ),
+    ],
+)
+def test_counted_and_archived_are_of_the_lines_that_were_written(counts: dict[str, int], said: str) -> None:
+    numbers: dict[str, Any] = {**dict.fromkeys(Hops.COUNTS, 0), "lines_read": 53_235, **counts}
+    assert progress(Hops("logs", **numbers)) == said
 
 
 def test_the_log_is_the_one_named_else_one_is_generated(tmp_path: Path) -> None:
@@ -107,10 +190,10 @@ def test_collectors_begin_on_two_hosts_and_one_goes_to_another(number: int) -> N
 def test_the_demo_shows_what_the_speed_layer_says_of_its_grouping(tmp_path: Path) -> None:
     settings: Any = SimpleNamespace(home=tmp_path)
     assert grouping_reports(settings) == []
-    progress = SpeedProgress(progress_path(settings))
-    progress.topic("logs", "starting")
+    layer = SpeedProgress(progress_path(settings))
+    layer.topic("logs", "starting")
     assert grouping_reports(settings) == []
-    progress.batch("logs", {}, grouping={"4v1": ROUTED})
+    layer.batch("logs", {}, grouping={"4v1": ROUTED})
     assert [report.strategy for report in grouping_reports(settings)] == ["planned"]
 
 

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 from sluice.cli.report import HOT, MetricTotal, MoveReport, Report, TaskReport, short
@@ -130,3 +131,28 @@ def test_a_demo_over_hosts_says_what_ran_where_and_how_the_move_went() -> None:
     assert "0.8 s without a block of web1" in found.text()
     assert found.document()["move"]["to"] == "host1"
     assert "move" not in report().document()
+
+
+def test_the_verdict_and_the_report_cover_the_days_that_are_over() -> None:
+    day, future = date(2015, 5, 17), date(2038, 1, 19)
+    whole = replace(report(), computed=[day])
+    assert (whole.verdict, whole.left_out) == ("AGREES: online and offline results are the same.", [])
+    found = replace(report(), computed=[day], to_come={date(2026, 11, 27): 1_004, future: 1})
+    assert found.verdict == (
+        "AGREES on the days that are over (1): online and offline results are the same. "
+        "The days that are not over (2) are left out: see above."
+    )
+    assert "1 of 1 tasks agree in every result that was compared\n" in found.text()
+    assert (
+        "LEFT OUT, because they are not over (UTC): 2026-11-27: 1,004 lines, 2038-01-19: 1 line. Results of "
+        "periods that touch these days are not compared; nightly_batch computes a day once it is over\n"
+    ) in found.text()
+    document = found.document()
+    assert document["days"] == ["2015-05-17"]
+    assert document["days_to_come"] == {"2026-11-27": 1_004, "2038-01-19": 1}
+
+
+def test_without_a_day_that_is_over_nothing_is_said_to_agree_or_to_differ() -> None:
+    found = replace(report(failures=("no day of the log is over",)), to_come={date(2038, 1, 19): 1})
+    assert (found.agrees, found.verdict) == (False, "NOT COMPARED: no day was computed, see above.")
+    assert replace(found, computed=[date(2015, 5, 17)]).verdict == "DOES NOT AGREE: see above."

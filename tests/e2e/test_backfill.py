@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
+from sluice.batch.backfill.published import note
 from sluice.stack.airflow_api import Airflow
 from sluice.storage.backfills import Backfills
 from sluice.storage.days import Days
@@ -63,6 +64,18 @@ def test_a_new_task_is_filled_backwards_and_both_layers_agree(platform: Platform
     assert DAY not in Days(engine(platform.settings), TOPIC).marked()
     assert "backfilled" in platform.sluice("tasks", "history", TASK).stdout
     assert "finished" in platform.sluice("tasks", "backfills", TASK).stdout
+
+
+def test_days_that_were_published_and_filled_again_are_named_with_what_computes_them(
+    platform: Platform,
+) -> None:
+    days = ("--from", str(DAY), "--to", str(DAY))
+    filled = platform.sluice("tasks", "backfill", TASK, *days)
+    assert filled.stdout.splitlines()[-1] == note([DAY])
+    assert DAY in Days(engine(platform.settings), TOPIC).marked()
+    computed = platform.sluice("nightly", *days)
+    assert computed.returncode == 0, computed.stderr
+    assert DAY not in Days(engine(platform.settings), TOPIC).marked()
 
 
 def test_what_cannot_be_filled_is_refused(platform: Platform) -> None:

@@ -6,7 +6,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -14,7 +14,10 @@ import sqlalchemy as sa
 import yaml
 from fastapi.testclient import TestClient
 
+from sluice.batch.backfill.published import note
 from sluice.storage import schema
+from sluice.storage.backfills import Backfills
+from sluice.storage.days import Days, published_now
 from sluice.tasks.store import TaskStore
 from tests.engine.samples import line, spec
 from tests.plugins.test_api import Login, app, client, database, login
@@ -332,6 +335,26 @@ def test_a_backfill_is_asked_for_and_its_days_are_checked(
     wrong = ann.post(f"{PAGES}/task/hits/backfill", data=days)
     assert "the day to 2099-01-01 is in the future" in wrong.text
     assert 'value="2015-05-17"' in wrong.text
+
+
+def test_filled_days_that_were_published_before_are_named_with_the_remedy(
+    ann: TestClient, tasks: TaskStore, database: sa.Engine
+) -> None:
+    tasks.apply([spec(name="hits")], "ann")
+    book = Backfills(database)
+    day = date(2015, 5, 17)
+    asked = book.request(1, 1, topic="logs", first_day=day, last_day=day, user="ann")
+    book.set_finished(asked.id)
+    pages = (f"{PAGES}/task/hits", "/console/statistics/parts/backfills/hits")
+    assert not any("superseded" in ann.get(each).text for each in pages)
+    Days(database, "logs").set_computed(day, cut={}, run_id="r", tasks_seq=0, raw_lines=1, lines=1)
+    with database.begin() as connection:
+        published_now(connection, "logs", day, {})
+        filled = {"topic": "logs", "task_id": 1, "version": 1, "day": day, "backfill_id": asked.id}
+        rest = {"revision": 1, "lines": 1, "projected": True}
+        connection.execute(sa.insert(schema.backfill_days).values(**filled, **rest))
+    for each in pages:
+        assert note([day]) in html.unescape(ann.get(each).text)
 
 
 def test_a_form_with_too_many_fields_is_refused(ann: TestClient) -> None:

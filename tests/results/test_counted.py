@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import re
+from datetime import date
 from typing import Any
 
 from sluice.cli.format import Format, write
@@ -46,6 +47,19 @@ def test_a_metric_over_all_series_is_combined_by_its_own_rule() -> None:
         {(0, ("/a",)): {"count": 2, "sum": 0.5, "max": 4}, (0, ("/b",)): {"count": 1, "sum": 0.25, "max": 9}}
     )
     assert [answer.over_all(m) for m in ("count", "sum", "avg", "max")] == [3, 0.75, None, 9]
+
+
+def test_periods_that_touch_a_day_are_left_out_in_the_tasks_time_zone() -> None:
+    day, days = date(1970, 1, 3), {"count": 1}
+    starts = [n * 24 * HOUR for n in range(4)]
+    hours = counted({(start, ()): days for start in starts})
+    assert hours.apart_from([]) is hours
+    assert sorted(hours.apart_from([day]).values) == [(start, ()) for start in (0, 24 * HOUR, 72 * HOUR)]
+    berlin = SPEC.model_copy(update={"period": "1d", "timezone": "Europe/Berlin"})
+    local = {(start - HOUR, ()): days for start in starts}
+    found = counted(local, {series: {"count": 0.5} for series in local}, berlin).apart_from([day])
+    # The local days of 3 and 4 January begin at 23:00 UTC of the day before.
+    assert sorted(found.values) == sorted(found.errors) == [(-HOUR, ()), (23 * HOUR, ())]
 
 
 def test_layers_agree_on_whole_numbers_exactly_and_on_fractions_nearly() -> None:

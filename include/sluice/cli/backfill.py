@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.batch.backfill.ask import DAG, ask
+from sluice.batch.backfill.published import note, superseded
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def backfill(
     """Fill a task backwards: count the archived lines that came before its first commit.
 
     Airflow runs it, so Ctrl-C only ends the waiting. Days that are filled already are filled again, with the
-    same results. Only the task's current version is filled.
+    same results. Only the task's current version is filled. At the end it names the filled days whose
+    published results are superseded, and the command that computes them again.
 
     Example:
       sluice tasks backfill hits_by_status --from 2015-05-17 --to 2015-05-20
@@ -68,10 +70,12 @@ def backfill(
         typer.echo(f"its progress: the run of {DAG} in Airflow, and `sluice tasks backfills`")
         return
     try:
-        follow(book, asked.id, lambda: _ended_in_airflow(settings, book, asked.id), typer.echo)
+        filled = follow(book, asked.id, lambda: _ended_in_airflow(settings, book, asked.id), typer.echo)
     except KeyboardInterrupt:
         typer.echo(f"backfill {asked.id} goes on without you: see {DAG} in Airflow", err=True)
         raise
+    if told := note(superseded(book.engine, [filled])):
+        typer.echo(told)
 
 
 def backfills(

@@ -11,6 +11,7 @@ import typer
 
 from sluice.batch.backfill.ask import BadDays
 from sluice.cli.backfill import First, Last
+from sluice.runtime import days
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -61,7 +62,7 @@ def nightly(
     from sluice.stack.airflow_api import Airflow
 
     settings = get_settings()
-    check_over(first.date(), last.date(), dt.datetime.now(dt.UTC).date())
+    check_over(first.date(), last.date(), days.today())
     check_airflow(settings)
     with Airflow(settings) as airflow:
         for dag in (DAG, RECONCILE):
@@ -83,7 +84,7 @@ def check_over(first: dt.date, last: dt.date, today: dt.date) -> None:
     """Check the range of days. Raises BadDays."""
     if first > last:
         raise BadDays(f"--from {first} is after --to {last}: name the earlier day first")
-    if last >= today:
+    if not days.is_over(last, today):
         raise BadDays(f"--to {last} is not over: {DAG} computes a day once it is over (UTC), until {today}")
 
 
@@ -103,23 +104,19 @@ def compute(
     The days go in stretches, because a page of Airflow's API has no more runs. Without waiting only the first
     stretch can be started, so more days are refused.
     """
-    from sluice.cli.demo.nights import stretches
+    from sluice.stack.airflow_api import BACKFILL_DAYS
 
-    days = [first + dt.timedelta(days=n) for n in range((last - first).days + 1)]
-    parts = stretches(days)
+    wanted = [first + dt.timedelta(days=n) for n in range((last - first).days + 1)]
+    parts = days.stretches(wanted, BACKFILL_DAYS)
     if len(parts) > 1 and not wait:
-        raise BadDays(f"{len(days)} days are too many without waiting: ask for {span(parts[0])} first")
+        raise BadDays(f"{len(wanted)} days are too many without waiting: ask for {days.span(parts[0])} first")
     ended: list[Run] = []
     for part in parts:
         number = airflow.backfill(DAG, *part, timeout=BUSY_SECONDS)
-        say(f"backfill {number} of {DAG}: {span(part)}")
+        say(f"backfill {number} of {DAG}: {days.span(part)}")
         if wait:
             ended += follow(airflow, number, say)
     return ended
-
-
-def span(part: tuple[dt.date, dt.date]) -> str:
-    return f"{part[0]} to {part[1]}"
 
 
 def follow(
@@ -153,8 +150,8 @@ def outcomes(settings: Settings, since: dt.datetime) -> dict[tuple[dt.date, str]
 
 def judge(runs: Sequence[Run], found: dict[tuple[dt.date, str], str], say: Callable[[str], None]) -> None:
     """Say how the days' comparisons ended. Raises NightFailed for what is not computed, or differs."""
-    days = {run.day for run in runs}
-    own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in days}
+    asked = {run.day for run in runs}
+    own = {key: outcome for key, outcome in sorted(found.items()) if key[0] in asked}
     for (day, topic), outcome in own.items():
         say(f"{day} {topic}: {outcome}")
     failed = [f"{run.day} was not computed: see run {run.id}" for run in runs if run.state != "success"]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from sluice.cli.audit import hop_table, notes
 from sluice.cli.format import table
 from sluice.cli.grouping_text import decisions, hot_keys
-from sluice.quality.hops import Hops
+from sluice.quality.hops import Hops, some
 from sluice.results.counted import Number, Value, counted, differences
 from sluice.runtime.settings import Settings
 from sluice.speed.routed.report import GroupingReport
@@ -23,6 +24,9 @@ SHOWN = 10
 HOT = 5
 #: How many characters of a list are shown.
 LONGEST = 120
+#: How many days are named.
+DAYS_SHOWN = 10
+NIGHT = "nightly_batch"
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,8 @@ class Report:
     login: Mapping[str, str]
     grouping: list[GroupingReport] = field(default_factory=list)
     move: MoveReport | None = None  # of a demo over several hosts
+    computed: Sequence[date] = ()  # the days that both layers counted
+    to_come: Mapping[date, int] = field(default_factory=dict)  # lines by day, of days that are not over
     agrees: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +119,8 @@ class Report:
             "tasks": [asdict(t) for t in self.tasks],
             "agrees": self.agrees,
             **({"problems": problems} if problems else {}),
+            "days": [str(day) for day in self.computed],
+            "days_to_come": {str(day): lines for day, lines in self.to_come.items()},
             "grouping": [report.model_dump(mode="json") for report in self.grouping],
             **({"move": asdict(self.move)} if self.move else {}),
             "seconds": {**self.seconds, "total": round(sum(self.seconds.values()), 1)},
@@ -120,6 +128,30 @@ class Report:
             "urls": dict(self.urls),
             "login": dict(self.login),
         }
+
+    @property
+    def verdict(self) -> str:
+        """Whether the layers agree, and of which days that is known."""
+        if not self.computed:
+            return "NOT COMPARED: no day was computed, see above."
+        if not self.agrees:
+            return "DOES NOT AGREE: see above."
+        if not self.to_come:
+            return "AGREES: online and offline results are the same."
+        return (
+            f"AGREES on the days that are over ({len(self.computed)}): online and offline results are the "
+            f"same. The days that are not over ({len(self.to_come)}) are left out: see above."
+        )
+
+    @property
+    def left_out(self) -> list[str]:
+        """Which days were not compared, and why."""
+        if not self.to_come:
+            return []
+        return [
+            f"LEFT OUT, because they are not over (UTC): {lines_by_day(self.to_come)}. Results of periods "
+            f"that touch these days are not compared; {NIGHT} computes a day once it is over\n"
+        ]
 
     @property
     def set_aside(self) -> list[str]:
@@ -137,9 +169,11 @@ class Report:
         totals = ["results", "online_total", "offline_total", "agree if", "differing"]
         lines = [hop_table(self.hops), table(["task", "series", "metric", *totals], tasks)]
         agreeing = sum(task.agrees for task in self.tasks)
-        lines += [f"{agreeing} of {len(self.tasks)} tasks agree in every result\n"]
+        which = " that was compared" if self.to_come else ""
+        lines += [f"{agreeing} of {len(self.tasks)} tasks agree in every result{which}\n"]
         lines += [f"DIFFERS: {example}\n" for t in self.tasks for example in t.examples]
         lines += [f"{note}\n" for note in notes(self.hops)]
+        lines += self.left_out
         lines += [f"FAILED: {failure}\n" for failure in [*self.failures, *self.set_aside]]
         hosts = [self.move.text()] if self.move else []
         return "\n".join([*hosts, *lines[:2], *self._grouping()]) + "\n" + "".join(lines[2:])
@@ -152,14 +186,16 @@ class Report:
         return [decisions(self.grouping), *([hot_keys(routed, HOT)] if routed else [])]
 
 
-def compare_task(settings: Settings, name: str, error: str | None = None) -> TaskReport:
+def compare_task(
+    settings: Settings, name: str, error: str | None = None, left_out: Collection[date] = ()
+) -> TaskReport:
     """Compare every online result of a task (as the speed layer left it) with the offline one.
 
-    `error`: why the task was set aside, if it was.
+    `error`: why the task was set aside, if it was. `left_out`: days; periods that touch one are not compared.
     """
     from sluice.results.agreement import how
 
-    online, offline = counted(settings, name, "online"), counted(settings, name, "offline")
+    online, offline = (counted(settings, name, layer).apart_from(left_out) for layer in ("online", "offline"))
     wrong = list(differences(online, offline))
     metrics = [
         MetricTotal(
@@ -195,3 +231,8 @@ def short(value: Value | None) -> str:
     """A value in one line; of a long list only its beginning."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def lines_by_day(days: Mapping[date, int]) -> str:
+    """The first days, each with its number of lines."""
+    return some([f"{day}: {lines:,} line{'s' * (lines != 1)}" for day, lines in days.items()], DAYS_SHOWN)

@@ -8,15 +8,17 @@ and drained. Flume's own counters play no part: they restart, and they count ret
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import date
 
 from sluice.quality.files import NOTHING, account, front_end_files
 from sluice.quality.hops import Hops, Read, reckon
+from sluice.runtime import days
 from sluice.runtime.settings import Settings
 
 
-def audit(settings: Settings, topic: str, *, hive: bool = True) -> Hops:
+def audit(settings: Settings, topic: str, *, hive: bool = True, today: date | None = None) -> Hops:
     """Count every hop of a topic now. Without `hive`, Hive's two counts are what the books say.
+    Days before `today` are over; None: what the clock says (UTC).
 
     Reads every front-end file once, at disk speed. While lines are moving the hops are read one after another
     and cannot agree: then `in_flight` says what moves, and nothing is called lost.
@@ -28,7 +30,7 @@ def audit(settings: Settings, topic: str, *, hive: bool = True) -> Hops:
     files = dict(front_end_files(settings, topic))
     ends = kafka_ends(settings, topic)
     with engine(settings).connect() as connection:
-        books = booked.read(connection, topic, datetime.now(UTC).date())
+        books = booked.read(connection, topic, today or days.today())
     accounts = tuple(
         account(path, *key, *books.ledger.get(key, (NOTHING, NOTHING))) for key, path in files.items()
     )

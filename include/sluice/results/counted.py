@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from sluice.results.patience import PATIENCE_SECONDS
+from sluice.results.periods import Interval
 from sluice.runtime.settings import Settings
 from sluice.tasks import ActiveTask
 
@@ -97,6 +98,17 @@ class Counted:
             return None
         value = OVER_ALL[metric](numbers)
         return int(value) if float(value).is_integer() else value
+
+    def apart_from(self, days: Collection[dt.date]) -> Counted:
+        """The same without the periods that touch one of these days (UTC)."""
+        if not days:
+            return self
+        span = self.task.spec.span
+        starts = {start for start, _ in self.values}
+        kept = {s for s in starts if not any(day in days for day in Interval(s, span.end(s)).days)}
+        values = {series: found for series, found in self.values.items() if series[0] in kept}
+        errors = {series: found for series, found in self.errors.items() if series[0] in kept}
+        return Counted(self.task, values, errors)
 
     def add(self, result: Result) -> None:
         start, dims, metric, value, error = result

@@ -38,6 +38,7 @@ from sluice.stack.airflow_session import AirflowError, AirflowSession
 FINISHED = frozenset({"success", "failed"})
 POLL_SECONDS = 1.0
 PAGE = 100  # the API's own limit
+BACKFILL_DAYS = 50  # a backfill is not longer: a page has to have all of its runs
 CONFLICT = 409
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from sluice.runtime.arrays import Ints
+from sluice.runtime.days import is_over
 from sluice.storage import schema
 
 
@@ -122,7 +123,7 @@ def _book_days(connection: sa.Connection, topic: str, booked: Booked, today: dat
         cut, found = computed.get(day), list(group)
         lines = sum(row.lines for row in found)
         booked.event_lines += lines
-        if cut is None and day >= today:
+        if cut is None and not is_over(day, today):
             booked.days_to_come[day.isoformat()] = lines
         elif cut is None or any(row.last_offset >= int(cut.get(str(row.partition), 0)) for row in found):
             booked.stale_days.append(day.isoformat())

@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
+from sluice.runtime.days import today
 from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
@@ -125,6 +126,21 @@ class Days:
         """The days that must be computed again, in order."""
         return [d.day for d in self._days(schema.days.c.topic == self.topic) if self.superseded(d)]
 
+    def superseded_among(self, days: Collection[date]) -> list[date]:
+        """Those of these days, all over, that are published and must be computed again, in order."""
+        if not days:
+            return []
+        t = schema.days.c
+        published = sa.and_(t.published_at.is_not(None), t.day < today(), _between(t.day, days))
+        known = [each for each in self._days(published) if each.day in days]
+
+        def read() -> dict[date, str]:
+            with self.engine.connect() as connection:
+                return out_of_date(connection, self.topic, known)
+
+        late = patiently(read, PATIENCE_SECONDS)
+        return [each.day for each in known if each.day in late]
+
     def with_lines(self) -> list[date]:
         """The days of event time (UTC) for which the speed layer counted lines, in order."""
         t = schema.event_days.c
@@ -139,14 +155,14 @@ class Days:
         have them all computed tonight.
         """
         lines, days, dropped = schema.event_days.c, schema.days.c, schema.dropped_days.c
-        today = datetime.now(UTC).date()
+        now = today()
         computed = sa.select(days.day).where(days.topic == self.topic)
         gone = sa.select(dropped.day).where(dropped.topic == self.topic)
         query = (
             sa.select(lines.day)
             .distinct()
             .where(lines.topic == self.topic, lines.lines > 0)
-            .where(lines.day >= today - LOOK_BACK, lines.day < today)
+            .where(lines.day >= now - LOOK_BACK, lines.day < now)
             .where(lines.day.not_in(computed), lines.day.not_in(gone))
             .order_by(lines.day)
         )
@@ -280,7 +296,7 @@ def _filled_since(
     return {day: sorted(versions) for day, versions in found.items()}
 
 
-def _between(column: sa.Column[Any], days: Sequence[date]) -> sa.ColumnElement[bool]:
+def _between(column: sa.ColumnElement[date], days: Collection[date]) -> sa.ColumnElement[bool]:
     return column.between(min(days), max(days))
 
 

@@ -12,6 +12,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from sluice.results.agreement import how
+from sluice.runtime.days import is_over, today
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_session import AirflowError
 from sluice.storage import reconciled
@@ -124,7 +125,7 @@ def day_page(
         differences=_differences(shown),
         signs=SIGNS,
         meanings=STATES,
-        over=day < datetime.now(UTC).date(),
+        over=is_over(day, today()),
         said="The nightly run of this day was started; the comparison follows it." if did else "",
     )
 
@@ -141,7 +142,7 @@ def compute_again(
         raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, "day: write it like 2015-05-17") from None
     if topic not in topics.names():
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"no task reads a topic {topic!r}")
-    if day >= datetime.now(UTC).date():
+    if not is_over(day, today()):
         raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"{day} is not over: wait for its night")
     try:
         with Airflow(settings) as airflow:
@@ -181,7 +182,7 @@ def _month(text: str) -> date | None:
 
 def _newest(database: sa.Engine, topic: str) -> date:
     days = Days(database, topic).with_lines()
-    return (days[-1] if days else datetime.now(UTC).date()).replace(day=1)
+    return (days[-1] if days else today()).replace(day=1)
 
 
 def _utc(at: datetime) -> datetime:

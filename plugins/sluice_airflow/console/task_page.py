@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response, status
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from sluice.batch.backfill.ask import BadDays, ask
+from sluice.batch.backfill.published import note, superseded
 from sluice.stack.airflow_session import AirflowError
 from sluice.storage.backfills import Backfill, Backfills, DaysDropped
 from sluice.tasks.changes import to_yaml
@@ -34,6 +35,10 @@ class Books:
         """The backfills of the task's version, the newest first."""
         found = self.tasks.get(name)
         return Backfills(self.database).of_version(found.task_id, found.version)[::-1][:SHOWN]
+
+    def superseded(self, backfills: list[Backfill]) -> str:
+        """What is to be known of filled days that were published before; empty if there are none."""
+        return note(superseded(self.database, backfills))
 
 
 AtBooks = Annotated[Books, Depends()]
@@ -60,7 +65,9 @@ def task(request: Request, user: Reader, books: AtBooks, name: str, *, did: Did 
 def backfills(request: Request, user: Reader, books: AtBooks, name: str) -> Response:
     """The backfills of the task's version, as a part of its page."""
     found = books.backfills(name)
-    return HTMLResponse(render(request, "backfills.html", user, backfills=found, name=name), headers=HEADERS)
+    told = books.superseded(found)
+    part = render(request, "backfills.html", user, backfills=found, superseded=told, name=name)
+    return HTMLResponse(part, headers=HEADERS)
 
 
 @router.post("/statistics/task/{name}/pause")
@@ -134,6 +141,7 @@ def _shown(
     found = books.tasks.get(name)
     history = [entry for entry in books.tasks.history(name) if entry.task_id == found.task_id]
     (own,) = listed(books.database, [found])
+    backfills = books.backfills(name)
     return page(
         request,
         "task.html",
@@ -146,7 +154,8 @@ def _shown(
         written=to_yaml([found.spec.document()]),
         history=_newest_first(history),
         versions=_versions(history),
-        backfills=books.backfills(name),
+        backfills=backfills,
+        superseded=books.superseded(backfills),
         name=name,
         said=said,
         wrong=wrong,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
+from sluice.runtime.days import today
 from sluice.runtime.settings import Settings
 from sluice.storage.backfills import Backfill, Backfills, DaysDropped, days_between
 from sluice.storage.days import Days
@@ -26,7 +27,7 @@ def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Ba
 
     database = engine(settings)
     task = TaskStore(database).get(name)
-    check_days(first, last, datetime.now(UTC).date())
+    check_days(first, last, today())
     days = Days(database, task.topic)
     if dropped := [day for day in days_between(first, last) if days.dropped(day)]:
         raise DaysDropped(dropped)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import TOPIC, look
@@ -27,11 +28,24 @@ def wait_counted(settings: Settings, say: Say) -> Hops:
     def look_now() -> tuple[bool, str, Hops]:
         hops = audit(settings, TOPIC, hive=False)
         waiting = [w for w in hops.in_flight if "nightly_batch" not in w]
-        came = hops.online + hops.doubled + hops.dead_lettered
-        text = f"{hops.online:,} of {hops.lines_read:,} counted, {hops.archived:,} of {came:,} archived"
-        return not waiting and hops.ok, text, hops
+        return not waiting and hops.ok, progress(hops), hops
 
     return until_still(look_now, say, settings)
+
+
+def progress(hops: Hops) -> str:
+    """How many of the lines that were written are counted, and how many are archived.
+
+    Lines that came twice are archived twice, but not counted again; the archive may have some first.
+    """
+    written, dead = hops.lines_read, hops.dead_lettered
+    twice = max(hops.doubled, hops.archived - written)
+    return (
+        f"{hops.online:,} of {written:,} counted"
+        + (f" and {dead:,} dead-lettered" if dead else "")
+        + f", {hops.archived:,} of {written + twice:,} archived"
+        + (f" ({twice:,} came twice)" if twice else "")
+    )
 
 
 def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settings: Settings) -> Hops:
@@ -53,19 +67,19 @@ def until_still(look_now: Callable[[], tuple[bool, str, Hops]], say: Say, settin
         time.sleep(POLL_SECONDS)
 
 
-def whole_audit(settings: Settings) -> Hops:
-    """Read the final hops, with Hive.
+def whole_audit(settings: Settings, today: date) -> Hops:
+    """Read the final hops, with Hive; days before `today` are computed.
 
     They are not read at one instant, so they are read again, up to twice, if they do not agree.
     """
     from sluice.quality.audit import audit
 
-    hops = audit(settings, TOPIC)
+    hops = audit(settings, TOPIC, today=today)
     for _ in range(2):
         if hops.ok and not hops.in_flight:
             break
         time.sleep(POLL_SECONDS)
-        hops = audit(settings, TOPIC)
+        hops = audit(settings, TOPIC, today=today)
     return hops
 
 

@@ -41,8 +41,8 @@ def demo(
     Deletes the instance `demo` and makes it again, starts every daemon, and applies the tasks of
     include/examples. Airflow then deploys Flume, the speed layer and the archiver. The log is written into
     two front-ends as web servers would write it. When every byte of it is counted, Airflow computes and
-    reconciles each of its days. The demo ends with tables of what was counted and how tasks were grouped;
-    var/demo/report.json has the same. The platform stays up; `sluice down` stops it.
+    reconciles each of its days that is over (UTC). The demo ends with tables of what was counted and how
+    tasks were grouped; var/demo/report.json has the same. The platform stays up; `sluice down` stops it.
 
     With --hosts the agents run on emulated hosts: SSH servers on addresses of this machine, each with a home
     of its own. One collector moves to another host while the log is written. Platform and hosts end with the
@@ -54,7 +54,7 @@ def demo(
       sluice demo --hosts 3                 over three hosts
       make demo LOGS=access.log.gz HOSTS=3  both, setting everything up first
 
-    Exit code 1 if a line is lost or a single result differs between the layers.
+    Exit code 1 if a line is lost, if a single result differs between the layers, or if no day is over.
     """
     os.environ["SLUICE_INSTANCE"] = INSTANCE
     from sluice.runtime.settings import get_settings

@@ -1,15 +1,18 @@
-"""Let Airflow compute and reconcile each day of the log."""
+"""Let Airflow compute and reconcile each day of the log that is over."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from datetime import date, timedelta
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.cli.demo.problems import TOPIC
 from sluice.cli.phases import Say
+from sluice.cli.report import lines_by_day
+from sluice.runtime.days import is_over, stretches
 
 if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
@@ -19,37 +22,66 @@ BACKFILL_SECONDS = 3600.0
 LOOK_SECONDS = 5.0
 
 
-def compute(settings: Settings, airflow: Airflow, say: Say) -> list[str]:
-    """Backfill nightly_batch over the days of the log's lines; return what failed.
+@dataclass(frozen=True)
+class Nights:
+    """What became of the days of the log's lines."""
 
-    It also waits for the reconciliation of these days.
-    """
+    failures: list[str]
+    computed: list[date]
+    #: Lines by day, of days that were not over (UTC) when the others were computed.
+    to_come: dict[date, int]
+
+
+def compute(settings: Settings, airflow: Airflow, today: date, say: Say) -> Nights:
+    """Backfill nightly_batch over the log's days that are over, and wait for their comparison."""
     from sluice.storage.days import Days
     from sluice.storage.postgres import engine
 
     book = Days(engine(settings), TOPIC)
-    days = book.with_lines()
+    found = book.with_lines()
+    days = [day for day in found if is_over(day, today)]
+    to_come = {day: book.online(day).lines for day in found if not is_over(day, today)}
     if not days:
-        return ["no line of the log has an event time: see the table dead_letters"]
+        say("no day was computed")
+        return Nights([nothing_over(to_come)], days, to_come)
+    left_out = f"; not over, so left out: {lines_by_day(to_come)}" if to_come else ""
 
     def progress() -> None:
         entries = [entry for entry in map(book.get, days) if entry]
         published = sum(entry.published_cut == entry.cut for entry in entries)
-        say(f"{len(entries)} of {len(days)} days computed, {published} reconciled and published")
+        say(f"{len(entries)} of {len(days)} days computed, {published} reconciled and published{left_out}")
+
+    runs = run_nights(airflow, days, progress)
+    failures = [f"{r.dag} {r.id}: {r.state}" for r in runs if r.state != "success"]
+    for day in days:
+        entry = book.get(day)
+        if entry is None or entry.published_cut != entry.cut:
+            failures.append(f"{day} was not published: see the runs of reconcile, and the Data Docs")
+    return Nights(failures, days, to_come)
+
+
+def nothing_over(to_come: Mapping[date, int]) -> str:
+    """Why there is nothing to compute."""
+    if not to_come:
+        return "no line of the log has an event time: see the table dead_letters"
+    return (
+        f"no day of the log is over ({lines_by_day(to_come)}), and nightly_batch computes a day once it is "
+        "over (UTC): name a log with lines of earlier days"
+    )
+
+
+def run_nights(airflow: Airflow, days: list[date], progress: Callable[[], None]) -> list[Run]:
+    """Backfill the days; returns the runs of nightly_batch and of reconcile, once all have ended."""
+    from sluice.stack.airflow_api import BACKFILL_DAYS
 
     batches: list[Run] = []
-    for first, last in stretches(days):
+    for first, last in stretches(days, BACKFILL_DAYS):
         number = airflow.backfill("nightly_batch", first, last)
         batches += patiently(partial(airflow.wait_backfill, number), progress)
     done = [run for run in batches if run.state == "success"]
     reconciled = patiently(partial(airflow.wait_downstream, "reconcile", done), progress)
     progress()
-    failures = [f"{r.dag} {r.id}: {r.state}" for r in [*batches, *reconciled] if r.state != "success"]
-    for day in days:
-        entry = book.get(day)
-        if entry is None or entry.published_cut != entry.cut:
-            failures.append(f"{day} was not published: see the runs of reconcile, and the Data Docs")
-    return failures
+    return [*batches, *reconciled]
 
 
 def patiently(wait: Callable[[float], list[Run]], progress: Callable[[], None]) -> list[Run]:
@@ -64,18 +96,3 @@ def patiently(wait: Callable[[float], list[Run]], progress: Callable[[], None]) 
         except AirflowTimeout:
             if time.monotonic() > deadline:
                 raise
-
-
-def stretches(days: list[date], longest: int = 50) -> list[tuple[date, date]]:
-    """Sorted days as stretches (first, last) without a gap.
-
-    A backfill runs for *each* day of its range. No stretch has more days than a page of Airflow's API has
-    runs.
-    """
-    found: list[tuple[date, date]] = []
-    for day in days:
-        if found and day - found[-1][1] == timedelta(days=1) and (day - found[-1][0]).days < longest:
-            found[-1] = (found[-1][0], day)
-        else:
-            found.append((day, day))
-    return found

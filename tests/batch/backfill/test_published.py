@@ -1,0 +1,89 @@
+"""Which filled days were published before, on SQLite without a daemon."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from sluice.batch.backfill.published import note, superseded
+from sluice.runtime.days import today
+from sluice.storage.backfills import Backfill, Backfills
+from sluice.storage.days import published_now
+from tests.storage.test_backfills import DAY, ask, commit, compute, database, open_range
+
+__all__ = ["database"]  # the fixture
+
+
+@pytest.fixture
+def book(database: sa.Engine) -> Backfills:
+    commit(database, 1, 0, 100)
+    open_range(database, 1, 40)
+    return Backfills(database, patience=0)
+
+
+def publish(book: Backfills, day: date, backfills: int = 0) -> None:
+    compute(book.engine, day, backfills)
+    with book.engine.begin() as connection:
+        published_now(connection, "logs", day, {"0": 100})
+
+
+def fill(book: Backfills, first: date, last: date) -> Backfill:
+    asked = ask(book, first, last)
+    with book.filling(asked) as filling:
+        for day in asked.days:
+            filling.replace(day, [], 1)
+            filling.set_projected(day)
+    book.set_finished(asked.id)
+    return book.get(asked.id)
+
+
+def after(days: int) -> date:
+    return DAY + timedelta(days=days)
+
+
+def test_filled_days_that_were_published_before_are_superseded_until_they_are_published_again(
+    book: Backfills,
+) -> None:
+    for n in (0, 1, 3, 9):
+        publish(book, after(n))
+    compute(book.engine, after(4))  # never published
+    filled = fill(book, DAY, after(4))
+    assert superseded(book.engine, [filled]) == [DAY, after(1), after(3)]
+    publish(book, after(1), backfills=book.revision("logs"))
+    assert superseded(book.engine, [filled]) == [DAY, after(3)]
+    fill(book, after(9), after(9))  # of another backfill
+    assert superseded(book.engine, [filled]) == [DAY, after(3)]
+    assert superseded(book.engine, []) == []
+
+
+def test_a_day_that_was_published_with_what_was_filled_is_not_superseded(book: Backfills) -> None:
+    filled = fill(book, DAY, DAY)
+    assert superseded(book.engine, [filled]) == []
+    publish(book, DAY, backfills=book.revision("logs"))
+    assert superseded(book.engine, [filled]) == []
+
+
+def test_a_day_that_is_not_over_is_not_named_as_no_night_computes_it_now(book: Backfills) -> None:
+    publish(book, today())
+    assert superseded(book.engine, [fill(book, today(), today())]) == []
+
+
+def test_a_backfill_that_goes_on_is_not_spoken_of(book: Backfills) -> None:
+    publish(book, DAY)
+    asked = ask(book, DAY, DAY)
+    with book.filling(asked) as filling:
+        filling.replace(DAY, [], 1)
+    book.set_running(asked.id)
+    assert superseded(book.engine, [book.get(asked.id)]) == []
+
+
+def test_the_note_names_the_days_and_a_command_for_each_stretch() -> None:
+    assert note([]) == ""
+    assert note([DAY, after(1), after(3)]) == (
+        "published before they were filled, and superseded: 2015-05-17 to 2015-05-18, 2015-05-20. Periods "
+        "with published results keep them until these days are computed again. The next scheduled run of "
+        "nightly_batch does it; to have it now: `sluice nightly --from 2015-05-17 --to 2015-05-18`, "
+        "`sluice nightly --from 2015-05-20 --to 2015-05-20`"
+    )
