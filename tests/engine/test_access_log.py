@@ -1,6 +1,7 @@
 import pyarrow as pa
+import pytest
 
-from sluice.engine.access_log import FIELDS, fields
+from sluice.engine.access_log import FIELDS, fields, named
 
 
 def parsed(line: bytes) -> dict[str, object]:
@@ -26,6 +27,17 @@ def test_a_combined_line() -> None:
 def test_a_common_line_without_a_size() -> None:
     found = parsed(b'h - - [17/May/2015:10:05:03 +0000] "HEAD / HTTP/1.0" 304 -')
     assert (found["status"], found["bytes"], found["referer"]) == (304, None, None)
+
+
+@pytest.mark.parametrize(
+    ("size", "number"),
+    [("7", 7), ("1e6", None), ("3.5", None), ("-5", None), ("1" * 18, int("1" * 18)), ("1" * 19, None)],
+)
+def test_a_size_is_taken_whole(size: str, number: int | None) -> None:
+    """A part of it would be another number."""
+    text = f'h - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 {size} "r" "a"'
+    assert [named(pa.array([text]))[name][0].as_py() for name in ("bytes", "referer")] == [size, "r"]
+    assert (parsed(text.encode())["bytes"], parsed(text.encode())["agent"]) == (number, b"a")
 
 
 def test_bytes_that_are_no_text_stay_as_they_are() -> None:

@@ -19,12 +19,13 @@ def _named(name: str) -> str:
 LINE = (
     r"(?s)^(?P<client>\S+) (?P<ident>\S+) (?P<user>[^\[]*?) \[(?P<time>[^\]]*)\] "
     + _named("request")
-    + r" (?P<status>[0-9]{3}) (?P<bytes>-|[0-9]{1,18})(?: "
+    + r" (?P<status>[0-9]{3}) (?P<bytes>-?[0-9][^\s\"]*|-)(?: "
     + _named("referer")
     + " "
     + _named("agent")
     + ")?"
 )
+INTEGER = "^[0-9]{1,18}$"
 REQUEST = r"(?s)^(?P<method>\S+)(?: (?P<path>.*?))?(?: (?P<protocol>[A-Z]+/[0-9.]+))?$"
 
 FIELDS = pa.schema(
@@ -61,14 +62,18 @@ def named(lines: pa.Array) -> dict[str, pa.Array]:
 def fields(lines: pa.Array) -> dict[str, pa.Array]:
     """The `FIELDS` of binary lines.
 
-    A field is null if it is "-" or empty, or if the line is not an access log's.
+    A field is null if it is "-" or empty, if it is to be an integer and is none of up to 18 digits, or if the
+    line is not an access log's.
     """
     every = named(lines)
     found = {}
     for field in FIELDS:
         values = every["user" if field.name == "user_name" else field.name]
-        empty = pc.or_(pc.equal(values, b"-"), pc.equal(values, b""))
-        values = pc.if_else(empty, pa.scalar(None, values.type), values)
+        if pa.types.is_binary(field.type):
+            there = pc.and_(pc.not_equal(values, b"-"), pc.not_equal(values, b""))
+        else:
+            there = pc.match_substring_regex(values, INTEGER)
+        values = pc.if_else(there, values, pa.scalar(None, values.type))
         if not pa.types.is_binary(field.type):
             values = values.cast(pa.string()).cast(field.type)
         found[field.name] = values

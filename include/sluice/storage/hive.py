@@ -142,7 +142,7 @@ class Hive:
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            with contextlib.suppress(TException, OSError, exc.Error):  # the server may be gone already
+            with contextlib.suppress(Exception):  # the server may be gone, or an answer half read (Ctrl-C)
                 connection.close()
 
     def __enter__(self) -> Hive:
