@@ -28,11 +28,15 @@ def processes(home: Path, name: str = "") -> list[psutil.Process]:
 
 
 def switch_off(home: Path) -> None:
-    """kill -9 every process of the host at once, as a loss of power does; the caller's own comes last."""
+    """kill -9 every process of the host, as a loss of power does; the caller's own comes last."""
     own = psutil.Process()
-    for process in sorted(processes(home), key=lambda each: each == own):
-        with suppress(psutil.Error):
-            process.kill()
+    while others := [each for each in processes(home) if each != own]:
+        for process in others:  # also those that began meanwhile
+            with suppress(psutil.Error):
+                process.kill()
+        time.sleep(_POLL)
+    if own in processes(home):
+        own.kill()
 
 
 def freeze(home: Path) -> None:

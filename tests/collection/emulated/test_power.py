@@ -1,0 +1,21 @@
+"""What loses its power ends, whatever begins meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from sluice.collection.emulated import power
+from tests.waiting import until
+
+#: A process that begins others without a pause, as a keeper begins its agent.
+BEGINS = "while :; do sleep 30 & done"
+
+
+def test_what_begins_while_the_power_goes_ends_too(tmp_path: Path) -> None:
+    own = {**os.environ, power.HOME: str(tmp_path)}
+    with subprocess.Popen(["sh", "-c", BEGINS], env=own):
+        until(lambda: len(power.processes(tmp_path, "sleep")) > 20, poll=0.01)
+        power.switch_off(tmp_path)
+        assert not power.processes(tmp_path)
