@@ -13,7 +13,7 @@ from sluice.stack.log import END_BYTES, log_file, log_tail
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = Settings(home=tmp_path, instance="test")
+    made = Settings(home=tmp_path, instance="test", port_base=64_000)  # where no daemon is
     log_file(made, "hbase").parent.mkdir(parents=True)
     return made
 
