@@ -13,13 +13,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 
 from sluice.collection import inventory
 from sluice.collection.hosts import LOCAL
 from sluice.collection.pattern import Pattern
+from sluice.runtime.days import today
 from sluice.runtime.settings import Settings
 
 #: Called now and then with the lines and bytes written so far.
@@ -164,7 +165,7 @@ class Server:
 
     def close(self) -> None:
         if self._undated:  # no line had a date
-            self._turn(datetime.now(UTC).date())
+            self._turn(today())
         self.flush()
         if self._out is not None:
             os.close(self._out)

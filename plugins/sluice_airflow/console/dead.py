@@ -10,6 +10,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 
 from sluice.engine.extract import Lines
 from sluice.engine.parse import NO_EVENT_TIME, NOT_GENUINE
+from sluice.runtime.days import today
 from sluice.storage.dead_letters import MOST, DeadLetter, by_reason, newest
 from sluice.tasks import TopicSpec
 from sluice_airflow.api.security import Reader, may
@@ -42,8 +43,8 @@ def dead(
     topic = topic or names[0]
     if topic not in names:
         raise HTTPException(status.HTTP_404_NOT_FOUND, f"no task reads a topic {topic!r}")
-    today = datetime.now(UTC).date()
-    days = [today - timedelta(days=n) for n in range(DAYS - 1, -1, -1)]
+    last = today()
+    days = [last - timedelta(days=n) for n in range(DAYS - 1, -1, -1)]
     since = datetime(days[0].year, days[0].month, days[0].day, tzinfo=UTC)
     spec = topics.get(topic)
     counts = by_reason(database, topic, since)

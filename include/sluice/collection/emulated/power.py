@@ -6,6 +6,7 @@ They lose their power, or stand still, all at once.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,22 +31,14 @@ def processes(home: Path, name: str = "") -> list[psutil.Process]:
 def switch_off(home: Path) -> None:
     """kill -9 every process of the host, as a loss of power does; the caller's own comes last."""
     own = psutil.Process()
-    while others := [each for each in processes(home) if each != own]:
-        for process in others:  # also those that began meanwhile
-            with suppress(psutil.Error):
-                process.kill()
-        time.sleep(_POLL)
+    _each(home, psutil.Process.kill, own.__eq__)
     if own in processes(home):
         own.kill()
 
 
 def freeze(home: Path) -> None:
-    """Stop every process of the host where it stands, also those that began meanwhile."""
-    while moving := [each for each in processes(home) if not _stands(each)]:
-        for each in moving:
-            with suppress(psutil.Error):
-                each.suspend()
-        time.sleep(_POLL)
+    """Stop every process of the host where it stands."""
+    _each(home, psutil.Process.suspend, _stands)
 
 
 def thaw(home: Path) -> None:
@@ -53,6 +46,15 @@ def thaw(home: Path) -> None:
     for each in processes(home):
         with suppress(psutil.Error):
             each.resume()
+
+
+def _each(home: Path, act: Callable[[psutil.Process], None], done: Callable[[psutil.Process], bool]) -> None:
+    """Act on every process of the host until all are gone or done, also on those that began meanwhile."""
+    while left := [each for each in processes(home) if not done(each)]:
+        for each in left:
+            with suppress(psutil.Error):
+                act(each)
+        time.sleep(_POLL)
 
 
 def _stands(process: psutil.Process) -> bool:
