@@ -1,0 +1,1 @@
+"""The whole matrix of attacks on a running platform: ``make attack``."""
