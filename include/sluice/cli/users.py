@@ -37,7 +37,7 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 @app.command("role")
 def set_role(name: Name, role: Annotated[Role, typer.Argument(metavar="ROLE")]) -> None:
-    """Give a user another role, which applies from the next request on.
+    """Give a user another role. What the user was logged in to ends: the next log-in has the new role.
 
     Example:
       sluice users role ann op
@@ -48,13 +48,13 @@ def set_role(name: Name, role: Annotated[Role, typer.Argument(metavar="ROLE")]) 
 
 @app.command()
 def password(name: Name) -> None:
-    """Give a user a new password and print it. The user's tokens stay valid until they expire."""
+    """Give a user a new password and print it. What the user was logged in to ends."""
     typer.echo(_users().set_password(name))
 
 
 @app.command()
 def remove(name: Name) -> None:
-    """Remove a user. Tokens end at once; open sessions of the SQL endpoint go on."""
+    """Remove a user. What the user was logged in to ends."""
     _users().remove(name)
     typer.echo(f"{name}: removed")
 
