@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -181,6 +182,19 @@ def test_a_change_of_the_user_ends_the_tokens_and_a_name_inherits_nothing(
     for token in (first, second):
         assert status(http, token) == ENDED
         assert minted(http, token).status_code == ENDED
+
+
+def test_a_stream_of_events_ends_with_the_log_in(http: TestClient, settings: Settings) -> None:
+    from starlette.requests import Request
+
+    from sluice_airflow.api.security import session_lasts
+
+    token = token_of(http, "ann", Users(settings).add("ann", "viewer"))
+    headers = [(b"authorization", f"Bearer {token}".encode())]
+    request = Request({"type": "http", "headers": headers})
+    assert asyncio.run(session_lasts(request))
+    http.get("/api/v2/auth/logout", headers=bearer(token))
+    assert not asyncio.run(session_lasts(request))
 
 
 def test_the_same_role_again_ends_nothing(http: TestClient, settings: Settings) -> None:

@@ -73,9 +73,9 @@ def test_a_list_in_use_cannot_be_deleted(lists: ValueLists, tasks: TaskStore, un
     lists.apply(unique, ["200"], "ann")
     (made,) = tasks.apply([using(unique, unique)], "ann")
     with pytest.raises(ListInUse, match=f"used by {unique}"):
-        lists.delete(unique)
+        lists.delete(unique, "ann")
     tasks.delete(unique, "ann")
-    lists.delete(unique)
+    lists.delete(unique, "ann")
     for call in (lists.get, lists.delete):
         with pytest.raises(UnknownList, match=f"no list '{unique}'"):
             call(unique)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 from sluice.stack.users import Role, Users
 
@@ -26,7 +27,9 @@ def add(name: Name, role: AsRole = "viewer") -> None:
     Example:
       sluice users add ann --role user
     """
-    typer.echo(_users().add(name, role))
+    password = _users().add(name, role)
+    _note(name, "added", after=role)
+    typer.echo(password)
 
 
 @app.command("list")
@@ -42,21 +45,35 @@ def set_role(name: Name, role: Annotated[Role, typer.Argument(metavar="ROLE")]) 
     Example:
       sluice users role ann op
     """
+    before = _users().role(name)
     _users().set_role(name, role)
+    _note(name, "role", before, role)
     typer.echo(f"{name}: {role}")
 
 
 @app.command()
 def password(name: Name) -> None:
     """Give a user a new password and print it. What the user was logged in to ends."""
-    typer.echo(_users().set_password(name))
+    fresh = _users().set_password(name)
+    _note(name, "new password")
+    typer.echo(fresh)
 
 
 @app.command()
 def remove(name: Name) -> None:
     """Remove a user. What the user was logged in to ends."""
+    before = _users().role(name)
     _users().remove(name)
+    _note(name, "removed", before)
     typer.echo(f"{name}: removed")
+
+
+def _note(name: str, action: str, before: str = "", after: str = "") -> None:
+    """Record the change, also while PostgreSQL is away."""
+    from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
+
+    journal.note(get_settings(), who=me(), what="user", name=name, action=action, before=before, after=after)
 
 
 def _users() -> Users:

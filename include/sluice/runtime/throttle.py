@@ -7,6 +7,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 Clock = Callable[[], float]
 #: What is remembered of sources and names, each; what was used longest ago is forgotten first.
@@ -169,6 +170,6 @@ class Rate:
         _shorten(self._left, self._names)
 
 
-def _shorten(kept: OrderedDict[object, object] | OrderedDict[object, None], most: int = REMEMBERED) -> None:
+def _shorten(kept: OrderedDict[Any, Any], most: int = REMEMBERED) -> None:
     while len(kept) > most:
         kept.popitem(last=False)

@@ -64,11 +64,9 @@ class Run:
 
 
 class Airflow:
-    """A client of one instance's Airflow, as the platform's own user.
+    """A client of one instance's Airflow: the platform's own user, or the platform for a person.
 
     Close it, or use it as a context manager.
-
-    for_user: the person for whom the platform acts: Airflow records this name. "": the platform itself.
     """
 
     def __init__(self, settings: Settings, for_user: str = "") -> None:

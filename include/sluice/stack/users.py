@@ -73,6 +73,11 @@ class Users:
             (user for user in self.all().values() if user.role != SERVICE), key=lambda user: user.name
         )
 
+    def role(self, name: str) -> str:
+        """The role of that name; empty if there is no such user."""
+        user = self.all().get(name)
+        return "" if user is None else user.role
+
     def log_in(self, name: str, password: str) -> User | None:
         """The person of that name if the password is right; an unknown name takes just as long."""
         user = self.all().get(name)
