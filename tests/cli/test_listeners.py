@@ -95,7 +95,7 @@ def test_postgres_starts_again_for_a_job_s_host_and_listens_to_it_with_tls_alone
     data = tmp_path / "data" / "postgres"
     assert "listen_addresses = '127.0.0.1, 10.0.0.1'\n" in (data / "postgresql.conf").read_text()
     assert (data / "pg_hba.conf").read_text().splitlines() == [
-        "host all all 127.0.0.1/32 scram-sha-256",
+        "host all all 127.0.0.0/8 scram-sha-256",
         "hostssl sluice sluice 10.0.0.31/32 scram-sha-256",
         "hostssl sluice sluice work2.example scram-sha-256",
     ]

@@ -28,7 +28,7 @@ STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 class Login:
     """A double of Airflow's auth manager: the logged-in user (at first nobody), in one role."""
 
-    roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "stranger": set()}  # noqa: RUF012
+    roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "op": {"GET", "PUT", "OP"}, "stranger": set()}  # noqa: RUF012
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -42,6 +42,9 @@ class Login:
 
     def is_authorized_dag(self, *, method: str, user: Login) -> bool:
         return method in self.roles[user.role]
+
+    def is_authorized_connection(self, *, method: str, user: Login) -> bool:
+        return "OP" in self.roles[user.role]
 
     def user(self) -> Login:
         from fastapi import HTTPException
@@ -124,6 +127,7 @@ READS = [
     ("GET", "/topics/logs"),
     ("GET", "/lag"),
     ("GET", "/placement/plan"),
+    ("GET", "/history"),
     ("GET", "/openapi.json"),
 ]
 WRITES = [

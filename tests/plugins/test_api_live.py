@@ -14,6 +14,7 @@ from sluice.stack.airflow_api import Airflow
 from sluice.stack.users import Role, Users
 from sluice.storage.postgres import engine
 from sluice.tasks.store import TaskStore
+from tests.browser.people import admin
 from tests.engine.samples import line
 
 pytestmark = pytest.mark.stack
@@ -29,8 +30,9 @@ BODY = {
 
 @pytest.fixture(scope="module")
 def token(stack: Settings) -> str:
-    with Airflow(stack) as airflow:
-        return airflow.token()
+    user, password = admin(stack)
+    login = {"username": user, "password": password}
+    return str(httpx.post(f"{stack.airflow.url}/auth/token", json=login, timeout=120).json()["access_token"])
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_a_viewer_does_not_write(http: httpx.Client, stack: Settings, name: str)
     with logged_in(stack, http, "viewer") as viewer:
         assert http.get(f"{API}/tasks", headers=viewer).status_code == 200
         assert http.put(f"{API}/tasks/{name}", json=BODY, headers=viewer).status_code == 403
-    assert http.get(f"{API}/tasks", headers=viewer).status_code == 403  # removed, and locked out at once
+    assert http.get(f"{API}/tasks", headers=viewer).status_code == 401  # removed, and locked out at once
     with logged_in(stack, http, "user") as user:
         assert http.put(f"{API}/tasks/{name}", json=BODY, headers=user).status_code == 201
 
@@ -85,17 +87,41 @@ def test_a_wrong_password_opens_nothing_and_soon_not_even_the_right_one_does(
 ) -> None:
     users, user = Users(stack), f"guessed-{uuid.uuid4().hex[:8]}"
     right = {"username": user, "password": users.add(user, "viewer")}
+    admin_s = {"username": stack.airflow.user, "password": "x"}
+    from_here, elsewhere = "127.77.0.1", "127.77.0.2"
     try:
-        assert http.post("/auth/token", json=right).status_code == 201
-        wrong = [http.post("/auth/token", json={**right, "password": "x"}).status_code for _ in range(5)]
-        assert wrong == [401] * 5
-        refused = http.post("/auth/token", json=right)
-        assert refused.status_code == 429
-        assert 0 < int(refused.headers["Retry-After"]) <= 60
+        for login in ({**right, "password": "x"}, admin_s):
+            assert [attempt(stack, login, from_here).status_code for _ in range(5)] == [401] * 5
+            refused = attempt(stack, login, from_here)
+            assert refused.status_code == 429
+            assert 0 < int(refused.headers["Retry-After"]) <= 60
+        assert attempt(stack, right, from_here).status_code == 429
+        assert attempt(stack, right, elsewhere).status_code == 201
+        with Airflow(stack) as airflow:  # nobody locks the platform out
+            assert airflow.connections()
     finally:
         users.remove(user)
     service = {"username": stack.hive.user, "password": stack.hive.password}
     assert http.post("/auth/token", json=service).status_code == 401  # the platform's own user is no person
+
+
+def attempt(stack: Settings, login: dict[str, str], source: str) -> httpx.Response:
+    """A log-in that comes from this loopback address, as one through a door does."""
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=source), timeout=120) as client:
+        return client.post(f"{stack.airflow.url}/auth/token", json=login)
+
+
+def test_airflow_knows_who_asked(http: httpx.Client, stack: Settings, token: str) -> None:
+    """The platform is known by its name, and who asks it for something by his."""
+    for who in ("", "ann"):
+        with Airflow(stack, who) as airflow:
+            airflow.pause("placement")
+    logged = http.get(
+        "/api/v2/eventLogs",
+        params={"order_by": "-id", "event": "patch_dag", "limit": 2},
+        headers=bearer(token),
+    ).json()["event_logs"]
+    assert [each["owner"] for each in logged] == ["ann", "sluice"]
 
 
 def test_the_cookie_of_the_pages_is_a_login_for_these_pages_only(

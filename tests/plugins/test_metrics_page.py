@@ -30,12 +30,12 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def own_users(app: FastAPI, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> FastAPI:  # noqa: F811
     """The app with users of its own; a token is the name of its user."""
-    from sluice_airflow import auth
+    from sluice_airflow import auth, log_in
     from sluice_airflow.api import basic, stores
 
     monkeypatch.setattr(basic, "get_settings", lambda: settings)
-    monkeypatch.setattr(auth, "get_settings", lambda: settings)
-    monkeypatch.setattr(auth, "throttle", Throttle())
+    monkeypatch.setattr(log_in, "get_settings", lambda: settings)
+    monkeypatch.setattr(log_in, "throttle", Throttle())
     for part in (auth, basic):
         monkeypatch.setattr(part, "token_of", lambda user, seconds: user.name)
     app.dependency_overrides[stores.instance] = lambda: settings

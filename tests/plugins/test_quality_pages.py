@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.storage import dead_letters, reconciled, schema
+from sluice.storage import dead_letters, history, reconciled, schema
 from sluice.storage.reconciled import KEPT, DayCompared
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
@@ -122,20 +122,22 @@ def test_a_day_that_differs_shows_the_series_and_earlier_comparisons(
 
 
 def test_a_day_is_computed_again_by_those_who_may(
-    client: TestClient, login: Login, days: None, monkeypatch: pytest.MonkeyPatch
+    client: TestClient, login: Login, days: None, database: sa.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sluice_airflow.console import quality
 
     triggered: list[Any] = []
 
     class Airflow:
-        def __init__(self, settings: Any) -> None: ...
+        def __init__(self, settings: Any, for_user: str) -> None:
+            self.for_user = for_user
+
         def __enter__(self) -> Airflow:
             return self
 
         def __exit__(self, *error: object) -> None: ...
         def trigger(self, dag: str, conf: Any) -> str:
-            triggered.append((dag, conf))
+            triggered.append((self.for_user, dag, conf))
             return "run"
 
     monkeypatch.setattr(quality, "Airflow", Airflow)
@@ -147,7 +149,9 @@ def test_a_day_is_computed_again_by_those_who_may(
     login.as_("user")
     assert "Compute the day again" in client.get("/console/quality/day", params=asked).text
     assert "was started" in client.post("/console/quality/day", data=asked).text
-    assert triggered == [("nightly_batch", {"day": "2015-05-18", "topics": ["logs"]})]
+    assert triggered == [("ann", "nightly_batch", {"day": "2015-05-18", "topics": ["logs"]})]
+    (noted,) = history.entries(database, what="days")
+    assert (noted.who, noted.what, noted.name, noted.after) == ("ann", "days", "2015-05-18", "logs")
     for wrong, code in (({"day": "soon"}, 422), ({"day": "2999-01-01"}, 422), ({"topic": "x"}, 404)):
         assert client.post("/console/quality/day", data={**asked, **wrong}).status_code == code
 

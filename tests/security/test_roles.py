@@ -52,6 +52,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/topics/{name}"): VIEWER,
     ("PUT", "/api/v1/topics/{name}"): USER,
     ("GET", "/api/v1/lag"): VIEWER,
+    ("GET", "/api/v1/history"): VIEWER,
     ("GET", "/api/v1/placement/plan"): VIEWER,
     ("GET", "/console/static/{digest}/{name}"): VIEWER,
     ("GET", "/console/"): VIEWER,
@@ -86,6 +87,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/console/quality/day"): VIEWER,
     ("POST", "/console/quality/day"): USER,
     ("GET", "/console/dead"): VIEWER,
+    ("GET", "/console/history"): VIEWER,
     ("GET", "/console/platform"): VIEWER,
     ("GET", "/console/platform/now"): VIEWER,
     ("GET", "/console/platform/tables"): VIEWER,
@@ -198,11 +200,30 @@ def test_live_lines_are_not_for_viewers(http: httpx.Client, logins: Logins) -> N
 def test_nobody_s_right_outlives_the_user(stack: Settings, http: httpx.Client) -> None:
     users, name = Users(stack), f"gone-{uuid.uuid4().hex[:8]}"
     password = users.add(name, ADMIN)
-    token = http.post("/auth/token", json={"username": name, "password": password}).json()["access_token"]
-    headers = {"Authorization": f"Bearer {token}"}
-    assert http.get("/api/v2/connections", headers=headers).status_code == 200
+
+    def logged_in() -> dict[str, str]:
+        token = http.post("/auth/token", json={"username": name, "password": password}).json()["access_token"]
+        return {"Authorization": f"Bearer {token}"}
+
+    def minted(headers: dict[str, str]) -> dict[str, str]:
+        token = http.post("/ui/auth/token", json={}, headers=headers).json()["access_token"]
+        return {"Authorization": f"Bearer {token}"}
+
+    first = logged_in()
+    tokens = [first, minted(first)]
+    assert [http.get("/api/v2/connections", headers=each).status_code for each in tokens] == [200] * 2
     users.set_role(name, VIEWER)
-    assert http.get("/api/v2/connections", headers=headers).status_code == 403
-    assert http.get("/api/v2/dags", headers=headers).status_code == 200
+    viewer = logged_in()
+    tokens += [viewer, minted(viewer)]
+    assert [http.get("/api/v2/dags", headers=each).status_code for each in tokens] == [401, 401, 200, 200]
+    assert http.get("/api/v2/connections", headers=viewer).status_code == 403
+    http.get("/api/v2/auth/logout", headers=viewer)
+    tokens.append(logged_in())
+    assert [http.get("/api/v2/dags", headers=each).status_code for each in tokens[2:]] == [401, 401, 200]
+    password = users.set_password(name)
+    tokens.append(logged_in())
+    assert [http.get("/api/v2/dags", headers=each).status_code for each in tokens[4:]] == [401, 200]
     users.remove(name)
-    assert http.get("/api/v2/dags", headers=headers).status_code in SAYS_NO
+    password = users.add(name, ADMIN)  # another person
+    assert {http.get("/api/v2/dags", headers=each).status_code for each in tokens} == {401}
+    users.remove(name)

@@ -73,10 +73,10 @@ def test_with_one_driver_no_topic_moves(tmp_path: Path) -> None:
     with pytest.raises(moves.OneDriver, match=r"set speed\.drivers"):
         moves.spread(one)
     with pytest.raises(moves.OneDriver):
-        moves.move(one, "logs", "speed_layer")
+        moves.move(one, "logs", "speed_layer", "ann")
 
 
 def test_a_driver_that_does_not_exist_is_answered_with_those_that_do(tmp_path: Path) -> None:
     two = Settings(instance="test", home=tmp_path, speed={"drivers": 2})
     with pytest.raises(moves.UnknownDriver, match="the drivers are speed_layer, speed_layer-2"):
-        moves.move(two, "logs", "speed_layer-3")
+        moves.move(two, "logs", "speed_layer-3", "ann")

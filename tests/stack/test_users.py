@@ -71,3 +71,48 @@ def test_many_changes_at_once_are_all_kept(users: Users) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: users.add(f"u{n}", "viewer"), range(8)))
     assert {f"u{n}" for n in range(8)} <= set(users.all())
+
+
+def test_a_generation_is_over_with_each_change_and_never_comes_back(users: Users, tmp_path: Path) -> None:
+    def generation() -> str:
+        return users.all()["ann"].generation
+
+    users.add("ann", "viewer")
+    seen = [generation()]
+    users.set_role("ann", "viewer")
+    assert generation() == seen[0]
+    for change in (
+        lambda: users.set_role("ann", "op"),
+        lambda: users.set_password("ann"),
+        lambda: (users.remove("ann"), users.add("ann", "op")),
+    ):
+        change()
+        seen.append(generation())
+    assert len(set(seen)) == 4
+    (tmp_path / "secrets" / "airflow_admin").write_text("rotated")
+    before = users.all()["admin"].generation
+    secrets.make(Settings(instance="test", home=tmp_path))
+    assert users.all()["admin"].generation not in ("", before)
+
+
+def test_users_of_an_older_file_get_generations(users: Users, tmp_path: Path) -> None:
+    users.add("ann", "viewer")
+    file = tmp_path / "secrets" / FILE
+    old = {
+        name: {key: each[key] for key in each if key != "generation"}
+        for name, each in json.loads(file.read_text()).items()
+    }
+    file.write_text(json.dumps(old))
+    assert users.all()["ann"].generation == ""
+    secrets.make(Settings(instance="test", home=tmp_path))
+    made = {name: user.generation for name, user in users.all().items()}
+    assert all(made.values())
+    secrets.make(Settings(instance="test", home=tmp_path))
+    assert made == {name: user.generation for name, user in users.all().items()}
+
+
+def test_the_platform_s_name_is_for_no_person(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path, hive={"user": "analytics"})  # type: ignore[arg-type]
+    secrets.make(settings)
+    with pytest.raises(UserError, match="'sluice' is the platform's own name"):
+        Users(settings).add("sluice", "viewer")

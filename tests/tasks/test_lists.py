@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from sluice.tasks import TaskSpec, TasksRefused
@@ -73,10 +75,10 @@ def test_a_list_in_use_cannot_be_deleted(lists: ValueLists, tasks: TaskStore, un
     lists.apply(unique, ["200"], "ann")
     (made,) = tasks.apply([using(unique, unique)], "ann")
     with pytest.raises(ListInUse, match=f"used by {unique}"):
-        lists.delete(unique)
+        lists.delete(unique, "ann")
     tasks.delete(unique, "ann")
-    lists.delete(unique)
-    for call in (lists.get, lists.delete):
+    lists.delete(unique, "ann")
+    for call in (lists.get, partial(lists.delete, user="ann")):
         with pytest.raises(UnknownList, match=f"no list '{unique}'"):
             call(unique)
     assert tasks.version(made.task_id, 1).spec.where[0].filter.values == ("200",)

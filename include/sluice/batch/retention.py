@@ -41,6 +41,7 @@ from sluice.state import state
 from sluice.state.blocks import BlockId, period_prefix, unpack
 from sluice.state.finals import sweep
 from sluice.state.portions import read_portions
+from sluice.storage import history
 from sluice.storage.backfills import BackfillPointer, Backfills, days_between
 from sluice.storage.commits import CommitLog
 from sluice.storage.days import Days
@@ -83,7 +84,9 @@ class Dropped:
 
 
 def run(settings: Settings, now: datetime | None = None) -> list[Dropped]:
-    """Drop what is beyond retention, of every topic."""
+    """Drop what is beyond retention, of every topic, and entries of the history that are."""
+    oldest = (now or datetime.now(UTC)) - timedelta(days=settings.retention.history_days)
+    log.info("history: %d entries dropped", history.drop(engine(settings), oldest))
     before = (now or datetime.now(UTC)) - timedelta(days=settings.retention.days)
     found = []
     with HBase.of(settings) as hbase:

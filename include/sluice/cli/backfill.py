@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import getpass
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from sluice.batch.backfill.ask import DAG, ask
 from sluice.batch.backfill.published import note, superseded
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def backfill(
 
     settings = get_settings()
     book = Backfills(engine(settings))
-    asked = ask(settings, name, first.date(), last.date(), getpass.getuser())
+    asked = ask(settings, name, first.date(), last.date(), me())
     typer.echo(f"{name} ({asked.label}): backfill {asked.id} of {len(asked.days)} days was started")
     if not wait:
         typer.echo(f"its progress: the run of {DAG} in Airflow, and `sluice tasks backfills`")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def enrol(
     from sluice.cli import exposure, listeners
     from sluice.collection import database, enrolment
     from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
 
     settings = get_settings()
     host = enrolment.known(settings, name)
@@ -59,6 +61,7 @@ def enrol(
         found = enrolment.enrol(settings, host, fingerprint, given)
         database.listen(settings)
         listeners.start_again(settings, typer.echo)
+        journal.note(settings, who=me(), what="host", name=name, action="enrolled", after=host.address)
         typer.echo(f"{name}: enrolled; {found.java}; {found.directory}")
         return
     how = given or enrolment.access(settings, host)
@@ -207,6 +210,7 @@ def forget(
     from sluice.cli import listeners
     from sluice.collection import database, deploy, forgetting, health
     from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
     from sluice.storage.postgres import engine
 
     settings = get_settings()
@@ -221,6 +225,7 @@ def forget(
         )
         if not yes:
             typer.confirm(f"Give up {agents} on {name}?", abort=True)
+    journal.note(settings, who=me(), what="host", name=name, action="forgotten", before=agents)
     if forgetting.dismiss(settings, name):
         typer.echo(f"{name}: its user in Kafka is locked")
     database.listen(settings, without=name)

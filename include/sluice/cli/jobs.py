@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -55,8 +56,11 @@ def move(
     """
     from sluice.elsewhere import moving
     from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
 
-    moving.move(get_settings(), unit, host, typer.echo)
+    settings = get_settings()
+    moving.move(settings, unit, host, typer.echo)
+    journal.note(settings, who=me(), what="job", name=unit, action="moved", after=host)
 
 
 _Row = tuple[str, str, str, str, str, int | None, str]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def apply(
     from sluice.tasks.lists import parse_lists
 
     with refusing(file):
-        changes = _store().apply_all(parse_lists(read(file)), getpass.getuser())
+        changes = _store().apply_all(parse_lists(read(file)), me())
     for change in changes:
         typer.echo(f"{change.name}: {change.action} (version {change.version})")
     for task in sorted({task for change in changes for task in change.tasks}, key=lambda task: task.name):
@@ -85,7 +85,7 @@ def delete(
     _store().get(name)
     if not yes:
         typer.confirm(f"Delete the list {name}?", abort=True)
-    _store().delete(name)
+    _store().delete(name, me())
     typer.echo(f"{name}: deleted")
 
 

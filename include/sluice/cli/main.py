@@ -20,6 +20,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from sluice.cli.asked_by import say_where
 from sluice.cli.errors import explain, remedied
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ COMMANDS = {
         "nightly",
         "Compute days again from the archive, compare and publish them.",
         metrics=False,
+    ),
+    "history": Lazy(
+        "sluice.cli.history", "history", "Show who changed what, when, and from where.", metrics=False
     ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy(
@@ -283,6 +287,7 @@ def main() -> None:
     if not os.environ.get("SLUICE_DEBUG"):
         # Client libraries log an error before they raise it; its one line is enough.
         logging.getLogger().addHandler(logging.NullHandler())
+    say_where()
     try:
         typer.main.get_command(app)(prog_name="sluice")
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.batch.backfill.ask import BadDays
+from sluice.cli.asked_by import me
 from sluice.cli.backfill import First, Last
 from sluice.runtime import days
 
@@ -59,17 +60,20 @@ def nightly(
     Exit code 1 if a day could not be computed, or if the two layers differ.
     """
     from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
     from sluice.stack.airflow_api import Airflow
 
     settings = get_settings()
     check_over(first.date(), last.date(), days.today())
     check_airflow(settings)
-    with Airflow(settings) as airflow:
+    with Airflow(settings, me()) as airflow:
         for dag in (DAG, RECONCILE):
             if airflow.is_paused(dag):
                 raise NightPaused(dag)
         began = dt.datetime.now(dt.UTC)
         try:
+            days_asked = f"{first.date()} to {last.date()}"
+            journal.note(settings, who=me(), what="days", name=days_asked, action="computed again")
             runs = compute(airflow, first.date(), last.date(), wait, typer.echo)
             if wait:
                 airflow.wait_downstream(RECONCILE, computed(runs), RECONCILED_SECONDS)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def apply(
     from datetime import UTC, datetime
 
     from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
     from sluice.storage.postgres import engine
     from sluice.units import moves
     from sluice.units.catalogue import KINDS
@@ -63,6 +65,7 @@ def apply(
         return
     settings = get_settings()
     _look()
+    journal.note(settings, who=me(), what="placement", name=settings.instance, action="applied")
     done = moves.apply(settings, engine(settings), KINDS, typer.echo, since=since)
     if not done:
         typer.echo("nothing moves: `sluice placement explain` says why")

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
@@ -48,7 +49,7 @@ def up(
     Exit code 1 if a daemon does not become healthy; its last log lines are shown.
     """
     from sluice.cli import exposure, instance
-    from sluice.stack import catalogue
+    from sluice.stack import catalogue, journal, settings_book
 
     if external:
         os.environ["SLUICE_EXTERNAL"] = json.dumps(sorted(catalogue.external(external)))
@@ -58,6 +59,17 @@ def up(
     exposure.warn(settings)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)
+    before, after = settings_book.changed(settings)
+    if before or after:
+        journal.note(
+            settings,
+            who=me(),
+            what="settings",
+            name=settings.instance,
+            action="changed",
+            before=before,
+            after=after,
+        )
     (settings.root / "var" / "current").write_text(settings.instance)
     typer.echo(
         f"\nAirflow  {settings.airflow.url}  user {settings.airflow.user}, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from datetime import UTC
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.backfill import backfill, backfills
 from sluice.cli.format import Format, write
 
@@ -47,7 +47,7 @@ def apply(file: File) -> None:
 
     specs = _read(file)
     with refusing(file):
-        changes = _store().apply(specs, getpass.getuser())
+        changes = _store().apply(specs, me())
     for change in changes:
         aside = "" if change.state == "active" else f", {change.state}: `sluice tasks resume {change.name}`"
         typer.echo(f"{change.name}: {change.action} ({change.task_id}v{change.version}{aside})")
@@ -128,14 +128,14 @@ def diff(file: File) -> None:
 @app.command()
 def pause(name: Name) -> None:
     """Stop counting a task from the next batch on; its results stay."""
-    task = _store().pause(name, getpass.getuser())
+    task = _store().pause(name, me())
     typer.echo(f"{name}: {task.state} ({task.label})")
 
 
 @app.command()
 def resume(name: Name) -> None:
     """Count a paused or failed task again; it does not count the lines in between."""
-    task = _store().resume(name, getpass.getuser())
+    task = _store().resume(name, me())
     typer.echo(f"{name}: {task.state} ({task.label})")
 
 
@@ -158,7 +158,7 @@ def delete(
         )
     if not yes:
         typer.confirm(f"Stop counting {name} ({task.label})?", abort=True)
-    store.delete(name, getpass.getuser())
+    store.delete(name, me())
     typer.echo(f"{name}: deleted ({task.label})")
 
 

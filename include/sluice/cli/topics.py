@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def apply(
 
     with refusing(file):
         specs = parse_topics(read(file))
-        actions = _store().apply_all(specs, getpass.getuser())
+        actions = _store().apply_all(specs, me())
     for spec, action in zip(specs, actions, strict=True):
         typer.echo(f"{spec.name}: {action}")
     for name in _make([spec.name for spec in specs]):
@@ -101,7 +101,7 @@ def move(
     from sluice.runtime.settings import get_settings
     from sluice.speed import moves
 
-    before = moves.move(get_settings(), topic, driver)
+    before = moves.move(get_settings(), topic, driver, me())
     typer.echo(f"{topic}: {driver} counts it already" if before == driver else f"{topic}: moves to {driver}")
 
 
@@ -125,7 +125,7 @@ def spread(
     settings = get_settings()
     found = moves.spread(settings)
     if not dry_run:
-        SpeedTopics(engine(settings)).move({each.unit: each.target for each in found})
+        SpeedTopics(engine(settings)).move({each.unit: each.target for each in found}, me())
     for each in found:
         typer.echo(f"{each.unit}: {each.source} -> {each.target}: {each.why}")
     if not found:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
 from sluice.stack.users import Role, Users
 
@@ -26,7 +27,9 @@ def add(name: Name, role: AsRole = "viewer") -> None:
     Example:
       sluice users add ann --role user
     """
-    typer.echo(_users().add(name, role))
+    password = _users().add(name, role)
+    _note(name, "added", after=role)
+    typer.echo(password)
 
 
 @app.command("list")
@@ -37,26 +40,40 @@ def list_(style: Annotated[Format, typer.Option("--format", help="How to print."
 
 @app.command("role")
 def set_role(name: Name, role: Annotated[Role, typer.Argument(metavar="ROLE")]) -> None:
-    """Give a user another role, which applies from the next request on.
+    """Give a user another role. What the user was logged in to ends: the next log-in has the new role.
 
     Example:
       sluice users role ann op
     """
+    before = _users().role(name)
     _users().set_role(name, role)
+    _note(name, "role", before, role)
     typer.echo(f"{name}: {role}")
 
 
 @app.command()
 def password(name: Name) -> None:
-    """Give a user a new password and print it. The user's tokens stay valid until they expire."""
-    typer.echo(_users().set_password(name))
+    """Give a user a new password and print it. What the user was logged in to ends."""
+    fresh = _users().set_password(name)
+    _note(name, "new password")
+    typer.echo(fresh)
 
 
 @app.command()
 def remove(name: Name) -> None:
-    """Remove a user. Tokens end at once; open sessions of the SQL endpoint go on."""
+    """Remove a user. What the user was logged in to ends."""
+    before = _users().role(name)
     _users().remove(name)
+    _note(name, "removed", before)
     typer.echo(f"{name}: removed")
+
+
+def _note(name: str, action: str, before: str = "", after: str = "") -> None:
+    """Record the change, also while PostgreSQL is away."""
+    from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
+
+    journal.note(get_settings(), who=me(), what="user", name=name, action=action, before=before, after=after)
 
 
 def _users() -> Users:

@@ -34,4 +34,4 @@ class Hashed:
 
 
 def _hash(password: str, salt: bytes, rounds: int) -> bytes:
-    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, rounds)
+    return hashlib.pbkdf2_hmac("sha256", password.encode(errors="surrogatepass"), salt, rounds)

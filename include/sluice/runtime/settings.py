@@ -128,9 +128,10 @@ class Limits(BaseModel):
 
 
 class Retention(BaseModel):
-    """How long results are kept after the last line of their day arrived."""
+    """How long results are kept after the last line of their day arrived, and the history of changes."""
 
     days: int = Field(400, ge=1)
+    history_days: int = Field(1_100, ge=30)  # PostgreSQL lets nobody delete younger entries than that
 
 
 class Placement(BaseModel):

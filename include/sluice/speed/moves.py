@@ -46,7 +46,7 @@ class DriverAway(ValueError):
         )
 
 
-def move(settings: Settings, topic: str, driver: str) -> str | None:
+def move(settings: Settings, topic: str, driver: str, user: str) -> str | None:
     """Let the driver count the topic; returns the driver that should have until now, if there was one.
 
     Raises OneDriver, UnknownDriver, NotCounted, DriverAway.
@@ -61,7 +61,7 @@ def move(settings: Settings, topic: str, driver: str) -> str | None:
         raise DriverAway(driver)
     table = SpeedTopics(engine(settings))
     before = table.places().get(topic)
-    table.move({topic: driver})
+    table.move({topic: driver}, user)
     return None if before is None else before.driver
 
 

@@ -64,14 +64,13 @@ class Run:
 
 
 class Airflow:
-    """A client of one instance's Airflow, logged in as the admin.
+    """A client of one instance's Airflow: the platform's own user, or the platform for a person.
 
     Close it, or use it as a context manager.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        session = AirflowSession(settings)
-        self.token = session.token
+    def __init__(self, settings: Settings, for_user: str = "") -> None:
+        session = AirflowSession(settings, for_user)
         self._close = session.rest_client.pool_manager.clear
         self._assets, self._backfills = AssetApi(session), BackfillApi(session)
         self._connections, self._import_errors = ConnectionApi(session), ImportErrorApi(session)

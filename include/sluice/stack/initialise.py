@@ -22,10 +22,12 @@ HIVE_PAUSE_SECONDS = 2.0
 
 
 def database(settings: Settings) -> None:
+    from sluice.stack import journal
     from sluice.storage.postgres import migrate
 
     databases.create(settings, settings.postgres.database)
     migrate(settings)
+    journal.take_in(settings)
 
 
 def topic(settings: Settings, name: str = "logs") -> None:

@@ -6,10 +6,10 @@ They are in files of mode 0600 below a directory of mode 0700.
 from __future__ import annotations
 
 from sluice.runtime.settings import Settings, get_settings, make_secret
-from sluice.stack import private
+from sluice.stack import platform_user, private
 from sluice.stack.users import prepare_users
 
-AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet")
+AIRFLOW = ("airflow_jwt", "airflow_api", "airflow_admin", "airflow_fernet", platform_user.SECRET)
 
 
 def make(settings: Settings) -> None:

@@ -1,8 +1,9 @@
 """The people who may log in to an instance: in Airflow's pages, the REST API and the SQL endpoint.
 
-One file of mode 0600, ``secrets/users.json``, holds each one's name, role and password hash. It also holds
-the platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other
-file.
+One file of mode 0600, ``secrets/users.json``, holds each one's name, role, password hash and *generation*: a
+random text that is another one after each new password or role, and for another person of the same name. What
+a user was given before, such as a token, names the generation and ends with it. The file also holds the
+platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from filelock import FileLock
 from sluice.runtime.files import write_whole
 from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 from sluice.runtime.settings import Settings, read_secret
+from sluice.stack import platform_user
 
 Role = Literal["viewer", "user", "op", "admin"]
 #: The role of the platform's own user, which cannot log in to Airflow.
@@ -26,6 +28,7 @@ SERVICE = "service"
 FILE = "users.json"
 NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
 _PASSWORD_BYTES = 15
+_GENERATION_BYTES = 12
 
 
 class UserError(ValueError):
@@ -39,6 +42,7 @@ class User:
     name: str
     role: str
     password: Hashed
+    generation: str = ""  # of a file of before there were any; `ensure_own` gives one
 
 
 class Users:
@@ -54,7 +58,12 @@ class Users:
             return {}
         found = json.loads(self._path.read_text())
         return {
-            name: User(name, each["role"], Hashed(each["salt"], each["rounds"], each["hash"]))
+            name: User(
+                name,
+                each["role"],
+                Hashed(each["salt"], each["rounds"], each["hash"]),
+                each.get("generation", ""),
+            )
             for name, each in found.items()
         }
 
@@ -63,6 +72,11 @@ class Users:
         return sorted(
             (user for user in self.all().values() if user.role != SERVICE), key=lambda user: user.name
         )
+
+    def role(self, name: str) -> str:
+        """The role of that name; empty if there is no such user."""
+        user = self.all().get(name)
+        return "" if user is None else user.role
 
     def log_in(self, name: str, password: str) -> User | None:
         """The person of that name if the password is right; an unknown name takes just as long."""
@@ -80,19 +94,26 @@ class Users:
         def change(users: dict[str, User]) -> None:
             if name in users:
                 raise UserError(f"there is a user {name!r} already: choose another name")
-            users[name] = User(name, role, Hashed.of(password))
+            if name == platform_user.NAME:
+                raise UserError(f"{name!r} is the platform's own name in Airflow: choose another one")
+            users[name] = User(name, role, Hashed.of(password), _generation())
 
         self._change(change)
         return password
 
     def set_role(self, name: str, role: Role) -> None:
         """Give a person another role. Raises UserError."""
-        self._change_person(name, lambda user: replace(user, role=role))
+
+        def changed(user: User) -> User:
+            return user if user.role == role else replace(user, role=role, generation=_generation())
+
+        self._change_person(name, changed)
 
     def set_password(self, name: str) -> str:
         """Give a person a new password; returns it. Raises UserError."""
         password = secrets.token_urlsafe(_PASSWORD_BYTES)
-        self._change_person(name, lambda user: replace(user, password=Hashed.of(password)))
+        hashed = Hashed.of(password)
+        self._change_person(name, lambda user: replace(user, password=hashed, generation=_generation()))
         return password
 
     def remove(self, name: str) -> None:
@@ -100,7 +121,10 @@ class Users:
         self._change_person(name, lambda user: None)
 
     def ensure_own(self, settings: Settings) -> None:
-        """Give the platform's own user and the admin the passwords in the instance's secrets."""
+        """Give the platform's own user and the admin the passwords in the instance's secrets.
+
+        Users of a file of before there were generations get one each.
+        """
         own = {
             self._service: (SERVICE, read_secret(settings.home, "sql"), SECRET_ROUNDS),
             self._admin: ("admin", read_secret(settings.home, "airflow_admin"), ROUNDS),
@@ -109,7 +133,10 @@ class Users:
         def change(users: dict[str, User]) -> None:
             for name, (role, password, rounds) in own.items():
                 if password and not (name in users and users[name].password.is_of(password)):
-                    users[name] = User(name, role, Hashed.of(password, rounds))
+                    users[name] = User(name, role, Hashed.of(password, rounds), _generation())
+            for name, user in users.items():
+                if not user.generation:
+                    users[name] = replace(user, generation=_generation())
 
         self._change(change)
 
@@ -134,13 +161,20 @@ class Users:
             users = dict(before)
             change(users)
             if users != before:
-                rows = {name: {"role": user.role, **asdict(user.password)} for name, user in users.items()}
+                rows = {
+                    name: {"role": user.role, "generation": user.generation, **asdict(user.password)}
+                    for name, user in users.items()
+                }
                 write_whole(self._path, json.dumps(rows, indent=1), 0o600)
 
 
 def prepare_users(settings: Settings) -> None:
     """Let the platform's own users log in: a step of what checks passwords, because it takes 0.2 s of CPU."""
     Users(settings).ensure_own(settings)
+
+
+def _generation() -> str:
+    return secrets.token_hex(_GENERATION_BYTES)
 
 
 #: Compared with when there is no such person, so that the time does not tell who exists.

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.storage import schema
+from sluice.storage import history, schema
 from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Version
 from sluice.storage.epochs import PeriodKey
 from sluice.storage.postgres import patiently
@@ -138,8 +138,18 @@ class Backfills:
             by=user,
             detail=f"{first_day} to {last_day}",
         )
+        task = sa.select(schema.tasks.c.name).where(schema.tasks.c.id == task_id)
         with self.engine.begin() as connection:
             connection.execute(noted)
+            name = connection.execute(task).scalar() or f"{task_id}v{version}"
+            history.record(
+                connection,
+                who=user,
+                what="task",
+                name=name,
+                action="backfilled",
+                after=f"{first_day} to {last_day}",
+            )
             return Backfill(**connection.execute(row.returning(*schema.backfills.c)).one()._mapping)
 
     def get(self, number: int) -> Backfill:

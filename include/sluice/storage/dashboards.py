@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from sluice.storage import locks
+from sluice.storage import history, locks
 from sluice.storage.schema import dashboards
 
 #: Dashboards of one user, and charts on one dashboard.
@@ -119,13 +119,15 @@ class Dashboards:
         values: dict[str, Any] = {"owner": user, "name": checked("name", name), "shared": shared}
         values |= {"version": 1, "charts": _written(charts)}
         with self._writing() as connection:
-            return _insert(connection, values)
+            return _made(connection, values)
 
     def pin(self, number: int, user: str, chart: Pinned) -> Dashboard:
         """Put a chart at the end of the user's dashboard. Raises UnknownDashboard and DashboardRefused."""
         with self._writing() as connection:
             before = _one(connection, number, user)
-            return _update(connection, before, charts=_written([*before.charts, chart]))
+            now = _update(connection, before, charts=_written([*before.charts, chart]))
+            _record(connection, user, "changed", before, now)
+            return now
 
     def change(
         self, number: int, user: str, version: int, *, name: str, shared: bool, charts: Sequence[Pinned]
@@ -139,7 +141,9 @@ class Dashboards:
             before = _seen(connection, number, user, version)
             if values["name"] != before.name:
                 _demand_free(connection, user, str(values["name"]))
-            return _update(connection, before, **values)
+            now = _update(connection, before, **values)
+            _record(connection, user, "changed", before, now)
+            return now
 
     def duplicate(self, number: int, user: str) -> Dashboard:
         """A copy, for this user, of one that the user may look at; it is not shared.
@@ -152,7 +156,7 @@ class Dashboards:
             name = next(name for name in _copies(found.name) if name not in taken)
             values: dict[str, Any] = {"owner": user, "name": name, "shared": False}
             values |= {"version": 1, "charts": _written(found.charts)}
-            return _insert(connection, values)
+            return _made(connection, values)
 
     def delete(self, number: int, user: str, version: int) -> None:
         """Delete the dashboard of which the user saw this version.
@@ -160,8 +164,9 @@ class Dashboards:
         Raises UnknownDashboard and DashboardChanged.
         """
         with self._writing() as connection:
-            _seen(connection, number, user, version)
+            found = _seen(connection, number, user, version)
             connection.execute(sa.delete(dashboards).where(_columns.id == number))
+            _record(connection, user, "deleted", found, None)
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -213,6 +218,35 @@ def _seen(connection: sa.Connection, number: int, user: str, version: int) -> Da
     if found.version != version:
         raise DashboardChanged(found)
     return found
+
+
+def _made(connection: sa.Connection, values: dict[str, Any]) -> Dashboard:
+    made = _insert(connection, values)
+    _record(connection, made.owner, "created", None, made)
+    return made
+
+
+def _record(
+    connection: sa.Connection, user: str, action: str, before: Dashboard | None, after: Dashboard | None
+) -> None:
+    """Write the change into the history: names, whether they are shared, and the charts' titles."""
+
+    def told(board: Dashboard | None) -> object:
+        if board is None:
+            return ""
+        shown: dict[str, object] = {"name": board.name, "shared": board.shared}
+        return {**shown, "charts": [chart.title for chart in board.charts]}
+
+    name = next(str(each.id) for each in (after, before) if each is not None)
+    history.record(
+        connection,
+        who=user,
+        what="dashboard",
+        name=name,
+        action=action,
+        before=told(before),
+        after=told(after),
+    )
 
 
 def _insert(connection: sa.Connection, values: dict[str, Any]) -> Dashboard:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -523,6 +524,24 @@ unit_moves = Table(
     Column("begun_at", DateTime(timezone=True), nullable=False),
     Column("ended_at", DateTime(timezone=True)),
     Column("error", Text, nullable=False, server_default=""),  # of one that failed
+)
+
+# Who changed what. Entries are only added: triggers refuse anything else (see `storage.history`).
+history = Table(
+    "history",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True),
+    Column("at", DateTime(timezone=True), server_default=func.now(), nullable=False),
+    Column("who", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("before", Text, nullable=False, server_default=""),
+    Column("after", Text, nullable=False, server_default=""),
+    Column("token", Text, unique=True),  # of an entry that was kept in a file first
+    Index("history_at", "at"),
+    Index("history_who", "who", "id"),
 )
 
 alerts = Table(

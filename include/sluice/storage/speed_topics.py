@@ -18,7 +18,7 @@ from types import MappingProxyType
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.storage import locks
+from sluice.storage import history, locks
 from sluice.storage.schema import commits, speed_topics
 
 #: A topic's load is the mean over this time; so many commits are looked through for it, more than it has.
@@ -73,10 +73,16 @@ class SpeedTopics:
                 _place(connection, topics, drivers, counted)
             return _places(connection)
 
-    def move(self, moves: Mapping[str, str]) -> None:
-        """Write which driver should count each of these topics."""
+    def move(self, moves: Mapping[str, str], user: str) -> None:
+        """Write which driver should count each of these topics, as the user wants."""
         with self._writing() as connection:
+            before = _places(connection)
             _write(connection, moves, {})
+            for topic, driver in moves.items():
+                had = before[topic].driver if topic in before else ""
+                history.record(
+                    connection, who=user, what="topic", name=topic, action="moved", before=had, after=driver
+                )
 
     def loads(self, topics: Collection[str]) -> dict[str, float]:
         """Bytes of lines a second that were counted of each topic in the last minutes."""

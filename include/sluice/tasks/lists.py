@@ -14,7 +14,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 
-from sluice.storage import schema
+from sluice.storage import history, schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
 from sluice.tasks.extract import MAX_VALUES
@@ -109,7 +109,7 @@ class ValueLists:
                 raise UnknownList(name)
             return _value_list(row, _users(connection).get(name, ()))
 
-    def delete(self, name: str) -> ValueList:
+    def delete(self, name: str, user: str) -> ValueList:
         """Delete the list; its versions stay. Raises `UnknownList`, `ListInUse`."""
         with versions.writing(self._engine) as connection:
             row = _newest(connection).get(name)
@@ -121,6 +121,14 @@ class ValueLists:
                 sa.update(_lists)
                 .where(_lists.c.name == name, _lists.c.version == row.version)
                 .values(deleted_at=sa.func.now())
+            )
+            history.record(
+                connection,
+                who=user,
+                what="list",
+                name=name,
+                action="deleted",
+                before=[*row._mapping["values"]],
             )
             return _value_list(row, ())
 
@@ -135,7 +143,12 @@ def _apply(
     version = row.version + 1 if row is not None else 1
     new = {"name": name, "version": version, "values": [*values], "created_by": user}
     connection.execute(sa.insert(_lists).values(new))
-    return ListChange(name, "changed" if there else "created", version)
+    before = [*row._mapping["values"]] if row is not None and there else ""
+    action: Literal["changed", "created"] = "changed" if there else "created"
+    history.record(
+        connection, who=user, what="list", name=name, action=action, before=before, after=[*values]
+    )
+    return ListChange(name, action, version)
 
 
 def parse_lists(text: str) -> dict[str, tuple[str, ...]]:

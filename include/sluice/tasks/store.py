@@ -230,7 +230,7 @@ class TaskStore:
             insert = sa.insert(_tasks).values(name=spec.name, topic=spec.topic, version=1, enabled=True)
             task_id = connection.execute(insert.returning(_tasks.c.id)).scalar_one()
             versions.add_version(connection, (task_id, 1), spec, pins, user)
-            versions.record(connection, (task_id, 1), "created", user)
+            versions.record(connection, (task_id, 1), "created", user, specs=(None, spec))
             return Change(spec.name, "created", task_id, 1, "active")
         if task.spec == spec:
             return Change(spec.name, "unchanged", task.task_id, task.version, task.state)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest_or_all
-from sluice.storage import schema
+from sluice.storage import history, schema
 from sluice.tasks import versions
 from sluice.tasks.document import read_yaml
 from sluice.tasks.fit import check_task
@@ -160,6 +160,15 @@ class TopicStore:
         document = spec.model_dump(mode="json", exclude_none=True)
         if problems := [*unstorable(document)]:
             raise TasksRefused(problems)
+        history.record(
+            connection,
+            who=user,
+            what="topic",
+            name=spec.name,
+            action="created" if row is None else "changed",
+            before="" if row is None else row.spec,
+            after=document,
+        )
         if row is None:
             connection.execute(sa.insert(_topics).values(name=spec.name, spec=document, created_by=user))
             return "created"

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from sluice.runtime.nearest import nearest
-from sluice.storage import locks, schema
+from sluice.storage import history, locks, schema
 from sluice.tasks.spec import ActiveTask, Measure, TaskSpec
 
 #: The history names this user when the platform itself sets a task aside.
@@ -232,7 +232,7 @@ def advance(connection: sa.Connection, task: Task, spec: TaskSpec, pins: Pins, *
         .values(topic=spec.topic, version=version, failed_at=None, error=None)
     )
     add_version(connection, (task.task_id, version), spec, pins, by)
-    record(connection, (task.task_id, version), "changed", by, why)
+    record(connection, (task.task_id, version), "changed", by, why, specs=(task.spec, spec))
     return version
 
 
@@ -248,16 +248,37 @@ def rewrite(connection: sa.Connection, task: Task, spec: TaskSpec, *, by: str, w
         .where(_versions.c.task_id == task.task_id, _versions.c.version == task.version)
         .values(spec=spec.model_dump(mode="json", exclude_none=True))
     )
-    record(connection, task.key, "changed", by, why)
+    record(connection, task.key, "changed", by, why, specs=(task.spec, spec))
 
 
-def record(connection: sa.Connection, key: Key, action: str, user: str, detail: str = "") -> None:
-    """Add an entry to the task's history."""
+def record(
+    connection: sa.Connection,
+    key: Key,
+    action: str,
+    user: str,
+    detail: str = "",
+    *,
+    specs: tuple[TaskSpec | None, TaskSpec] | None = None,
+) -> None:
+    """Add an entry to the task's history, and one to the platform's.
+
+    specs: the task before and after a change of it.
+    """
     connection.execute(
         sa.insert(schema.task_changes).values(
             task_id=key[0], version=key[1], action=action, by=user, detail=detail
         )
     )
+    name = connection.execute(sa.select(_tasks.c.name).where(_tasks.c.id == key[0])).scalar_one()
+    before, after = _differing(*specs) if specs is not None else ("", detail)
+    history.record(connection, who=user, what="task", name=name, action=action, before=before, after=after)
+
+
+def _differing(old: TaskSpec | None, new: TaskSpec) -> tuple[object, object]:
+    """The parts of the documents that differ; of a new task all of it."""
+    before, after = {} if old is None else old.document(), new.document()
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    return tuple({key: each[key] for key in keys if key in each} or "" for each in (before, after))  # type: ignore[return-value]
 
 
 def with_lists(connection: sa.Connection, rows: Iterable[tuple[Key, TaskSpec, Pins]]) -> list[ActiveTask]:

@@ -40,4 +40,4 @@ def put_list(name: str, user: Writer, lists: Lists, wanted: ListIn, response: Re
 @router.delete("/lists/{name}")
 def delete_list(name: str, user: Writer, lists: Lists) -> ListOut:
     """Delete a list that no task uses. The answer is the list as it was."""
-    return ListOut.model_validate(asdict(lists.delete(name)))
+    return ListOut.model_validate(asdict(lists.delete(name, user.get_name())))

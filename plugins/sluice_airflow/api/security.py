@@ -28,6 +28,11 @@ def may(method: Literal["GET", "PUT"], user: BaseUser) -> bool:
     return get_auth_manager().is_authorized_dag(method=method, user=user)
 
 
+def sees_all_changes(user: BaseUser) -> bool:
+    """Whether the user sees what others changed: those who may read connections, from the role op up."""
+    return get_auth_manager().is_authorized_connection(method="GET", user=user)
+
+
 def reader(user: GetUserDep) -> BaseUser:
     """The logged-in user, who may read."""
     if not may("GET", user):

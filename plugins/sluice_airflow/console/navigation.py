@@ -21,4 +21,5 @@ NAVIGATION = (
     Entry("platform", "Platform", "/platform"),
     Entry("quality", "Quality", "/quality"),
     Entry("dead", "Dead letters", "/dead"),
+    Entry("history", "History", "/history"),
 )

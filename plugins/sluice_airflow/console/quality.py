@@ -15,7 +15,7 @@ from sluice.results.agreement import how
 from sluice.runtime.days import is_over, today
 from sluice.stack.airflow_api import Airflow
 from sluice.stack.airflow_session import AirflowError
-from sluice.storage import reconciled
+from sluice.storage import history, reconciled
 from sluice.storage.calendar import STATES, DayState, days_of
 from sluice.storage.days import Days
 from sluice.storage.reconciled import DayCompared
@@ -132,7 +132,7 @@ def day_page(
 
 @router.post("/quality/day")
 def compute_again(
-    request: Request, user: Writer, settings: Instance, topics: Topics, given: Given
+    request: Request, user: Writer, settings: Instance, *, database: Database, topics: Topics, given: Given
 ) -> Response:
     """Let the nightly run compute the day again; `reconcile` then compares it."""
     topic = given.get("topic")
@@ -145,12 +145,16 @@ def compute_again(
     if not is_over(day, today()):
         raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, f"{day} is not over: wait for its night")
     try:
-        with Airflow(settings) as airflow:
+        with Airflow(settings, user.get_name()) as airflow:
             airflow.trigger(NIGHTLY, {"day": day.isoformat(), "topics": [topic]})
     except AirflowError as error:
         raise HTTPException(
             status.HTTP_503_SERVICE_UNAVAILABLE, f"Airflow did not start {NIGHTLY}: {error}"
         ) from None
+    with database.begin() as connection:
+        history.record(
+            connection, who=user.get_name(), what="days", name=str(day), action="computed again", after=topic
+        )
     root = request.scope.get("root_path", "")
     where = f"{root}{PATH}/quality/day?topic={topic}&day={day}&did=asked"
     return RedirectResponse(where, status.HTTP_303_SEE_OTHER)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Response, status
 
 from sluice_airflow.api.security import Reader
 from sluice_airflow.console import (
+    changes,
     charts,
     dashboard_edit,
     dashboards,
@@ -53,7 +54,7 @@ def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
     written = (statistics.router, editor.router, task_page.router)
-    watched = (platform.router, quality.router, dead.router)
+    watched = (platform.router, quality.router, dead.router, changes.router)
     drawn = (charts.pages, charts.data, lines.router)
     # `dashboards/pin` comes before `dashboards/{number}`.
     kept = (dashboard_edit.router, dashboards.router)

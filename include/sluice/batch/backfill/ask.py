@@ -36,7 +36,7 @@ def ask(settings: Settings, name: str, first: date, last: date, user: str) -> Ba
         task.task_id, task.version, topic=task.topic, first_day=first, last_day=last, user=user
     )
     try:
-        with Airflow(settings) as airflow:
+        with Airflow(settings, user) as airflow:
             book.set_run(asked.id, airflow.trigger(DAG, {"backfill": asked.id}))
     except Exception as error:
         book.set_failed(asked.id, f"it could not be started: {error}"[:1000])

@@ -6,43 +6,37 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.MessageDigest;
-import java.util.Collections;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
-import java.util.Map;
+import java.util.regex.Pattern;
 import javax.crypto.SecretKeyFactory;
 import javax.crypto.spec.PBEKeySpec;
 import javax.security.sasl.AuthenticationException;
 import org.apache.hive.service.auth.PasswdAuthenticationProvider;
+import org.apache.hive.service.cli.session.SessionManager;
 
 /**
  * Checks passwords against the instance's file of users. {@code sluice users} writes the file, and each log-in reads
- * it: {@code {"ann": {"role": name, "salt": hex, "rounds": n, "hash": hex of PBKDF2 with HMAC-SHA-256}, ...}}.
+ * it: {@code {"ann": {"role": name, "generation": hex, "salt": hex, "rounds": n, "hash": hex of PBKDF2 with
+ * HMAC-SHA-256}, ...}}.
  *
- * <p>After five wrong passwords in a row a person's name is refused for a minute.
+ * <p>Guesses are limited by source ({@link Throttle}), and hashes at a time ({@link Turns}).
  */
 public final class Passwords implements PasswdAuthenticationProvider {
   private static final Path FILE = Path.of(System.getProperty("sluice.users"));
-  private static final int TRIES = 5;
-  private static final long PAUSE_MILLIS = 60_000;
-  private static final int NAMES = 10_000;
+  private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9._-]{0,39}");
   private static final String SERVICE = "service";
   private static final String WRONG = "the user or the password is wrong";
-  private static final Map<String, Failures> FAILED = Collections.synchronizedMap(new Newest());
+  private static final String BUSY = "too many log-ins at once: try again in a second";
+  private static final Throttle THROTTLE = new Throttle(() -> System.nanoTime() / 1_000_000);
+  private static final Turns TURNS = new Turns();
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final JsonNode NOBODY =
       JSON.createObjectNode().put("salt", "00".repeat(16)).put("rounds", 600_000).put("hash", "00".repeat(32));
 
-  private record Failures(int count, long last) {}
-
-  /** Forgets the name that failed longest ago when there are too many. */
-  private static final class Newest extends LinkedHashMap<String, Failures> {
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<String, Failures> eldest) {
-      return size() > NAMES;
-    }
-  }
-
+  /**
+   * Raises an AuthenticationException unless the password is the user's. The client's address is that of {@link
+   * SessionManager#getIpAddress()}.
+   */
   @Override
   public void Authenticate(String user, String password) throws AuthenticationException {
     JsonNode known = knownAs(user);
@@ -53,18 +47,47 @@ public final class Passwords implements PasswdAuthenticationProvider {
       }
       return;
     }
-    long now = System.currentTimeMillis();
-    Failures before = FAILED.getOrDefault(user, new Failures(0, 0));
-    if (before.count() >= TRIES && now - before.last() < PAUSE_MILLIS) {
-      throw new AuthenticationException("too many wrong passwords: wait a minute");
+    String source = String.valueOf(SessionManager.getIpAddress());
+    String name = user != null && NAME.matcher(user).matches() ? user : ""; // nobody has another name
+    refuse(THROTTLE.wait(source, name));
+    try {
+      if (!TURNS.begin(source, THROTTLE.knows(source, name))) {
+        throw new AuthenticationException(BUSY);
+      }
+    } catch (InterruptedException stopped) {
+      Thread.currentThread().interrupt();
+      throw new AuthenticationException(BUSY);
     }
-    // For an unknown name a hash is computed as well, so that the time does not tell who exists.
-    if (!isRight(known == null ? NOBODY : known, password) || known == null) {
-      FAILED.remove(user);
-      FAILED.put(user, new Failures(before.count() + 1, now));
-      throw new AuthenticationException(WRONG);
+    try {
+      refuse(THROTTLE.take(source, name));
+      // For an unknown name a hash is computed as well, so that the time does not tell who exists.
+      if (!isRight(known == null ? NOBODY : known, password) || known == null) {
+        throw new AuthenticationException(WRONG);
+      }
+      THROTTLE.passed(source, name);
+    } finally {
+      TURNS.end(source);
     }
-    FAILED.remove(user);
+  }
+
+  /**
+   * What changes when the user gets another password or role, or when another person gets the name; empty for a name
+   * that is not in the file. A session that was opened with another generation is over.
+   */
+  static String generationOf(String user) {
+    try {
+      JsonNode known = knownAs(user);
+      return known == null ? "" : known.path("generation").asText();
+    } catch (AuthenticationException unreadable) {
+      return "";
+    }
+  }
+
+  private static void refuse(long millis) throws AuthenticationException {
+    if (millis > 0) {
+      throw new AuthenticationException(
+          "too many wrong passwords from here: wait " + (millis + 999) / 1000 + " s");
+    }
   }
 
   private static JsonNode knownAs(String user) throws AuthenticationException {

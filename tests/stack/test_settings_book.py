@@ -1,0 +1,31 @@
+"""Settings that changed between two starts are told, secrets never."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sluice.runtime.settings import Retention, Settings
+from sluice.stack import secrets
+from sluice.stack.settings_book import FILE, changed
+
+
+def test_what_changed_is_told_once(tmp_path: Path) -> None:
+    secrets.make_missing(Settings(instance="test", home=tmp_path))
+    before = Settings(instance="test", home=tmp_path)
+    assert changed(before) == ({}, {})
+    after = before.model_copy(update={"retention": Retention(days=7), "doors": ("sql",)})
+    assert changed(after) == (
+        {"doors": ["airflow", "postgres", "sql"], "retention.days": 400},
+        {"doors": ["sql"], "retention.days": 7},
+    )
+    assert changed(after) == ({}, {})
+
+
+def test_no_secret_is_kept(tmp_path: Path) -> None:
+    secrets.make_missing(Settings(instance="test", home=tmp_path))
+    settings = Settings(instance="test", home=tmp_path)
+    changed(settings)
+    text = (tmp_path / "secrets" / FILE).read_text()
+    for secret in (settings.postgres.password, settings.hive.password, settings.kafka.identity_key):
+        assert secret
+        assert secret not in text
