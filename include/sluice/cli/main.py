@@ -20,6 +20,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from sluice.cli import terminal
 from sluice.cli.errors import explain, remedied
 
 if TYPE_CHECKING:
@@ -283,6 +284,7 @@ def main() -> None:
     if not os.environ.get("SLUICE_DEBUG"):
         # Client libraries log an error before they raise it; its one line is enough.
         logging.getLogger().addHandler(logging.NullHandler())
+    terminal.guard()
     try:
         typer.main.get_command(app)(prog_name="sluice")
     except KeyboardInterrupt:
