@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from sluice.transmission.identity import Headers
 from sluice.transmission.mac import mac
 from sluice.transmission.records import HOST, MAC, SRC_FILE, SRC_OFFSET
+
+Headers = list[tuple[str, bytes]]
 
 #: For tests without a running instance.
 KEY = b"the key of the tests"

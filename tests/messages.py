@@ -8,21 +8,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from sluice.transmission.identity import Headers, records
+from sluice.transmission.identity import records
 from sluice.transmission.records import RECORDS
-from tests.identities import KEY, to_headers
+from tests.identities import KEY, Headers, to_headers
 
 ARRIVAL = 1_700_000_000_000
 
 
 @dataclass
 class Message:
-    """The part of a record that kafka-python hands over."""
+    """The part of a record that a consumer hands over."""
 
     offset: int
     value: bytes | None
     headers: Headers
     timestamp: int = ARRIVAL
+    unreadable: str | None = None
+    last: int | None = None
 
 
 def block(offset: int, file: str, begin: int, lines: Sequence[bytes], key: bytes = KEY) -> Message:

@@ -35,6 +35,8 @@ def batch(offsets: list[int], lines: list[bytes]) -> pa.RecordBatch:
             pa.array(lines, pa.binary()),
             pa.array([True] * n),
             pa.array(np.zeros(n, np.int32)),
+            pa.nulls(n, pa.string()),
+            pa.nulls(n, pa.int64()),
         ],
         schema=RECORDS,
     )
@@ -143,6 +145,25 @@ def test_a_footer_counts_records_and_the_lines_in_them() -> None:
     assert said.days == {"2015-05-17": 6}
     table = pq.read_table(pa.BufferReader(made.data))
     assert table.column("line_in_record").to_pylist() == [0, 1, 2, 0, 0, 1]
+
+
+def test_a_range_that_cannot_be_read_leaves_no_gap_and_counts_as_its_records() -> None:
+    whole = batch([5, 6, 10], [line(17), b"\0bytes", line(17)])
+    whole = whole.set_column(
+        10, RECORDS.field("last_offset"), pa.array([None, 8, None], pa.int64())
+    ).set_column(9, RECORDS.field("unreadable"), pa.array([None, "undecodable: broken", None]))
+    made = of_records(PLACE, 4, [whole], generation=1)
+    said = footers.parse("f", made.data)
+    assert (said.first, said.next, said.records, said.lines, said.skipped) == (4, 11, 5, 3, 2)
+    only = of_records(PLACE, 6, [whole.slice(1, 1)], generation=1).footer
+    assert (only.first, only.next, only.records, only.lines, only.skipped) == (6, 9, 3, 1, 0)
+    rows = pq.read_table(pa.BufferReader(made.data)).select(["unreadable", "last_offset"]).to_pylist()
+    assert rows[1] == {"unreadable": "undecodable: broken", "last_offset": 8}
+    overlapping = batch([5, 6, 8], [line(17)] * 3).set_column(
+        10, RECORDS.field("last_offset"), pa.array([None, 8, None], pa.int64())
+    )
+    with pytest.raises(ValueError, match="out of order"):
+        of_records(PLACE, 4, [overlapping], generation=1)
 
 
 @pytest.mark.parametrize("begin", [1, 2])

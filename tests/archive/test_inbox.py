@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from sluice.archive.inbox import MESSAGE_BYTES, OUT_OF_RANGE, TOGETHER_BYTES, WAITING_BYTES, Inbox
-from sluice.transmission.identity import Headers
+from tests.identities import Headers
 
 LONG = 30.0
 
@@ -20,6 +20,8 @@ class Sent:
     value: bytes | None = b"x"
     timestamp: int = 0
     headers: Headers = field(default_factory=list)
+    unreadable: str | None = None
+    last: int | None = None
 
 
 def offsets(inbox: Inbox, wait: float = LONG, together: float = 0.0) -> tuple[int, list[int]] | None:
@@ -88,3 +90,6 @@ def test_after_the_end_nobody_waits() -> None:
     assert offsets(inbox) is None
     inbox.put(1, [Sent(1)])  # what was under way is still taken
     assert offsets(inbox) == (1, [1])
+
+
+# NEEDS

@@ -52,6 +52,8 @@ def records(*lines: bytes) -> pa.RecordBatch:
         pa.array(lines, pa.binary()),
         pa.nulls(size, pa.bool_()),  # as older files of the archive have it
         pa.nulls(size, pa.int32()),
+        pa.nulls(size, pa.string()),
+        pa.nulls(size, pa.int64()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 
@@ -84,6 +86,16 @@ def test_a_forged_line_has_its_place_in_kafka_and_a_reason() -> None:
     (day,) = of_day(iter([batch]), DAY, plan())
     assert reasons(day, plan(Limits(line_bytes=90))).to_pylist() == [None, "forged", "forged"]
     assert count(batch, plan(Limits(line_bytes=90))).reason.to_pylist() == [None, "forged", "forged"]
+
+
+def test_what_kafka_could_not_give_is_dead_for_the_same_reason_in_both_layers() -> None:
+    batch = records(line(), line(), line())
+    why = ["undecodable: the checksum: wrong", None, "too_large: gzip"]
+    batch = batch.set_column(9, RECORDS.field("unreadable"), pa.array(why, pa.string()))
+    (day,) = of_day(iter([batch]), DAY, plan())
+    expected = ["undecodable", None, "too_large"]
+    assert reasons(day, plan(Limits())).to_pylist() == expected
+    assert count(batch, plan(Limits())).reason.to_pylist() == expected
 
 
 def logs(*lines: bytes, limits: Limits | None = None) -> pa.RecordBatch:

@@ -130,6 +130,8 @@ def records(lines: pa.Array, partition: int, files: int) -> Iterator[pa.RecordBa
             "line": lines.take(pa.array(mine[rows])),
             "forged": pa.repeat(False, len(rows)),
             "line_in_record": pa.array((rows % LINES_A_RECORD).astype(np.int32)),
+            "unreadable": pa.nulls(len(rows), pa.string()),
+            "last_offset": pa.nulls(len(rows), pa.int64()),
         }
         yield pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
 

@@ -49,6 +49,8 @@ def records(lines: Sequence[bytes], partition: int = 0, first: int = 0) -> pa.Re
             pa.array(lines, pa.binary()),
             pa.nulls(count, pa.bool_()),
             pa.array([0] * count, pa.int32()),
+            pa.nulls(count, pa.string()),
+            pa.nulls(count, pa.int64()),
         ],
         schema=RECORDS,
     )

@@ -142,6 +142,9 @@ def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
     found = reckon(Read("logs", book, {0: 15}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.ok
     assert not found.gone
-    assert notes(found)[1] == "3 records were not collected from a file: another producer's, or forged"
+    assert (
+        notes(found)[1]
+        == "3 records were not collected from a file: another producer's, forged or unreadable"
+    )
     found = reckon(Read("logs", book, {0: 16}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.disagreements == ("archived records 15 != kafka - expired 16",)

@@ -88,6 +88,8 @@ class TwoLayers:
             pa.array([text for _, _, text in lines], pa.binary()),
             pa.array([False] * len(lines)),
             pa.array(places, pa.int32()),
+            pa.nulls(len(lines), pa.string()),
+            pa.nulls(len(lines), pa.int64()),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=RECORDS)
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.transmission import blocks, identity
-from sluice.transmission.identity import Headers, header_number, header_text, records
+from sluice.transmission.identity import header_number, header_text, records
 from sluice.transmission.mac import mac
 from sluice.transmission.records import RECORDS
 from tests.examples import examples
-from tests.identities import KEY
+from tests.identities import KEY, Headers
 from tests.messages import ARRIVAL, Message, block, rows
 
 NAMES = ("host", "src_file", "src_offset")
@@ -62,7 +62,13 @@ def by_hand(message: Message) -> list[dict[str, Any]]:
     if claimed and not genuine:
         host = file = number = None
     place = {"partition": 3, "offset": message.offset, "arrival": ARRIVAL}
-    told = place | {"host": host, "src_file": file, "forged": claimed and not genuine}
+    told = place | {
+        "host": host,
+        "src_file": file,
+        "forged": claimed and not genuine,
+        "unreadable": None,
+        "last_offset": None,
+    }
     found, begin = [], 0
     for n, line in enumerate(body.split(b"\n") if genuine else [body]):
         at = None if number is None else number + begin

@@ -1,20 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from sluice.transmission.identity import Headers, records
+from sluice.transmission.identity import records
 from sluice.transmission.records import FORGED, IDENTITY, RECORDS
 from tests.identities import KEY, to_headers
-
-
-@dataclass
-class Message:
-    """The part of a record that kafka-python hands over."""
-
-    offset: int
-    value: bytes | None
-    headers: Headers
-    timestamp: int = 1_700_000_000_000
+from tests.messages import Message
 
 
 def message(offset: int, value: bytes = b"line") -> Message:
@@ -34,6 +23,8 @@ def test_headers_become_the_identity_of_the_line() -> None:
         "line": b"two",
         "forged": False,
         "line_in_record": 0,
+        "unreadable": None,
+        "last_offset": None,
     }
 
 

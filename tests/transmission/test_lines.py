@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sluice.transmission.identity import LONGEST, Headers
+from sluice.transmission.identity import LONGEST
 from sluice.transmission.lines import identify
 from sluice.transmission.records import IDENTITY, RECORDS
-from tests.identities import KEY, signed
+from tests.identities import KEY, Headers, signed
 from tests.messages import Message, decoded
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sluice.archive.events import Seek
 from sluice.archive.partition import PartitionWriter
-from sluice.transmission.identity import Message
+from sluice.transmission.identity import Message, following
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Feed:
             messages = [message for message in messages if message.offset >= self.expected]
         if messages:
             self.doubted = None
-            self.expected = messages[-1].offset + 1
+            self.expected = following(messages[-1])
             self.writer.put(self.epoch, messages)
         return True
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sluice.archive.footer import Footer
@@ -16,7 +17,7 @@ from sluice.engine.parse import event_time
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import LINE_IN_RECORD, RECORDS
+from sluice.transmission.records import LAST_OFFSET, LINE_IN_RECORD, RECORDS, UNREADABLE
 
 #: RECORDS without the partition, which the path and the footer say.
 COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])
@@ -66,12 +67,13 @@ def of_records(
     if len(batches) * CHUNK_LINES > len(table):
         table = table.combine_chunks()
     offsets = table.column("offset").to_numpy()
-    records = _records(offsets, table.column(LINE_IN_RECORD).fill_null(0).to_numpy())
+    ends = pc.coalesce(table.column(LAST_OFFSET), table.column("offset")).to_numpy()
+    records = _records(offsets, ends, table.column(LINE_IN_RECORD).fill_null(0).to_numpy())
     if offsets[0] < first or not records:
         raise ValueError(f"{place}: records from offset {offsets[0]} on, out of order behind {first}")
     arrival = table.column("arrival").to_numpy()
     known = _event_times(table.column("line"), topic or TopicSpec(name=place.topic))
-    following = int(offsets[-1]) + 1
+    following = int(ends[-1]) + 1
     footer = Footer(
         topic=place.topic,
         topic_id=place.topic_id,
@@ -121,13 +123,16 @@ def of_loss(place: Place, first: int, following: int, why: str, generation: int)
     return ArchiveFile(footer, _encode(COLUMNS.empty_table(), footer))
 
 
-def _records(offsets: Ints, places: Ints) -> int:
-    """How many records these lines are of; 0 where they are out of order or not whole."""
+def _records(offsets: Ints, ends: Ints, places: Ints) -> int:
+    """How many records these lines are of; 0 where they are out of order or not whole.
+
+    ends: the last offset of each; a range that cannot be read counts as a record for each of its offsets.
+    """
     begins = np.append(True, offsets[1:] != offsets[:-1])
-    rising = np.append(True, offsets[1:] >= offsets[:-1])
+    rising = np.append(True, np.where(begins[1:], offsets[1:] > ends[:-1], True)) & (ends >= offsets)
     follows = np.append(0, places[:-1] + 1)
     sound = rising & (places == np.where(begins, 0, follows))
-    return int(np.count_nonzero(begins)) if sound.all() else 0
+    return int((ends - offsets + 1)[begins].sum()) if sound.all() else 0
 
 
 def now_ms() -> int:
@@ -168,12 +173,13 @@ def _encode(table: pa.Table, footer: Footer) -> bytes:
         COLUMNS,
         compression="zstd",
         compression_level=COMPRESSION_LEVEL,
-        use_dictionary=["host", "src_file"],
+        use_dictionary=["host", "src_file", UNREADABLE],
         column_encoding={
             "offset": "DELTA_BINARY_PACKED",
             "arrival": "DELTA_BINARY_PACKED",
             "src_offset": "DELTA_BINARY_PACKED",
             LINE_IN_RECORD: "DELTA_BINARY_PACKED",
+            LAST_OFFSET: "DELTA_BINARY_PACKED",
         },
     )
     with writer:

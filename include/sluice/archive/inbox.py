@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from sluice.transmission.identity import Message
+from sluice.transmission.identity import held as size
 
 # When so many bytes wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
 # and does not fill the memory.
@@ -76,4 +77,4 @@ class Inbox:
 
 def held(messages: Sequence[Message]) -> int:
     """About how many bytes of memory the messages take."""
-    return sum(len(message.value or b"") for message in messages) + MESSAGE_BYTES * len(messages)
+    return sum(map(size, messages)) + MESSAGE_BYTES * len(messages)

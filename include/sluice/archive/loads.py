@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sluice.assignment.base import Load
 from sluice.assignment.observed import Smoothed
-from sluice.transmission.identity import Message
+from sluice.transmission.identity import Message, held
 
 #: The pace is that of the last minute: a partition's files come every few seconds.
 PACE_SECONDS = 60.0
@@ -41,7 +41,7 @@ class Loads:
 
     def took(self, partition: int, messages: Sequence[Message]) -> None:
         """The member fetched these."""
-        size = sum(len(message.value or b"") for message in messages)
+        size = sum(map(held, messages))
         self._fetched += size
         self._of(partition).size.add(size / len(messages), 1.0)
 

@@ -34,10 +34,10 @@ from sluice.archive.polling import polled
 from sluice.archive.rebalances import Rebalances
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
-from sluice.transmission import clients
 from sluice.transmission.identity import Message
 from sluice.transmission.lag import archive_group
 from sluice.transmission.mac import identity_key
+from sluice.transmission.reading import reader
 from sluice.transmission.topics import Topics
 
 log = logging.getLogger(__name__)
@@ -269,8 +269,8 @@ def fitting(polled: Collection[Sequence[Message]]) -> int:
 
 
 def _consumer(settings: Settings, topic: str, member: str, assignor: LoadAssignor) -> KafkaConsumer:
-    return KafkaConsumer(
-        **clients.options(settings.kafka),
+    return reader(
+        settings.kafka,
         group_id=archive_group(topic),
         client_id=member,
         enable_auto_commit=False,

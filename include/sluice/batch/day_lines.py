@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.access_log import FIELDS, fields
-from sluice.engine.count import count, forged
-from sluice.engine.parse import dead_reason, event_time
+from sluice.engine.count import count
+from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.days import DAY_MS, begin_ms
@@ -87,7 +87,7 @@ def reasons(batch: pa.RecordBatch, plan: EnginePlan) -> pa.Array:
     """
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
-    found = dead_reason(lines, everything, plan.limits, forged(batch))
+    found = dead_reason(lines, everything, plan.limits, refused(batch))
     long: Bools = pc.greater(
         pc.multiply(pc.binary_length(lines).cast(pa.int64()), WIDEST), plan.limits.dimension_bytes
     ).to_numpy(zero_copy_only=False)

@@ -136,7 +136,8 @@ def notes(hops: Hops) -> list[str]:
         lines.append("every hop agrees; nothing is in flight")
     if hops.of_no_file:
         lines.append(
-            f"{hops.of_no_file:,} records were not collected from a file: another producer's, or forged"
+            f"{hops.of_no_file:,} records were not collected from a file: another producer's, forged or "
+            "unreadable"
         )
     if hops.days_to_come:
         from sluice.quality.hops import some

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from sluice.cli.terminal import alarm
 from sluice.runtime.settings import Settings
 
 
@@ -17,4 +16,4 @@ def warn(settings: Settings) -> None:
     except HostsError:
         return
     for each in found:
-        typer.secho(f"WARNING: {each}", err=True, fg="red", bold=True)
+        alarm(f"WARNING: {each}")

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, TextIO
 
+from sluice.cli.terminal import escaped
 from sluice.results.spreadsheet import FORMULA
 
 #: Above this an integral double may have lost its last digits, so it is printed as a double.
@@ -101,8 +102,8 @@ def _shown(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """The text for a terminal: a control character in a log line must not steer it."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+    """The text on one line, with nothing in it that steers a terminal, wherever it is shown later."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else escaped(c) for c in text)
 
 
 def _text(value: Any) -> str:

@@ -16,12 +16,12 @@ import typer
 
 from sluice.cli.format import Format, write
 from sluice.cli.grouping_text import explained, hot_keys
+from sluice.cli.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
     from sluice.speed.routed.report import GroupingReport, HotKeyReport
 
 WATCH_SECONDS = 2.0
-_CLEAR = "\x1b[H\x1b[2J"
 
 app = typer.Typer(
     help="How tasks' lines are distributed to workers, and why: explain, strategies.", no_args_is_help=True
@@ -102,8 +102,7 @@ def hotkeys(
         return
     while True:
         found = _reports(name)
-        if sys.stdout.isatty():
-            typer.echo(_CLEAR, nl=False)
+        steer(CLEAR)
         _print(found, style)
         time.sleep(WATCH_SECONDS)
 

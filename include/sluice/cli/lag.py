@@ -10,13 +10,13 @@ import typer
 
 from sluice.cli.errors import explain
 from sluice.cli.format import plain, table
+from sluice.cli.terminal import CLEAR, steer
 
 if TYPE_CHECKING:
     from sluice.monitoring.lag.model import Behind, Report, Shown
 
 #: Between two looks of --watch.
 WATCH_SECONDS = 2.0
-_CLEAR = "\x1b[H\x1b[2J"
 _FIGURES = ("records", "oldest", "arriving/s", "processed/s", "catches up in")
 
 
@@ -62,7 +62,9 @@ def lag(
             why = known.message if known else (str(error).splitlines() or [type(error).__name__])[0]
             typer.echo(f"not known now: {why}", err=True)
         else:
-            typer.echo(_json(report) if as_json else _CLEAR + shown(report), nl=as_json)
+            if not as_json:
+                steer(CLEAR)
+            typer.echo(_json(report) if as_json else shown(report), nl=as_json)
         time.sleep(WATCH_SECONDS)
 
 

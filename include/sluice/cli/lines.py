@@ -15,6 +15,7 @@ from sluice.cli.asked import naming, time_option
 from sluice.cli.errors import FAILED
 from sluice.cli.format import Format, printable, write
 from sluice.cli.results import Version, WhereTexts
+from sluice.cli.terminal import REWRITE, steer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,11 +156,12 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         nonlocal told, shown
         if terminal and time.monotonic() - told > TELL_SECONDS:
             told, shown = time.monotonic(), True
-            sys.stderr.write(f"\r{now.done} of {now.files} files are read, {now.found:,} lines found")
+            steer(REWRITE, sys.stderr)
+            sys.stderr.write(f"{now.done} of {now.files} files are read, {now.found:,} lines found")
             sys.stderr.flush()
 
     try:
         yield tell
     finally:
         if shown:
-            sys.stderr.write("\r\x1b[K")
+            steer(REWRITE, sys.stderr)

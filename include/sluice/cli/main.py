@@ -20,6 +20,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from sluice.cli import terminal
 from sluice.cli.asked_by import say_where
 from sluice.cli.errors import explain, remedied
 
@@ -288,6 +289,7 @@ def main() -> None:
         # Client libraries log an error before they raise it; its one line is enough.
         logging.getLogger().addHandler(logging.NullHandler())
     say_where()
+    terminal.guard()
     try:
         typer.main.get_command(app)(prog_name="sluice")
     except KeyboardInterrupt:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from sluice.cli.terminal import REWRITE, steer
+
 #: Without a terminal, progress is printed at most this often, so that a build log stays readable.
 QUIET_SECONDS = 10.0
 
@@ -48,7 +50,8 @@ class Phases:
     def _show(self, name: str, seconds: float, text: str, final: bool = False) -> None:
         line = f"{name:<28} {seconds:6.1f} s  {text}"
         if self._live:
-            self._out.write(f"\r\x1b[K{line[:150]}" + ("\n" if final else ""))
+            steer(REWRITE, self._out)
+            self._out.write(line[:150] + ("\n" if final else ""))
         elif final or time.monotonic() - self._printed_at >= QUIET_SECONDS:
             self._printed_at = time.monotonic()
             self._out.write(line + "\n")

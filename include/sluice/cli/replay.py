@@ -46,7 +46,9 @@ def generate(
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An access log, plain or .gz.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="An access log, plain, .gz, .bz2, .xz or .zst.")
+    ],
     rate: Annotated[
         float | None, typer.Option(metavar="N", help="Lines a second; default: as fast as it goes.")
     ] = None,

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sluice.cli.asked_by import me
+from sluice.cli.terminal import alarm
 from sluice.runtime.settings import Settings
 
 MIB = 1 << 20
@@ -55,7 +56,7 @@ def up(
         os.environ["SLUICE_EXTERNAL"] = json.dumps(sorted(catalogue.external(external)))
     settings = Settings()
     if os.geteuid() == 0:
-        typer.secho(ROOT_WARNING, err=True, fg="red", bold=True)
+        alarm(ROOT_WARNING)
     exposure.warn(settings)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sluice.cli.documents import read_bytes, refusing
-from sluice.cli.format import plain
+from sluice.cli.format import plain, printable
 from sluice.engine.trial import LineTrial, MeasureStep, failure, trial
 from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TasksRefused
@@ -65,15 +65,15 @@ def _print(found: Sequence[tuple[str, list[LineTrial], str | None]]) -> None:
             for line in describe(number, each):
                 typer.echo(line)
         if error:
-            typer.echo(f"\n{name} fails on these lines, and would be set aside: {_printable(error)}")
+            typer.echo(f"\n{name} fails on these lines, and would be set aside: {printable(error)}")
 
 
 def describe(number: int, tried: LineTrial) -> Iterator[str]:
     """One line's trial, for a person's terminal."""
     yield ""
-    yield f"{number:>3}  {_printable(tried.line)}"
+    yield f"{number:>3}  {printable(tried.line)}"
     for label, text in _steps(tried):
-        yield f"     {label:<12}  {_printable(text)}"
+        yield f"     {label:<12}  {printable(text)}"
 
 
 def _steps(tried: LineTrial) -> Iterator[tuple[str, str]]:
@@ -100,11 +100,6 @@ def _measure(measure: MeasureStep) -> str:
 
 def _split(text: bytes) -> list[bytes]:
     return text.removesuffix(b"\n").split(b"\n") if text else []
-
-
-def _printable(text: str) -> str:
-    """A line with its control characters as \\xNN: it must not steer the reader's terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def _quoted(value: Any) -> str:

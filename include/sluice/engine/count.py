@@ -23,7 +23,7 @@ from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.extract import Lines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
-from sluice.engine.parse import dead_reason, event_time
+from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan, inside
 from sluice.engine.rowkey import escape_column
 from sluice.engine.schema import partials_schema
@@ -35,7 +35,6 @@ from sluice.metrics import Batch, Numbers, Texts
 from sluice.runtime.arrays import Bools, Ints
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
-from sluice.transmission.records import FORGED
 
 Done = TypeVar("Done")
 
@@ -61,8 +60,9 @@ def count(
 ) -> Counted:
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
-    No task counts a dead line: it is forged, too long, has no time, or has a dimension's value over the
-    limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED, as text.
+    No task counts a dead line: it is forged or unreadable, too long, has no time, or has a dimension's value
+    over the limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED, as
+    text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
     pass_, event_ms, dead, alive = _begin(records, plan, routed, source)
@@ -112,7 +112,7 @@ def _begin(
     if pa.types.is_string(line.type):  # Spark's texts are whatever bytes were logged
         line = line.cast(pa.binary())
     event_ms, valid = event_time(line, plan.topic)
-    dead = dead_reason(line, valid, plan.limits, forged(records))
+    dead = dead_reason(line, valid, plan.limits, refused(records))
     alive = dead.is_null().to_numpy(zero_copy_only=False)
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
@@ -127,13 +127,6 @@ def _begin(
         source=source,
     )
     return pass_, event_ms, dead, alive
-
-
-def forged(records: pa.RecordBatch | pa.Table) -> Bools:
-    """Which of the records came with an identity that they could not prove."""
-    if FORGED not in records.schema.names:
-        return np.zeros(len(records), bool)
-    return np.asarray(pc.fill_null(records.column(FORGED), False), bool)
 
 
 class _Pass:

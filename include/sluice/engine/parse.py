@@ -13,6 +13,7 @@ from sluice.engine.times import HOURS, MONTHS, SIXTY, instants, read_times
 from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
+from sluice.transmission.records import FORGED, UNREADABLE
 
 NO_EVENT_TIME = "no event time"
 #: A record came with an identity that it could not prove (`transmission.mac`).
@@ -83,18 +84,42 @@ def _by_position(line: pa.Array) -> tuple[Ints, Bools, Bools]:
     return ms, valid, shaped
 
 
-def dead_reason(line: pa.Array, valid: Bools, limits: Limits, forged: Bools | None = None) -> pa.Array:
-    """Why no task can count a line (forged, too long, or without a time); null if tasks can."""
+def dead_reason(line: pa.Array, valid: Bools, limits: Limits, refused: pa.Array | None = None) -> pa.Array:
+    """Why no task can count a line; null if tasks can.
+
+    `refused`: why its record gives none (forged, unreadable), null where it does. Else the line may be too
+    long, or without a time.
+    """
     bounds, _ = raw(line)
     long = np.diff(bounds) > limits.line_bytes
-    if valid.all() and not long.any() and (forged is None or not forged.any()):
+    fine = refused is None or refused.null_count == len(refused)
+    if valid.all() and not long.any() and fine:
         return pa.nulls(len(line), pa.string())
     reasons = np.full(len(line), None, object)
     reasons[~valid] = NO_EVENT_TIME
     reasons[long] = f"line over {limits.line_bytes} bytes"
-    if forged is not None:
-        reasons[forged] = NOT_GENUINE
-    return pa.array(reasons, pa.string())
+    found = pa.array(reasons, pa.string())
+    return found if refused is None else pc.coalesce(refused, found)
+
+
+def refused(records: pa.RecordBatch | pa.Table) -> pa.Array | None:
+    """Why a record of RECORDS gives no line; null where it does. None: each does."""
+    if FORGED not in records.schema.names:
+        return None
+    forged, unreadable = _whole(records.column(FORGED)), _whole(records.column(UNREADABLE))
+    if unreadable.null_count == len(unreadable) and not forged.true_count:
+        return None
+    reason = pc.replace_substring_regex(unreadable, ":.*", "")
+    return pc.if_else(pc.fill_null(forged, False), NOT_GENUINE, reason)
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays([*column.chunks, pa.array([], column.type)])
 
 
 def _read(columns: list[Bytes]) -> tuple[Bools, Ints, Bools]:

@@ -25,7 +25,7 @@ from sluice.runtime.settings import Limits
 from sluice.tasks.extract import Filter
 from sluice.tasks.spec import ActiveTask, TaskSpec
 from sluice.tasks.topic import TopicSpec
-from sluice.transmission.records import FORGED, LINE_IN_RECORD, RECORDS
+from sluice.transmission.records import FORGED, LAST_OFFSET, LINE_IN_RECORD, RECORDS, UNREADABLE
 
 #: A trial is read by people.
 MAX_LINES = 1_000
@@ -111,6 +111,8 @@ def first_results(
         "src_offset": np.arange(size),
         "line": pa.array(lines, pa.binary()),
         FORGED: pa.repeat(False, size),
+        UNREADABLE: pa.nulls(size, pa.string()),
+        LAST_OFFSET: pa.nulls(size, pa.int64()),
         LINE_IN_RECORD: np.zeros(size, np.int32),
     }
     records = pa.record_batch([pa.array(columns[each.name], each.type) for each in RECORDS], schema=RECORDS)

@@ -45,13 +45,33 @@ class KafkaLogin(BaseModel, frozen=True):
     key: str
 
 
+#: A batch may be so many times `max_message_bytes` once it is unpacked. Flume's batches have up to as many
+#: bytes before they are packed; other producers fill a batch by its packed size, and logs pack 4 to 8 times.
+UNPACKED = 4
+
+
 class Kafka(BaseModel, frozen=True):
     bootstrap: str = ""
     partitions: int = Field(4, ge=1)
     replication: int = Field(1, ge=1)
     max_message_bytes: int = Field(16 << 20, ge=1 << 20)
+    max_unpacked_bytes: int = Field(0, ge=0)  # of a compressed batch; 0: UNPACKED times max_message_bytes
     identity_key: str = Field("", repr=False)  # the edges prove their lines' identities with it
     login: KafkaLogin | None = None  # Sluice makes it for jobs on other hosts; None: Kafka asks nobody
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """The bytes that a batch may have once it is unpacked; a larger one is a dead letter."""
+        return self.max_unpacked_bytes or UNPACKED * self.max_message_bytes
+
+    @model_validator(mode="after")
+    def _check_unpacked(self) -> Kafka:
+        if self.unpacked_bytes < self.max_message_bytes:
+            raise ValueError(
+                f"max_unpacked_bytes: {self.max_unpacked_bytes} is less than max_message_bytes, "
+                f"{self.max_message_bytes}: give at least that, or 0 for {UNPACKED} times as much"
+            )
+        return self
 
 
 class Hdfs(BaseModel):
@@ -124,6 +144,7 @@ class Limits(BaseModel):
     line_bytes: int = 1 << 20
     dimension_bytes: int = 1 << 10
     dead_letter_bytes: int = 4 << 10
+    unpacked_log_bytes: int = Field(0, ge=0)  # of a packed log to replay; 0: 100 times its size, or 64 MiB
     series: int = Field(100_000, gt=0)  # of a task version in one period; with more, the task is set aside
 
 

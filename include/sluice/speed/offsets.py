@@ -10,12 +10,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from sluice.runtime.settings import Settings
-from sluice.transmission import clients
 from sluice.transmission.lag import speed_group
+from sluice.transmission.reading import reader
 from sluice.transmission.topics import Topics
 
 REQUEST_MS = 10_000
@@ -87,8 +87,8 @@ class TopicOffsets:
     def __init__(self, settings: Settings, topic: str) -> None:
         self.topic = topic
         self._settings = settings
-        self._consumer = KafkaConsumer(
-            **clients.options(settings.kafka),
+        self._consumer = reader(
+            settings.kafka,
             client_id="sluice-speed",
             group_id=speed_group(topic),
             enable_auto_commit=False,

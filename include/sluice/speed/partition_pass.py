@@ -57,11 +57,20 @@ from sluice.speed.routed import routes as routing
 from sluice.speed.routed.learning import LEARNT
 from sluice.speed.routed.routes import Routes, Sender
 from sluice.transmission.lines import identify
-from sluice.transmission.records import HOST, IDENTITY, LINE_IN_RECORD, SRC_FILE, SRC_OFFSET
+from sluice.transmission.records import (
+    HOST,
+    IDENTITY,
+    LAST_OFFSET,
+    LINE_IN_RECORD,
+    SRC_FILE,
+    SRC_OFFSET,
+    UNREADABLE,
+)
 
 # A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
 DEAD_BYTES = 8 << 20
 
+KEPT = ("partition", "offset", LINE_IN_RECORD, *IDENTITY, UNREADABLE, LAST_OFFSET)
 DEAD_LETTERS = pa.schema(
     [
         ("partition", pa.int32()),
@@ -74,6 +83,8 @@ DEAD_LETTERS = pa.schema(
         ("bytes", pa.int64()),
         ("line", pa.binary()),  # its beginning
         ("arrived_at", pa.timestamp("ms", "UTC")),
+        (UNREADABLE, pa.string()),  # what was wrong with the record's bytes
+        (LAST_OFFSET, pa.int64()),  # of the records that could not be read
     ]
 )
 
@@ -142,7 +153,7 @@ class PartitionPass:
         lost = lines.filter(pc.invert(alive))
         line = lost.column("line")
         most = min(self.plan.limits.dead_letter_bytes, DEAD_BYTES // max(1, len(line)))
-        kept = {name: lost.column(name) for name in ("partition", "offset", LINE_IN_RECORD, *IDENTITY)}
+        kept = {name: lost.column(name) for name in KEPT}
         return pa.table(
             {
                 **kept,

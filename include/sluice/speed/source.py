@@ -18,9 +18,9 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import OffsetOutOfRangeError
 
 from sluice.runtime.settings import Kafka, Settings
-from sluice.transmission import clients
 from sluice.transmission.identity import records
 from sluice.transmission.mac import identity_key
+from sluice.transmission.reading import reader
 
 # An answer has about so many bytes, or a single record that is larger.
 FETCH_BYTES = 8 << 20
@@ -146,8 +146,8 @@ _own = _Own()
 
 def _consumer(kafka: Kafka) -> KafkaConsumer:
     if kafka not in _own.consumers:
-        _own.consumers[kafka] = KafkaConsumer(
-            **clients.options(kafka),
+        _own.consumers[kafka] = reader(
+            kafka,
             client_id="sluice-speed-reader",
             group_id=None,
             enable_auto_commit=False,

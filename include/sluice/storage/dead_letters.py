@@ -32,6 +32,8 @@ class DeadLetter:
     size: int  # of the whole line, in bytes
     line: bytes
     arrived_at: datetime
+    unreadable: str | None = None  # what was wrong with the record's bytes; `line` is then their beginning
+    last_offset: int | None = None  # of the records that could not be read
 
 
 def by_reason(engine: sa.Engine, topic: str, since: datetime) -> dict[str, dict[date, int]]:

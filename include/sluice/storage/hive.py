@@ -29,7 +29,12 @@ DATABASE = SQL / "1_create_database.sql"
 # Columns that were added to a table later: CREATE TABLE IF NOT EXISTS does not add them to an older table. In
 # older partitions they are null.
 LATER_COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "raw_files": {"forged": "BOOLEAN", "line_in_record": "INT"},
+    "raw_files": {
+        "forged": "BOOLEAN",
+        "line_in_record": "INT",
+        "unreadable": "STRING",
+        "last_offset": "BIGINT",
+    },
     "logs": {"line_in_record": "INT"},
     "task_results": {"texts": "MAP<STRING, STRING>", "errors": "MAP<STRING, DOUBLE>"},
 }

@@ -218,6 +218,8 @@ dead_letters = Table(
     Column("bytes", BigInteger, nullable=False),  # of the whole line
     Column("line", LargeBinary, nullable=False),  # its beginning
     Column("arrived_at", DateTime(timezone=True), nullable=False),
+    Column("unreadable", Text),  # what was wrong with the record's bytes; `line` is then their beginning
+    Column("last_offset", BigInteger),  # of the records that could not be read; null: the line is of one
     Index("dead_letters_arrived", "topic", "arrived_at"),
 )
 

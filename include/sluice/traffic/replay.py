@@ -7,11 +7,10 @@ appended to, by whole lines. Replaying a log twice makes new lines, which have o
 
 from __future__ import annotations
 
-import gzip
 import os
+import shutil
 import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -22,21 +21,22 @@ from sluice.collection.hosts import LOCAL
 from sluice.collection.pattern import Pattern
 from sluice.runtime.days import today
 from sluice.runtime.settings import Settings
+from sluice.traffic.packed import ReplayError, blocks
 
 #: Called now and then with the lines and bytes written so far.
 ReplayProgress = Callable[[int, int], None]
 
-_READ = 4 << 20
 _FLUSH = 1 << 20
+#: Lines before the first with a date are kept until it comes, up to so many bytes.
+_UNDATED = 16 << 20
+#: Of a line, as Kafka takes it by default.
+LONGEST = 16 << 20
+#: What is left on a disk that lines are written to: Kafka and HDFS need it for the same lines.
+RESERVE = 1 << 30
 # If a rate is given, lines are written in this many portions a second.
 _PORTIONS = 10
-_GZIP = b"\x1f\x8b"
 _DATE_BYTES = len("17/May/2015")
 _PROGRESS_SECONDS = 1.0
-
-
-class ReplayError(ValueError):
-    """The log or the front-end cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,15 @@ def replay(
 ) -> Replayed:
     """Write the lines of a log to the front-ends.
 
-    file: plain or gzip; CRLF becomes LF, and the last line gets its newline. rate: lines a second; None: as
-    fast as possible. host: the front-end; None: line by line to all in turn. servers: where to write instead
-    of to this machine's front-ends. Raises ReplayError, InventoryError.
+    file: plain or packed (`packed.blocks`); CRLF becomes LF, and the last line gets its newline. rate: lines
+    a second; None: as fast as possible. host: the front-end; None: line by line to all in turn. servers:
+    where to write instead of to this machine's front-ends. Raises ReplayError, InventoryError.
     """
     if rate is not None and rate <= 0:
         raise ReplayError(f"rate = {rate:g}: give more than 0 lines a second, or leave it out")
-    lines = read_lines(file)
+    lines = read_lines(
+        file, longest=settings.kafka.max_message_bytes, most=settings.limits.unpacked_log_bytes
+    )
     servers = servers or _servers(settings, host)
     pace, report = _Pace(rate), _Report(progress)
     count = size = 0
@@ -88,49 +90,55 @@ def replay(
     return Replayed(count, size, len({path for each in servers for path in each.files}))
 
 
-def read_lines(file: Path) -> Iterator[bytes]:
-    """The lines without their ends. Raises ReplayError for a file that cannot be read."""
-    if file.is_dir():
-        raise ReplayError(f"{file} is a folder: name one log in it, plain or .gz")
-    if not file.is_file():
-        raise ReplayError(f"{file}: no such file")
-    with file.open("rb") as plain:
-        packed = plain.read(len(_GZIP)) == _GZIP
-    if file.suffix == ".gz" and not packed and file.stat().st_size:
-        raise ReplayError(f"{file}: not a gzip file, despite its name; rename it if it is plain text")
-    return _lines(file, packed)
+def read_lines(file: Path, *, longest: int = LONGEST, most: int = 0) -> Iterator[bytes]:
+    """The lines without their ends.
+
+    longest: bytes of a line; with more, the file is no log. most: see `packed.blocks`. Raises ReplayError for
+    a file that cannot be read.
+    """
+    return _lines(file, blocks(file, most), longest)
 
 
-def _lines(file: Path, packed: bool) -> Iterator[bytes]:
+def _lines(file: Path, read: Iterable[bytes], longest: int) -> Iterator[bytes]:
     rest: list[bytes] = []  # the pieces of a line that is not complete yet
-    with gzip.open(file) if packed else file.open("rb") as source:
-        try:
-            while block := source.read(_READ):
-                first, *others = block.split(b"\n")
-                rest.append(first)
-                if others:
-                    yield b"".join(rest).removesuffix(b"\r")
-                    *complete, last = others
-                    for line in complete:
-                        yield line.removesuffix(b"\r")
-                    rest = [last]
-        except (EOFError, OSError, zlib.error) as error:
-            raise ReplayError(f"{file}: damaged ({error}); what came before it was replayed") from error
+    number = size = 0
+    for block in read:
+        first, *others = block.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if others:
+            *complete, last = [b"".join(rest), *others]
+            for line in complete:
+                number += 1
+                if len(line) > longest:
+                    raise _too_long(file, number, longest)
+                yield line.removesuffix(b"\r")
+            rest, size = [last], len(last)
+        if size > longest:
+            raise _too_long(file, number + 1, longest)
     if last := b"".join(rest):
         yield last.removesuffix(b"\r")
 
 
-class Server:
-    """A front-end's current log file."""
+def _too_long(file: Path, number: int, longest: int) -> ReplayError:
+    return ReplayError(
+        f"{file}: line {number:,} has over {longest:,} bytes; what came before it was replayed. A record of "
+        "Kafka holds no more (kafka.max_message_bytes), and no line over 1 MiB is counted: is it a log?"
+    )
 
-    def __init__(self, pattern: Pattern) -> None:
-        self.pattern = pattern
+
+class Server:
+    """A front-end's current log file; `reserve` bytes stay free on its disk."""
+
+    def __init__(self, pattern: Pattern, reserve: int = RESERVE) -> None:
+        self.pattern, self.reserve = pattern, reserve
         self.files: list[Path] = []
         self._day: date | None = None
         self._out: int | None = None
         self._buffer: list[bytes] = []
         self._buffered = 0
         self._undated: list[bytes] = []  # lines before the first with a date
+        self._waiting = 0  # their bytes
         self._days: dict[bytes, date | None] = {}
 
     def __enter__(self) -> Server:
@@ -149,6 +157,9 @@ class Server:
         day = self._event_day(line)
         if self._day is None and day is None:
             self._undated.append(line)
+            self._waiting += len(line) + 1
+            if self._waiting > _UNDATED:  # then it is a log without dates
+                self._turn(today())
             return
         if day is not None and (self._day is None or day > self._day):
             self._turn(day)
@@ -158,10 +169,21 @@ class Server:
         """Hand over what is buffered, whole lines only."""
         if self._out is None or not self._buffer:
             return
+        self._check_room()
         data = memoryview(b"\n".join([*self._buffer, b""]))
         while data:
             data = data[os.write(self._out, data) :]
         self._buffer, self._buffered = [], 0
+
+    def _check_room(self) -> None:
+        """Raise ReplayError before the disk is full: then the platform itself could not write."""
+        folder = self.files[-1].parent
+        if (free := shutil.disk_usage(folder).free - self._buffered) < self.reserve:
+            self._buffer, self._buffered = [], 0
+            raise ReplayError(
+                f"{folder}: {max(0, free):,} bytes would be left on the disk, and {self.reserve:,} are kept "
+                "free for Kafka and HDFS; what came before was replayed. Make room, or replay less"
+            )
 
     def close(self) -> None:
         if self._undated:  # no line had a date

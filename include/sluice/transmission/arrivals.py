@@ -6,10 +6,10 @@ import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from sluice.runtime.settings import Settings
-from sluice.transmission import clients
+from sluice.transmission.reading import reader
 from sluice.transmission.records import HOST
 from sluice.transmission.topics import REQUEST_MS, Topics
 
@@ -24,8 +24,8 @@ def arrivals(settings: Settings, topic: str, since: int) -> dict[str, list[int]]
     """
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
-    consumer = KafkaConsumer(
-        **clients.options(settings.kafka),
+    consumer = reader(
+        settings.kafka,
         client_id="sluice-arrivals",
         group_id=None,
         enable_auto_commit=False,
@@ -42,8 +42,8 @@ def arrivals(settings: Settings, topic: str, since: int) -> dict[str, list[int]]
         while waiting:
             for messages in consumer.poll(timeout_ms=POLL_MS).values():
                 for message in messages:
-                    for host in (value.decode() for name, value in message.headers if name == HOST):
-                        found[host].append(message.timestamp)
+                    for host in (value for name, value in message.headers if name == HOST and value):
+                        found[host.decode(errors="backslashreplace")].append(message.timestamp)
             waiting = {at for at in waiting if consumer.position(at) < end[at]}
     finally:
         consumer.close()

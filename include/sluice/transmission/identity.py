@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -20,35 +19,51 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.transmission.blocks import split
+from sluice.transmission.decoding import NAMES
 from sluice.transmission.mac import genuine
 from sluice.transmission.records import (
     FORGED,
     HOST,
+    LAST_OFFSET,
     LINE_IN_RECORD,
-    MAC,
     RECORDS,
     SRC_FILE,
     SRC_OFFSET,
+    UNREADABLE,
 )
 
-#: The headers that are read.
-NAMES = (HOST, SRC_FILE, SRC_OFFSET, MAC)
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
 LONGEST = 1_000
 #: So many bytes of records are decoded at once: an Arrow array of bytes may have 2 GiB.
 DECODED_BYTES = 32 << 20
 
-Headers = list[tuple[str, bytes]]
-
 
 class Message(Protocol):
-    """The part of a kafka-python ConsumerRecord that is read here."""
+    """The part of a `decoding.Record` that is read here."""
 
-    offset: int
-    timestamp: int
-    value: bytes | None
-    headers: Headers
+    @property
+    def offset(self) -> int: ...
+    @property
+    def timestamp(self) -> int: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]: ...
+    @property
+    def unreadable(self) -> str | None: ...
+    @property
+    def last(self) -> int | None: ...
+
+
+def held(message: Message) -> int:
+    """How many bytes the message has: a header may have as many as a value."""
+    return len(message.value or b"") + sum([len(value or b"") for _, value in message.headers])
+
+
+def following(message: Message) -> int:
+    """The offset after the message, or after the range that it stands for."""
+    return (message.offset if message.last is None else message.last) + 1
 
 
 def records(partition: int, messages: Sequence[Message], key: bytes) -> Iterator[pa.RecordBatch]:
@@ -66,7 +81,7 @@ def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """The messages in portions of DECODED_BYTES, or of one message that is longer."""
     begin = size = 0
     for at, message in enumerate(messages):
-        length = len(message.value or b"")
+        length = held(message)
         if size + length > DECODED_BYTES and at > begin:
             yield messages[begin:at]
             begin, size = at, 0
@@ -83,6 +98,8 @@ def _whole(partition: int, messages: Sequence[Message], key: bytes) -> pa.Record
         "arrival": pa.array([message.timestamp for message in messages], pa.int64()),
         "line": pa.array([message.value or b"" for message in messages], pa.binary()),
         LINE_IN_RECORD: pa.array(np.zeros(len(messages), np.int32)),
+        UNREADABLE: pa.array([message.unreadable for message in messages], pa.string()),
+        LAST_OFFSET: pa.array([message.last for message in messages], pa.int64()),
     }
     columns |= identities(_headers(messages), columns["line"], key)
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORDS.names], schema=RECORDS)
@@ -116,18 +133,8 @@ def identities(headers: Mapping[str, pa.Array], line: pa.Array, key: bytes) -> d
 
 def _headers(messages: Sequence[Message]) -> dict[str, pa.Array]:
     """The headers NAMES of all messages, each as a column of bytes with nulls."""
-    flat = list(chain.from_iterable(message.headers for message in messages))
-    layout = [name for name, _ in messages[0].headers] if messages else []
-    names = [name for name, _ in flat]
-    alike = all(len(message.headers) == len(layout) for message in messages)
-    at: dict[str, list[bytes | None]]
-    if set(NAMES) <= set(layout) and alike and names == layout * len(messages):
-        # The usual case: every message has the same headers in the same order.
-        values: list[bytes | None] = [value for _, value in flat]
-        at = {name: values[layout.index(name) :: len(layout)] for name in NAMES}
-    else:
-        each = [dict(reversed(message.headers)) for message in messages]
-        at = {name: [found.get(name) for found in each] for name in NAMES}
+    each = [dict(reversed(message.headers)) for message in messages]
+    at = {name: [found.get(name) for found in each] for name in NAMES}
     return {name: pa.array(values, pa.binary()) for name, values in at.items()}
 
 

@@ -17,6 +17,9 @@ MAC = "mac"
 FORGED = "forged"
 #: The place of the line in its record, from 0 on.
 LINE_IN_RECORD = "line_in_record"
+#: Why a record, or all from its offset to LAST_OFFSET, could not be read: "<reason>: <what is wrong>". Then
+#: it is a dead letter, and `line` is the beginning of its bytes.
+UNREADABLE, LAST_OFFSET = "unreadable", "last_offset"
 
 #: A batch of lines as the layers read them: online from Kafka, offline from the archive.
 RECORDS = pa.schema(
@@ -30,5 +33,7 @@ RECORDS = pa.schema(
         pa.field("line", pa.binary(), nullable=False),  # without its newline
         pa.field(FORGED, pa.bool_()),  # null, in the archive's older files, means that it is not
         pa.field(LINE_IN_RECORD, pa.int32()),  # null, in the archive's older files, means 0
+        pa.field(UNREADABLE, pa.string()),  # null where it could be read, as in the archive's older files
+        pa.field(LAST_OFFSET, pa.int64()),  # null where it could be read
     ]
 )

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from kafka import KafkaConsumer, TopicPartition
 
 from sluice.runtime.settings import Settings
-from sluice.transmission import clients
-from sluice.transmission.identity import Message, records
+from sluice.transmission.identity import Message, held, records
 from sluice.transmission.mac import identity_key
+from sluice.transmission.reading import reader
+from sluice.transmission.records import UNREADABLE
 from sluice.transmission.topics import REQUEST_MS, Topics
 
 #: Even if Kafka is busy, a person waits for the answer.
@@ -37,24 +38,24 @@ def sample(settings: Settings, topic: str, count: int, seconds: float = SECONDS)
     key = identity_key(settings)
     with Topics(settings) as topics:
         partitions = [TopicPartition(topic, number) for number in topics.describe(topic).partitions]
-    consumer = KafkaConsumer(
-        **clients.options(settings.kafka),
+    consumer = reader(
+        settings.kafka,
         client_id="sluice-sample",
         group_id=None,
         enable_auto_commit=False,
         request_timeout_ms=REQUEST_MS,
     )
     try:
-        reader = _Reader(consumer, key, time.monotonic() + seconds)
+        ranges = _Reader(consumer, key, time.monotonic() + seconds)
         first, end = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         found: dict[TopicPartition, list[_Found]] = {at: [] for at in partitions}
         step = FIRST_RECORDS
         # Read backwards until each partition alone could give all lines.
         while wanted := [at for at in partitions if len(found[at]) < count and end[at] > first[at]]:
             begin = {at: max(first[at], end[at] - step) for at in wanted}
-            for at, lines in reader.between(begin, end).items():
+            for at, lines in ranges.between(begin, end).items():
                 found[at] += lines
-            if reader.spent:
+            if ranges.spent:
                 break
             end |= begin
             step *= MORE
@@ -92,9 +93,10 @@ class _Reader:
         return found
 
     def _lines(self, partition: int, messages: Sequence[Message]) -> list[_Found]:
-        self._bytes += sum(len(message.value or b"") for message in messages)
+        self._bytes += sum(map(held, messages))
         return [
             (row["arrival"], partition, row["offset"], row["line_in_record"], row["line"])
             for batch in records(partition, messages, self._key)
-            for row in batch.select(["arrival", "offset", "line_in_record", "line"]).to_pylist()
+            for row in batch.select(["arrival", "offset", "line_in_record", "line", UNREADABLE]).to_pylist()
+            if row[UNREADABLE] is None
         ]

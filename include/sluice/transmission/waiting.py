@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
 from sluice.runtime.settings import Settings
-from sluice.transmission import clients
+from sluice.transmission.reading import reader
 from sluice.transmission.topics import REQUEST_MS
 
 #: Even if Kafka is busy, a person waits for the answer; for that of many partitions a little longer.
@@ -27,8 +27,8 @@ def since(settings: Settings, positions: Mapping[tuple[str, int], int]) -> dict[
     """
     if not positions:
         return {}
-    consumer = KafkaConsumer(
-        **clients.options(settings.kafka),
+    consumer = reader(
+        settings.kafka,
         client_id="sluice-waiting",
         group_id=None,
         enable_auto_commit=False,

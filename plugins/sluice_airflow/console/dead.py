@@ -77,6 +77,8 @@ def tried(letter: DeadLetter, topic: TopicSpec) -> str:
     """What was done with the line before it was given up, and what came of it."""
     if letter.reason == NOT_GENUINE:
         return "Its record came with an identity (host, file, offset) whose proof is wrong."
+    if letter.unreadable is not None:
+        return f"Kafka's bytes could not be read as lines: {letter.unreadable}."
     if letter.reason != NO_EVENT_TIME:
         return f"The line has {letter.size:,} bytes: {letter.reason}."
     time = topic.time

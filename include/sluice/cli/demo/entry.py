@@ -29,7 +29,9 @@ INSTANCE = "demo"
 def demo(
     logs: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="An access log in Apache's combined format, plain or .gz."),
+        typer.Option(
+            metavar="FILE", help="An access log in Apache's combined format, plain, .gz, .bz2, .xz or .zst."
+        ),
     ] = None,
     hosts: Annotated[
         str | None,

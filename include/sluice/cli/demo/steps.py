@@ -111,4 +111,4 @@ def the_log(settings: Settings, log: Path | None) -> tuple[Path, int]:
     if log is None:
         log = settings.home / "tmp" / "generated.log"
         generate.write(log, GENERATED_LINES)
-    return log, sum(1 for _ in replay.read_lines(log))
+    return log, sum(1 for _ in replay.read_lines(log, most=settings.limits.unpacked_log_bytes))

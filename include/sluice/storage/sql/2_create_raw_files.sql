@@ -8,5 +8,7 @@ CREATE TABLE IF NOT EXISTS {database}.raw_files (
   src_offset BIGINT,
   forged BOOLEAN,
   line_in_record INT,
+  unreadable STRING,
+  last_offset BIGINT,
   line BINARY
 ) USING parquet OPTIONS (recursiveFileLookup 'true') LOCATION '{raw}'

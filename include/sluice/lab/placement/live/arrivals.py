@@ -19,6 +19,7 @@ from sluice.lab.placement.live.writing import Times
 from sluice.runtime.settings import Settings
 from sluice.transmission.identity import records
 from sluice.transmission.mac import identity_key
+from sluice.transmission.reading import reader
 from sluice.transmission.records import HOST, SRC_FILE, SRC_OFFSET
 from sluice.transmission.topics import Topics
 
@@ -134,8 +135,8 @@ def _at_end(consumer: KafkaConsumer, places: list[TopicPartition]) -> bool:
 
 
 def _consumer(settings: Settings) -> KafkaConsumer:
-    return KafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
+    return reader(
+        settings.kafka,
         client_id="sluice-lab",
         group_id=None,
         enable_auto_commit=False,

@@ -1,0 +1,166 @@
+"""Records that nobody can read stop neither layer: both name them, and count every line around them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.record import MemoryRecordsBuilder
+
+from sluice.archive import chain
+from sluice.archive.chain import Link
+from sluice.archive.verification import places
+from sluice.quality.audit import audit
+from sluice.runtime.settings import ROOT, Settings
+from sluice.storage import schema
+from sluice.storage.hdfs import HdfsStore
+from tests.speed.speed_driver import SpeedTest, access_lines
+from tests.transmission.batches import ALONE, POISON, batch, lines, record
+from tests.waiting import SECONDS, until
+
+pytestmark = pytest.mark.stack
+
+#: The poison is made for this bound.
+BOUND = {"SLUICE_KAFKA__MAX_MESSAGE_BYTES": str(1 << 20), "SLUICE_KAFKA__MAX_UNPACKED_BYTES": str(1 << 20)}
+#: A broker checks these before it takes them; no test sends them to it.
+REFUSED = {"a wrong checksum"}
+FEW_HEADERS = 200_000
+
+
+@pytest.fixture
+def speed(stack: Settings, tmp_path: Path) -> Iterator[SpeedTest]:
+    test = SpeedTest(stack, tmp_path)
+    yield test
+    HdfsStore.of(stack).delete(f"{stack.hdfs.raw}/{test.topic}", recursive=True)
+    test.close()
+
+
+class Poisoner:
+    """Sends batches as they are, byte by byte."""
+
+    def __init__(self, settings: Settings, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._topic, self._bytes = topic, b""
+        build = MemoryRecordsBuilder.close
+
+        def close(builder: Any) -> None:
+            build(builder)
+            builder._buffer = bytearray(self._bytes)
+
+        monkeypatch.setattr(MemoryRecordsBuilder, "close", close)
+        self._producer = KafkaProducer(
+            bootstrap_servers=settings.kafka.bootstrap, enable_idempotence=False, retries=0, acks="all"
+        )
+
+    def send(self, data: bytes) -> bool:
+        """Whether the broker took it."""
+        self._bytes = data
+        try:
+            self._producer.send(self._topic, b"in its place", partition=0).get(30)
+        except KafkaError:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+@contextmanager
+def archiving(speed: SpeedTest) -> Iterator[None]:
+    progress = speed.home / "archiver.json"
+    command = [sys.executable, ROOT / "jobs" / "archiver.py", "--topic", speed.topic, "--progress", progress]
+    environment = speed.environment(
+        SLUICE_ARCHIVE__MAX_AGE_SECONDS="0.5", SLUICE_ARCHIVE__MAX_LINES="7", **BOUND
+    )
+    with (speed.home / "archiver.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    speed.processes.append(process)
+    yield
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(SECONDS) == 0
+
+
+def archived(speed: SpeedTest) -> tuple[list[dict[str, Any]], int, int]:
+    """The archive's rows of partition 0, after its chain was checked; its end, and its records."""
+    store, rows, links, records = HdfsStore.of(speed.settings), list[dict[str, Any]](), list[Link](), 0
+    for place, claims in places(speed.settings, speed.topic):
+        if place.partition == 0:
+            for file in claims.files():
+                footer = claims.footer(file)
+                path = claims.path(footer.first)
+                links.append(Link(footer.first, footer.next, path))
+                rows += pq.read_table(pa.BufferReader(store.read(path))).to_pylist()
+                records += footer.records
+    return rows, chain.check(speed.topic, 0, links), records
+
+
+def test_poison_of_every_kind_is_named_by_both_layers_and_stops_none(
+    speed: SpeedTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = iter(access_lines(200, seed=5))
+    sent: list[bytes] = []
+    poisoner = Poisoner(speed.settings, speed.topic, monkeypatch)
+
+    def send_good(codec: int) -> None:
+        own = [next(good), next(good)]
+        sent.extend(own)
+        assert poisoner.send(lines(0, *own, codec=codec))
+
+    taken = []
+    send_good(0)
+    for n, (name, poison) in enumerate(
+        [
+            *((name, data) for name, (data, _) in POISON.items() if name not in REFUSED),
+            *((name, batch(0, [record(0, b"x"), each, record(2, b"x")])) for name, each in ALONE.items()),
+            ("odd times", batch(0, [record(0, b"x")], time=-(1 << 62))),
+            ("no value", batch(0, [record(0, None)])),
+        ]
+    ):
+        taken += [name] if poisoner.send(poison) else []
+        send_good(n % 5)
+    headers = [(b"h", b"v")] * FEW_HEADERS
+    many = next(good)
+    assert poisoner.send(batch(0, [record(0, many, headers)]))
+    sent.append(many)
+    send_good(2)
+    poisoner.close()
+    # What a producer can do with a library that does not look.
+    assert {"a header's name that is not UTF-8", "gzip of 2 MiB", "zstd of 2 MiB", "an offset of after"} <= {
+        *taken
+    }
+    speed.expected.add(sent)
+
+    with speed.running(**BOUND), archiving(speed):
+        until(speed.caught_up)
+        end = speed.ends()["0"]
+        until(lambda: archived(speed)[1] == end, what="all is archived")
+    rows, _, records = archived(speed)
+    assert speed.total("counted") == speed.expected.counted == len(sent)
+    assert speed.results(speed.hits) == speed.expected.hits
+
+    t = schema.dead_letters.c
+    query = sa.select(t.offset, t.last_offset, t.reason, t.unreadable, t.line).where(t.topic == speed.topic)
+    with speed.engine.connect() as connection:
+        letters = connection.execute(query.where(t.unreadable.is_not(None)).order_by(t.offset)).all()
+    named = [row for row in rows if row["unreadable"] is not None]
+    assert [(each.offset, each.last_offset, each.unreadable, each.line) for each in letters] == [
+        (row["offset"], row["last_offset"], row["unreadable"], row["line"]) for row in named
+    ]
+    assert [each.reason for each in letters] == [each.unreadable.partition(":")[0] for each in letters]
+    assert {each.reason for each in letters} == {"undecodable", "too_large"}
+    assert len(letters) >= len([name for name in taken if name not in {"odd times", "no value"}])
+    assert records == end  # no offset is missing, and none is there twice
+    hops = audit(speed.settings, speed.topic, hive=False)
+    assert hops.disagreements == ()
+    assert (hops.online, hops.lost) == (len(sent), 0)
+    assert hops.dead_lettered == speed.total("dead") >= len(letters)
