@@ -28,7 +28,12 @@ STATUS = {"name": "status", "extract": {"delimiter": " ", "index": 8}}
 class Login:
     """A double of Airflow's auth manager: the logged-in user (at first nobody), in one role."""
 
-    roles = {"viewer": {"GET"}, "user": {"GET", "PUT"}, "stranger": set()}  # noqa: RUF012
+    roles = {  # noqa: RUF012
+        "viewer": {"GET"},
+        "user": {"GET", "PUT"},
+        "op": {"GET", "PUT"},
+        "stranger": set(),
+    }
 
     def __init__(self) -> None:
         self.name: str | None = None
@@ -42,6 +47,9 @@ class Login:
 
     def is_authorized_dag(self, *, method: str, user: Login) -> bool:
         return method in self.roles[user.role]
+
+    def is_authorized_connection(self, *, method: str, user: Login) -> bool:
+        return user.role == "op"
 
     def user(self) -> Login:
         from fastapi import HTTPException
@@ -115,6 +123,8 @@ READS = [
     ("GET", "/tasks/hits/results"),
     ("GET", "/tasks/hits/events"),
     ("GET", "/events"),
+    ("GET", "/sql/statements"),
+    ("DELETE", "/sql/statements/1"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),
@@ -143,7 +153,12 @@ def test_the_tables_of_this_test_name_every_route(client: TestClient) -> None:
     from fastapi.routing import APIRoute
 
     there = {
-        (method, route.path.removeprefix(API).replace("{name}", "logs" if "topics" in route.path else "good"))
+        (
+            method,
+            route.path.removeprefix(API)
+            .replace("{name}", "logs" if "topics" in route.path else "good")
+            .replace("{statement}", "1"),
+        )
         for route in routes(client.app)
         if isinstance(route, APIRoute)
         for method in route.methods

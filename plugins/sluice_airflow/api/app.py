@@ -12,7 +12,19 @@ from pydantic.json_schema import models_json_schema
 from sluice.metrics import load_team
 from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TopicSpec
-from sluice_airflow.api import errors, events, lag, lines, lists, metrics, placement, results, tasks, topics
+from sluice_airflow.api import (
+    errors,
+    events,
+    lag,
+    lines,
+    lists,
+    metrics,
+    placement,
+    results,
+    statements,
+    tasks,
+    topics,
+)
 from sluice_airflow.api.basic import BasicLogin
 from sluice_airflow.api.guard import Guard
 from sluice_airflow.api.models import Problems
@@ -38,7 +50,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
         responses={422: {"model": Problems, "description": "The body is refused, with every problem found."}},
     )
     api = APIRouter(prefix=PREFIX)
-    for part in (results, events, lines, tasks, lists, topics, lag, placement):
+    for part in (results, events, lines, tasks, lists, topics, lag, placement, statements):
         api.include_router(part.router)
 
     @api.get("/openapi.json", include_in_schema=False)

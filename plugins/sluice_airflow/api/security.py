@@ -28,6 +28,11 @@ def may(method: Literal["GET", "PUT"], user: BaseUser) -> bool:
     return get_auth_manager().is_authorized_dag(method=method, user=user)
 
 
+def operates(user: BaseUser) -> bool:
+    """Whether the user may look after what others run: ops and admins may, who may edit connections."""
+    return get_auth_manager().is_authorized_connection(method="PUT", user=user)
+
+
 def reader(user: GetUserDep) -> BaseUser:
     """The logged-in user, who may read."""
     if not may("GET", user):
