@@ -118,6 +118,8 @@ READS = [
     ("GET", "/tasks/hits/results"),
     ("GET", "/tasks/hits/events"),
     ("GET", "/events"),
+    ("GET", "/sql/statements"),
+    ("DELETE", "/sql/statements/1"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),
@@ -147,7 +149,12 @@ def test_the_tables_of_this_test_name_every_route(client: TestClient) -> None:
     from fastapi.routing import APIRoute
 
     there = {
-        (method, route.path.removeprefix(API).replace("{name}", "logs" if "topics" in route.path else "good"))
+        (
+            method,
+            route.path.removeprefix(API)
+            .replace("{name}", "logs" if "topics" in route.path else "good")
+            .replace("{statement}", "1"),
+        )
         for route in routes(client.app)
         if isinstance(route, APIRoute)
         for method in route.methods

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice.cli.asked import BadOption, naming, span
-from sluice.cli.format import Format, write
+from sluice.cli.format import Format, printable, write
 from sluice.results.asked import Given, query
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 #: Spark's class of an error of a text that is compared with a number, and what to say of it.
 NO_NUMBER = "[CAST_INVALID_INPUT]"
 TEXT = "A task's dimensions are text: compare them with text in quotes, such as status = '200'."
+
+
+#: The columns of --list.
+_STATEMENT = ("id", "user", "since", "seconds", "state", "statement")
 
 
 class StatementFailed(RuntimeError):
@@ -181,10 +185,19 @@ def _of_layer(
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(metavar="STATEMENT", help="One statement, in quotes.")],
+    statement: Annotated[
+        str | None, typer.Argument(metavar="STATEMENT", help="One statement, in quotes.")
+    ] = None,
+    *,
     style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Show everybody's statements that run, oldest first.")
+    ] = False,
+    cancel: Annotated[
+        str | None, typer.Option(metavar="ID", help="End a statement; --list shows their ids.")
+    ] = None,
 ) -> None:
-    """Run one SQL statement against Hive, in the database `sluice`.
+    """Run one SQL statement against Hive, in the database `sluice`; or see and end those that run.
 
     The tables: raw (the master dataset), logs (parsed, doubles removed), task_results, reconciliations.
     The statement runs as the platform's own user, who may also change and drop tables; analysts get users of
@@ -194,9 +207,24 @@ def sql(
       sluice sql "SHOW TABLES"
       sluice sql "SELECT status, count(*) FROM logs GROUP BY status ORDER BY status"
       sluice sql "SELECT day, sum(bytes) FROM logs WHERE topic = 'logs' GROUP BY day" --format csv
+      sluice sql --list
+      sluice sql --cancel 2f
     """
     from sluice.runtime.settings import get_settings
+    from sluice.storage import statements
     from sluice.storage.hive import Hive, SqlFailed
+
+    if [statement is not None, list_, cancel is not None].count(True) != 1:
+        raise BadOption("give one of these: a STATEMENT in quotes, --list, --cancel ID")
+    if list_:
+        found = statements.running(get_settings())
+        write(_STATEMENT, [tuple(getattr(each, name) for name in _STATEMENT) for each in found], style)
+        return
+    if cancel is not None:
+        ended = statements.cancel(get_settings(), cancel)
+        typer.echo(f"cancelled {ended.id} of {printable(ended.user)}: {printable(ended.statement)}")
+        return
+    assert statement is not None  # noqa: S101 - one of the three was given
 
     with Hive(get_settings()) as hive:
         try:

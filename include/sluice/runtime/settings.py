@@ -148,6 +148,25 @@ class Limits(BaseModel):
     series: int = Field(100_000, gt=0)  # of a task version in one period; with more, the task is set aside
 
 
+class Sql(BaseModel):
+    """What a statement, a user and a stranger may take of the SQL endpoint."""
+
+    statement_seconds: int = Field(300, ge=1)  # to analyse and run a statement and to read its result
+    statement_bytes: int = Field(256 << 10, ge=1 << 10, le=64 << 20)  # of a statement's text
+    nesting: int = Field(100, ge=10, le=1_000)  # parentheses in parentheses
+    values: int = Field(10_000, ge=100)  # values, names and signs in a statement
+    result_rows: int = Field(1_000_000, ge=1)
+    result_bytes: int = Field(256 << 20, ge=1 << 20)
+    statements: int = Field(12, ge=1, le=1_000)  # that run at the same time
+    statements_of_user: int = Field(4, ge=1, le=1_000)
+    wait_seconds: int = Field(60, ge=1)  # for others to end, before a statement is refused
+    connections: int = Field(128, ge=1, le=10_000)  # of those who logged in
+    connections_of_user: int = Field(32, ge=1, le=10_000)
+    logins: int = Field(32, ge=1, le=1_000)  # connections that have not logged in
+    login_seconds: int = Field(5, ge=1, le=60)
+    request_bytes: int = Field(4 << 20, ge=64 << 10, le=64 << 20)  # of one call
+
+
 class Retention(BaseModel):
     """How long results are kept after the last line of their day arrived, and the history of changes."""
 
@@ -246,6 +265,7 @@ class Settings(BaseSettings):
     speed: Speed = Speed()
     archive: Archive = Archive()
     limits: Limits = Limits()
+    sql: Sql = Sql()
     metrics: Metrics = Metrics()
     retention: Retention = Retention()
     notifications: Notifications = Notifications()

@@ -78,10 +78,14 @@ class Rows:
 
 
 class Hive:
-    """One session at the SQL endpoint, opened when first needed; used by one thread at a time."""
+    """One session at the SQL endpoint, opened when first needed; used by one thread at a time.
 
-    def __init__(self, settings: Settings) -> None:
+    tables: whether to be in the platform's database, which is made if it is missing.
+    """
+
+    def __init__(self, settings: Settings, *, tables: bool = True) -> None:
         self.settings = settings
+        self._tables = tables
         self._connection: Any = None
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Rows:
@@ -196,9 +200,10 @@ class Hive:
             where = self.settings.hive
             try:
                 self._connection = connect(where, configuration={"spark.sql.session.timeZone": "UTC"})
-                with contextlib.closing(self._connection.cursor()) as cursor:
-                    cursor.execute(self._script(DATABASE))
-                    cursor.execute(f"USE {where.database}")
+                if self._tables:
+                    with contextlib.closing(self._connection.cursor()) as cursor:
+                        cursor.execute(self._script(DATABASE))
+                        cursor.execute(f"USE {where.database}")
             except (TException, OSError, exc.Error) as error:
                 self.close()
                 raise self._unavailable(error) from error

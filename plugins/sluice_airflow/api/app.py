@@ -22,6 +22,7 @@ from sluice_airflow.api import (
     metrics,
     placement,
     results,
+    statements,
     tasks,
     topics,
 )
@@ -50,7 +51,7 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
         responses={422: {"model": Problems, "description": "The body is refused, with every problem found."}},
     )
     api = APIRouter(prefix=PREFIX)
-    for part in (results, events, lines, tasks, lists, topics, lag, placement, history):
+    for part in (results, events, lines, tasks, lists, topics, lag, placement, history, statements):
         api.include_router(part.router)
 
     @api.get("/openapi.json", include_in_schema=False)

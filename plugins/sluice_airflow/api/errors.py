@@ -23,6 +23,8 @@ from sluice.state.backfilled import BackfillMissing
 from sluice.state.finals import FinalMissing
 from sluice.storage.dashboards import UnknownDashboard
 from sluice.storage.hbase import HBaseUnavailable
+from sluice.storage.hive import SqlUnavailable
+from sluice.storage.statements import StatementMissing
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import TaskChanged, UnknownTask
@@ -40,6 +42,7 @@ _STATUS: dict[type[Exception], int] = {
     UnknownTask: NOT_FOUND,
     UnknownList: NOT_FOUND,
     TopicMissing: NOT_FOUND,
+    StatementMissing: NOT_FOUND,
     NothingCounted: NOT_FOUND,
     ListInUse: CONFLICT,
     HostsError: CONFLICT,
@@ -58,6 +61,7 @@ _AWAY: dict[type[Exception], str] = {
     NoConnection: "all connections to PostgreSQL are busy",
     KafkaError: "Kafka does not answer",
     HBaseUnavailable: "HBase does not answer",
+    SqlUnavailable: "the SQL endpoint does not answer",
 }
 
 

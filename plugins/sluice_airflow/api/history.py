@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from sluice.storage import history
 from sluice.storage.history import MOST, Entry
-from sluice_airflow.api.security import Reader, sees_all_changes
+from sluice_airflow.api.security import Reader, operates
 from sluice_airflow.api.stores import Database
 
 router = APIRouter(tags=["history"])
@@ -68,7 +68,7 @@ def visible(
     limit: int = 100,
 ) -> list[Entry]:
     """The entries that the reader may see. Raises HTTPException."""
-    if not sees_all_changes(reader):
+    if not operates(reader):
         if user not in (None, reader.get_name()):
             raise HTTPException(
                 status.HTTP_403_FORBIDDEN, f"user: {user!r}: you see only what you changed yourself"

@@ -28,9 +28,9 @@ def may(method: Literal["GET", "PUT"], user: BaseUser) -> bool:
     return get_auth_manager().is_authorized_dag(method=method, user=user)
 
 
-def sees_all_changes(user: BaseUser) -> bool:
-    """Whether the user sees what others changed: those who may read connections, from the role op up."""
-    return get_auth_manager().is_authorized_connection(method="GET", user=user)
+def operates(user: BaseUser) -> bool:
+    """Whether the user looks after what others run and change: ops and admins, who may edit connections."""
+    return get_auth_manager().is_authorized_connection(method="PUT", user=user)
 
 
 def reader(user: GetUserDep) -> BaseUser:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from sluice_airflow.api.history import visible
-from sluice_airflow.api.security import Reader, sees_all_changes
+from sluice_airflow.api.security import Reader, operates
 from sluice_airflow.api.stores import Database
 from sluice_airflow.console.days import AskedDay
 from sluice_airflow.console.page import page
@@ -46,6 +46,6 @@ def changes(
         what=what,
         since=since,
         whats=WHATS,
-        sees_all=sees_all_changes(user),
+        sees_all=operates(user),
         older=found[-1].id if len(found) == SHOWN else None,
     )

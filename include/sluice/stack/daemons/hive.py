@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,6 +33,21 @@ PYTHON_MODULES = {
         'if "pyspark.sql.worker.data_source_pushdown_filters" in sys.orig_argv:\n'
         "    import sluice.sql.planner\n"
     ),
+}
+#: The endpoint's memory: results come a part at a time, nothing of past statements is kept for a page that
+#: nobody sees, and a task that finds no memory fails alone.
+BOUNDED = {
+    "spark.sql.thriftServer.incrementalCollect": "true",
+    "spark.driver.maxResultSize": "128m",
+    "spark.sql.maxBroadcastTableSize": "64m",
+    "spark.sql.maxPlanStringLength": "16384",
+    "spark.executor.killOnFatalError.depth": "0",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.sql.thriftserver.ui.retainedSessions": "50",
+    "spark.sql.thriftserver.ui.retainedStatements": "50",
 }
 #: Where the metastore's database has locations: tables, and their columns with URLs.
 _LOCATIONS = (
@@ -153,6 +169,8 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.scheduler.mode=FAIR"),
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
+            *_confs({f"spark.sluice.sql.{name}": value for name, value in settings.sql.model_dump().items()}),
+            *_confs(BOUNDED),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
             *("--conf", "spark.sql.python.filterPushdown.enabled=true"),
             *("--conf", "spark.sql.execution.pyspark.udf.hideTraceback.enabled=true"),
@@ -170,6 +188,10 @@ def sql(settings: Settings) -> Command:
         # Hive would impersonate the user in this variable, which HDFS refuses. Both accept the property.
         unset=("HADOOP_USER_NAME",),
     )
+
+
+def _confs(values: Mapping[str, object]) -> list[str]:
+    return [word for name, value in values.items() for word in ("--conf", f"{name}={value}")]
 
 
 def _given(variable: str) -> list[str]:

@@ -64,7 +64,7 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
   private static final Set<String> OPENED =
       Set.of(
           "spark.sql.hive.version", "spark.sql.datetime.java8API.enabled", "spark.sql.binaryOutputStyle",
-          "hive.server2.thrift.resultset.default.fetch.size");
+          "spark.sql.thriftserver.scheduler.pool", "spark.sql.thriftServer.incrementalCollect");
 
   /** What an analyst may set in a session. */
   private static final Set<String> SETTABLE = Set.of("spark.sql.session.timeZone");

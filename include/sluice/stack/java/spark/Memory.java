@@ -1,0 +1,95 @@
+package sluice.sql;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.GarbageCollectorMXBean;
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
+import java.lang.management.MemoryType;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Keeps the heap from filling: once little is free after a collection of garbage, the statement that allocated most is
+ * stopped. What fails for lack of memory all the same fails alone, unless it is a part of the endpoint itself: then the
+ * process ends, and its supervisor starts it again.
+ */
+final class Memory {
+  private static final double FULL = 0.85;
+  private static final int BROKEN = 52;
+  /** Threads that work for one client or one statement. */
+  private static final Set<String> REPLACEABLE = Set.of("sql-connection", "sql-statement", "Executor task");
+
+  private final Statements statements;
+  private final Shares shares;
+  private final MemoryPoolMXBean old;
+  private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+  private Map<Long, Long> before = new HashMap<>();
+  private long collectionsSeen;
+
+  Memory(Statements statements, Shares shares) {
+    this.statements = statements;
+    this.shares = shares;
+    old =
+        ManagementFactory.getMemoryPoolMXBeans().stream()
+            .filter(each -> each.getType() == MemoryType.HEAP && each.isCollectionUsageThresholdSupported())
+            .max(Comparator.comparingLong(each -> each.getUsage().getMax()))
+            .orElseThrow();
+    old.setCollectionUsageThreshold((long) (FULL * old.getUsage().getMax()));
+    Thread.setDefaultUncaughtExceptionHandler((thread, error) -> endIfBroken(thread, error));
+  }
+
+  private static void endIfBroken(Thread thread, Throwable error) {
+    boolean replaceable = REPLACEABLE.stream().anyMatch(thread.getName()::startsWith);
+    if (error instanceof OutOfMemoryError && !replaceable) {
+      Runtime.getRuntime().halt(BROKEN);
+    }
+    if (!(error instanceof ThreadDeath)) {
+      System.err.println(thread.getName() + ": " + error);
+    }
+  }
+
+  void tick() {
+    Map<Long, Long> now = new HashMap<>();
+    for (Statement each : statements.running()) {
+      each.allocated += allocatedBy(each, now);
+    }
+    before = now;
+    // The threshold is of the last collection: it says nothing of what was stopped since.
+    long collections = collections();
+    if (!old.isCollectionUsageThresholdExceeded() || collections == collectionsSeen) {
+      return;
+    }
+    collectionsSeen = collections;
+    statements.running().stream()
+        .filter(each -> each.stopped == null)
+        .max(Comparator.comparingLong(each -> each.allocated))
+        .ifPresent(each -> statements.stop(each, Statement.plain("OutOfMemoryError")));
+  }
+
+  private long collections() {
+    return ManagementFactory.getGarbageCollectorMXBeans().stream()
+        .filter(each -> List.of(each.getMemoryPoolNames()).contains(old.getName()))
+        .mapToLong(GarbageCollectorMXBean::getCollectionCount)
+        .sum();
+  }
+
+  private long allocatedBy(Statement statement, Map<Long, Long> now) {
+    Set<Thread> working = new HashSet<>();
+    working.add(statement.thread);
+    if (statement.group() != null) {
+      shares.tasksOf(statement.group()).forEach(each -> working.add(Threads.ofTask(each)));
+    }
+    working.remove(null);
+    long sum = 0;
+    for (Thread each : working) {
+      long allocated = threads.getThreadAllocatedBytes(each.getId());
+      now.put(each.getId(), allocated);
+      sum += Math.max(0, allocated - before.getOrDefault(each.getId(), allocated));
+    }
+    return sum;
+  }
+}

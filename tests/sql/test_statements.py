@@ -1,0 +1,222 @@
+"""What one statement may take of the SQL endpoint, and what others get while it tries to take more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+
+import pytest
+from pyhive import exc
+from typer.testing import CliRunner
+
+from sluice.cli.asked import BadOption
+from sluice.cli.main import app as commands
+from sluice.runtime.settings import get_settings
+from sluice.storage import statements
+from sluice.storage.statements import StatementMissing
+from tests.sql import alone
+from tests.sql.alone import Endpoint
+from tests.waiting import until
+
+pytestmark = pytest.mark.slow
+
+SECONDS = 45
+#: In which another user's small query is answered, on a machine that does much else.
+SMALL_SECONDS = 30
+FOR_EVER = "SELECT count(*) FROM range(10000000) a CROSS JOIN range(10000000) b WHERE a.id + b.id = -1"
+HOSTILE = {
+    "collect_list": "SELECT size(collect_list(repeat(CAST(id AS STRING), 9))) FROM range(1000000000)",
+    "cross join": FOR_EVER,
+    "range": "SELECT count(DISTINCT repeat(CAST(id AS STRING), 9)) FROM range(1000000000000)",
+    "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
+    "one value": "SELECT length(concat_ws('', collect_list(repeat('a', 30000000)))) FROM range(100)",
+    "large rows": "SELECT id, repeat('a', 1000000) FROM range(100000)",
+    "many rows": "SELECT id FROM range(1000000000)",
+    "many parts": "SELECT id, repeat('a', 1000) FROM range(0, 100000000, 1, 10000)",
+    "no stop within": "SELECT aggregate(sequence(1, 1000000), 0D, (a, x) -> a + aggregate("
+    "sequence(1, 1000000), 0D, (b, y) -> b + x * y)) FROM range(8)",
+}
+MALFORMED = {
+    "sql.statement_bytes": f"SELECT '{'a' * (1 << 20)}'",
+    "sql.nesting": "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
+    "sql.values": f"SELECT 1 WHERE 1 IN ({', '.join(map(str, range(20_000)))})",
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    limits = {
+        "statement_seconds": SECONDS,
+        "result_rows": 200_000,
+        "result_bytes": 32 << 20,
+        "statements_of_user": 2,
+        "wait_seconds": 2,
+    }
+    with alone.running(tmp_path_factory.mktemp("statements"), **limits) as found:
+        yield found
+        assert found.process.poll() is None, alone.log_of(found)[-3000:]
+
+
+def reason(error: exc.Error) -> str:
+    return str(error.args[0].status.errorMessage)
+
+
+@pytest.mark.parametrize("setting", MALFORMED)
+def test_a_statement_s_shape_is_bounded(endpoint: Endpoint, setting: str) -> None:
+    with pytest.raises(exc.OperationalError) as refused:
+        endpoint.ask(MALFORMED[setting], "eve")
+    assert setting in reason(refused.value)
+
+
+def test_ten_thousand_values_are_answered_soon(endpoint: Endpoint) -> None:
+    values = ", ".join(map(str, range(9_000)))
+    began = time.monotonic()
+    asked = f"SELECT count(*) FROM range(10000) WHERE id IN ({values})"
+    assert endpoint.ask(asked, "ann").rows == [(9_000,)]
+    assert time.monotonic() - began < 3 * SMALL_SECONDS  # 50,000 took 90 s
+
+
+class Running:
+    """A statement that runs in a thread of its own, and how it ended."""
+
+    def __init__(self, endpoint: Endpoint, statement: str, user: str) -> None:
+        self.said = "0 rows"
+        self._thread = threading.Thread(target=self._run, args=(endpoint, statement, user))
+        self._thread.start()
+
+    def _run(self, endpoint: Endpoint, statement: str, user: str) -> None:
+        try:
+            self.said = f"{len(endpoint.ask(statement, user, 4 * SECONDS).rows)} rows"
+        except exc.OperationalError as error:
+            self.said = reason(error)
+
+    def end(self) -> str:
+        self._thread.join(5 * SECONDS)
+        return self.said
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_statement_ends_and_others_are_answered(endpoint: Endpoint, name: str) -> None:
+    hostile = [Running(endpoint, HOSTILE[name], "eve") for _ in range(2)]
+    waited = []
+    for _ in range(3):
+        time.sleep(1)
+        began = time.monotonic()
+        assert endpoint.ask("SELECT count(*) FROM range(1000)", "ann").rows == [(1000,)]
+        waited.append(time.monotonic() - began)
+    assert max(waited) < SMALL_SECONDS
+    cancel_all(endpoint, "eve")
+    said = [each.end() for each in hostile]
+    assert not any(each.endswith(" rows") for each in said), said
+    assert endpoint.process.poll() is None
+
+
+def test_a_statement_has_so_many_seconds(endpoint: Endpoint) -> None:
+    assert "sql.statement_seconds" in Running(endpoint, FOR_EVER, "bob").end()
+
+
+LARGE = {
+    "sql.result_rows": "SELECT id FROM range(0, 1000000, 1, 100)",
+    "sql.result_bytes": "SELECT id, repeat('a', 10000) FROM range(0, 100000, 1, 1000)",
+}
+
+
+@pytest.mark.parametrize("setting", LARGE)
+def test_a_result_that_is_too_large_says_how_to_narrow_it(endpoint: Endpoint, setting: str) -> None:
+    with pytest.raises(exc.OperationalError) as refused:
+        endpoint.ask(LARGE[setting], "ann")
+    assert setting in reason(refused.value)
+    assert "LIMIT" in reason(refused.value)
+
+
+def test_large_results_within_the_bounds_come_whole(endpoint: Endpoint) -> None:
+    rows = endpoint.ask("SELECT id, id * 2 FROM range(100000)", "ann").rows
+    assert sorted(rows) == [(n, 2 * n) for n in range(100_000)]
+    assert len(endpoint.ask("SELECT id FROM range(1000000000) LIMIT 500", "ann").rows) == 500
+
+
+def cancel_all(endpoint: Endpoint, user: str) -> None:
+    for each in statements.running(endpoint.settings, user):
+        with suppress(StatementMissing):
+            statements.cancel(endpoint.settings, each.id, user)
+
+
+def runs(endpoint: Endpoint) -> list[statements.Statement]:
+    """What runs now, as the platform sees it."""
+    return [each for each in statements.running(endpoint.settings) if each.state == "runs"]
+
+
+def of(endpoint: Endpoint, user: str) -> list[tuple[str, str]]:
+    """The id and state of each of the user's statements that this user sees."""
+    return [(row[0], row[4]) for row in endpoint.ask("SHOW STATEMENTS", user).rows if row[1] == user]
+
+
+def test_statements_are_seen_and_cancelled_by_their_user_and_the_platform(endpoint: Endpoint) -> None:
+    running = Running(endpoint, f"{FOR_EVER} -- \x1b[2J", "eve")
+    (found,) = until(lambda: runs(endpoint))
+    assert found.user == "eve"
+    assert "\\u001b[2J" in found.statement
+    assert endpoint.ask("SHOW STATEMENTS", "ann").rows == []
+    with pytest.raises(exc.OperationalError, match="no statement"):
+        endpoint.ask(f"CANCEL STATEMENT '{found.id}'", "ann")
+    with pytest.raises(StatementMissing):
+        statements.cancel(endpoint.settings, found.id, "ann")
+    assert statements.cancel(endpoint.settings, found.id).id == found.id
+    assert "cancelled by an operator" in running.end()
+    running = Running(endpoint, FOR_EVER, "eve")
+    ((own, _),) = until(lambda: [each for each in of(endpoint, "eve") if each[1] == "runs"])
+    endpoint.ask(f"cancel statement '{own}';", "eve")
+    assert "cancelled by its user" in running.end()
+    with pytest.raises(StatementMissing):
+        statements.cancel(endpoint.settings, own)
+
+
+@pytest.fixture
+def instance(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The endpoint is that of the instance, for commands and pages."""
+    settings = endpoint.settings
+    given = {"INSTANCE": settings.instance, "HOME": settings.home, "PORT_BASE": settings.port_base}
+    for name, value in given.items():
+        monkeypatch.setenv(f"SLUICE_{name}", str(value))
+    get_settings.cache_clear()
+    yield
+    get_settings.cache_clear()
+
+
+@pytest.mark.usefixtures("instance")
+def test_an_operator_lists_and_cancels_at_the_terminal(endpoint: Endpoint) -> None:
+    running = Running(endpoint, f"{FOR_EVER} -- \x1b[2J", "eve")
+    (found,) = until(lambda: runs(endpoint))
+    listed = CliRunner().invoke(commands, ["sql", "--list"])
+    assert found.id in listed.output.split()
+    assert "\x1b" not in listed.output
+    ended = CliRunner().invoke(commands, ["sql", "--cancel", found.id])
+    assert ended.output.startswith(f"cancelled {found.id} of eve: SELECT count(*)")
+    assert "cancelled by an operator" in running.end()
+    again = CliRunner().invoke(commands, ["sql", "--cancel", found.id])
+    assert isinstance(again.exception, StatementMissing)
+    for wrong in (["sql"], ["sql", "--list", "SELECT 1"], ["sql", "--list", "--cancel", "1"]):
+        assert isinstance(CliRunner().invoke(commands, wrong).exception, BadOption)
+
+
+def test_a_user_s_third_statement_waits_and_is_told(endpoint: Endpoint) -> None:
+    two = [Running(endpoint, FOR_EVER, "eve") for _ in range(2)]
+    until(lambda: [state for _, state in of(endpoint, "eve")] == ["runs", "runs"])
+    with pytest.raises(exc.OperationalError) as refused:
+        endpoint.ask("SELECT 1", "eve")
+    assert "sql.statements_of_user" in reason(refused.value)
+    assert endpoint.ask("SELECT 1", "bob").rows == [(1,)]
+    for id_, _ in of(endpoint, "eve"):  # and can still get in
+        endpoint.ask(f"CANCEL STATEMENT '{id_}'", "eve")
+    assert all("cancelled" in each.end() for each in two)
+
+
+def test_a_statement_ends_with_its_client(endpoint: Endpoint) -> None:
+    connection = endpoint.session("bob")
+    connection._transport._trans.setTimeout(2_000)
+    with closing(connection.cursor()) as cursor, pytest.raises(Exception, match="timeout"):
+        cursor.execute(FOR_EVER)
+    connection._transport.close()
+    until(lambda: of(endpoint, "bob") == [])
