@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from sluice.batch.backfill.ask import BadDays
 from sluice.cli import main
 from sluice.cli import nightly as module
+from sluice.cli.asked_by import me
 from sluice.cli.nightly import NightFailed, NightPaused
-from sluice.stack import airflow_api, entry
+from sluice.stack import airflow_api, entry, journal
 from sluice.stack.airflow_api import Run
 
 DAY = date(2015, 5, 17)
@@ -38,7 +39,10 @@ class Airflow:
     paused: frozenset[str] = frozenset()
     ends = "success"
 
-    def __init__(self, settings: Any = None) -> None:
+    noted: list[dict[str, str]]
+
+    def __init__(self, settings: Any = None, for_user: str = "") -> None:
+        self.for_user = for_user
         self.asked: list[tuple[date, date]] = []
         self.looks = 0
 
@@ -74,8 +78,9 @@ class Airflow:
 @pytest.fixture
 def airflow(monkeypatch: pytest.MonkeyPatch) -> type[Airflow]:
     class Own(Airflow):
-        pass
+        noted: list[dict[str, str]] = []  # noqa: RUF012
 
+    monkeypatch.setattr(journal, "note", lambda settings, **said: Own.noted.append(said))
     monkeypatch.setattr(airflow_api, "Airflow", Own)
     monkeypatch.setattr(entry, "check", lambda *_: None)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.0)
@@ -98,6 +103,8 @@ def test_each_day_is_followed_to_its_comparison(airflow: type[Airflow]) -> None:
         "2015-05-17 logs: agrees",
         "2015-05-17 shop: superseded",
     ]
+    days = {"what": "days", "name": "2015-05-17 to 2015-05-18", "action": "computed again"}
+    assert airflow.noted == [{"who": me(), **days}]
 
 
 def test_who_does_not_wait_is_told_where_to_look(airflow: type[Airflow]) -> None:
