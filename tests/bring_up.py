@@ -15,8 +15,12 @@ from sluice.runtime.jvm import QUICK
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, entry, network, ports, shutdown, supervisord
 from sluice.stack.catalogue import DAEMONS
+from tests import databases
 
 TEST_INSTANCE = "test"
+#: Variables of whoever starts the instance: no process may get the first, and Airflow alone the second.
+DECOY = "A_PASSWORD_OF_SOMEBODY_ELSE"
+FOR_AIRFLOW = "AIRFLOW_CONN_SOMEWHERE"
 
 
 def instance_settings() -> Settings:
@@ -51,6 +55,7 @@ def bring_up(settings: Settings) -> None:
             shutil.rmtree(settings.home)
         _metrics(settings)
     network.open_and_enter(settings, say)
+    databases.admit(settings)
     if begin or any(entry.check(settings, daemon) for daemon in DAEMONS):
         instance.up(settings, say)
 
@@ -74,7 +79,9 @@ def _metrics(settings: Settings) -> None:
 
 if __name__ == "__main__":
     chosen = instance_settings()
-    os.environ.update(variables(chosen))
+    os.environ.update(
+        variables(chosen) | {DECOY: "decoy", FOR_AIRFLOW: "http://me:decoy-for-airflow@nowhere"}
+    )
     try:
         bring_up(chosen)
     except (bringup.BringUpFailed, ports.PortInUse, network.NetworkNotOpened) as error:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.storage.postgres import engine
 from tests.bench import workload
+from tests.databases import administer
 
 #: The first id of a task that is over.
 FIRST = 1_000
@@ -111,4 +112,4 @@ def age(settings: Settings, active: int, how: Age) -> None:
                 connection.execute(query, {name: values[name] for name in query.compile().params})
     with engine(settings).connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT").execute(sa.text("VACUUM ANALYZE"))
-        connection.execute(sa.text("CHECKPOINT"))
+    administer(settings, "CHECKPOINT")

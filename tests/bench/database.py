@@ -16,6 +16,8 @@ from pathlib import Path
 from sluice.runtime.settings import Settings, make_secret
 from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.postgres import POSTGRES
+from sluice.stack.secrets import POSTGRES as POSTGRES_SECRETS
+from tests.databases import admit
 
 START_SECONDS = 60.0
 
@@ -25,10 +27,9 @@ def server(name: str, daemons: Sequence[Daemon] = (POSTGRES,)) -> Iterator[Setti
     """The settings of an instance in which only these daemons run; it is gone afterwards."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         home = Path(folder)
+        for secret in ("identity", *POSTGRES_SECRETS):
+            make_secret(home, secret)
         settings = Settings(instance=name, home=home, port_base=_free_base(daemons), network="host")
-        password = settings.postgres.model_copy(update={"password": make_secret(home, "postgres")})
-        kafka = settings.kafka.model_copy(update={"identity_key": make_secret(home, "identity")})
-        settings = settings.model_copy(update={"postgres": password, "kafka": kafka})
         for daemon in daemons:
             stack.enter_context(_running(settings, daemon))
         yield settings
@@ -38,6 +39,8 @@ def server(name: str, daemons: Sequence[Daemon] = (POSTGRES,)) -> Iterator[Setti
 def _running(settings: Settings, daemon: Daemon) -> Iterator[None]:
     for step in daemon.prepare:
         step(settings)
+    if daemon is POSTGRES:
+        admit(settings)
     command = daemon.command(settings)
     environment = {**os.environ, **command.env}
     with (settings.home / f"{daemon.name}.log").open("wb") as log:

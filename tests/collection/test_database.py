@@ -19,6 +19,7 @@ from sqlalchemy.exc import OperationalError
 from sluice.collection import certificates, database, hosts
 from sluice.collection.enrolment import folder
 from sluice.runtime.settings import Settings, make_secret
+from sluice.stack import secrets
 from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import Listener
@@ -44,7 +45,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         base = min(free.getsockname()[1], 60_000) - 10
     home = tmp_path / "home"
     home.mkdir()
-    make_secret(home, "postgres")
+    for secret in secrets.POSTGRES:
+        make_secret(home, secret)
     settings = Settings(instance="test", home=home, port_base=base, network="host")
     own = folder(settings, hosts.LOCAL)
     certificates.issue(folder(settings), hosts.LOCAL, "127.0.0.1")
@@ -70,7 +72,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def spoken(settings: Settings) -> str:
     """The version of TLS that PostgreSQL sees on a connection with these settings."""
-    engine = sa.create_engine(settings.postgres.url("postgres"), poolclass=sa.NullPool)
+    engine = sa.create_engine(settings.postgres.url(), poolclass=sa.NullPool)
     with engine.connect() as connection:
         mine = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
         return str(connection.scalar(sa.text(mine)))

@@ -52,6 +52,60 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
 
 
+#: A secret among a command's words, where every user of the machine sees it, or in its environment.
+TYPED = re.compile(
+    r"""(?xi)
+      (?:^|\s)-n\s\S+\s+-p\s?\S                        # Beeline's
+    | (?:^|\s)--?(?:password|passwd|token|secret)[= ]\S    # of anything
+    | (?:^|\s)(?:-u|--user)[ ](?!jdbc:)\S+:\S                     # curl's
+    | \w+://[^/\s:@]+:[^/\s@]+@                          # in an address
+    | ["']password["']\s*:                               # in a body
+    | Authorization:\s*(?:Bearer|Basic)\s+\S             # in a header
+    | \b\w*(?:PASSWORD|PASSWD|SECRET|TOKEN)=(?!\$\()\S   # before the command
+    """
+)
+PROGRAMS = "curl|java|psql|beeline|sluice|docker|podman|ssh"
+COMMAND = re.compile(rf"(?m)^\s*(?:[$#]\s+)?(?:[A-Z_]+=\S+\s+)*(?:{PROGRAMS})\b")
+
+
+def commands(text: str) -> list[str]:
+    """The commands of shells in a page, each with the lines that go on."""
+    blocks = re.findall(r"```(?:sh|bash|console|shell)\n(.*?)```", text, re.DOTALL)
+    joined = [re.sub(r"\s*#.*", "", line) for block in blocks for line in _joined(block)]
+    return joined + [span for span in re.findall(r"`([^`\n]+)`", text) if COMMAND.match(span)]
+
+
+def _joined(block: str) -> list[str]:
+    return re.sub(r"\\\n\s*", " ", block).splitlines()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_command_has_a_secret_among_its_words(page: Path) -> None:
+    assert [command for command in commands(page.read_text()) if TYPED.search(command)] == []
+
+
+def test_no_help_text_has_one_either() -> None:
+    shown = [line for line in text_of("docs/cli.md").splitlines() if line.startswith("    ")]
+    assert [line for line in shown if TYPED.search(line)] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "java org.apache.hive.beeline.BeeLine -u jdbc:hive2://h:1/x -n ann -p PASSWORD -e 'SELECT 1'",
+        "curl -s -u ann:secret http://127.0.0.1",
+        "curl --user ann:$PW http://127.0.0.1",
+        'curl $at/auth/token -d \'{"username": "admin", "password": "..."}\'',
+        'curl -H "Authorization: Bearer $token" $at',
+        "psql postgresql://sluice:secret@127.0.0.1/sluice",
+        "PGPASSWORD=secret psql -h 127.0.0.1",
+        "sluice users add ann --password secret",
+    ],
+)
+def test_a_secret_among_a_command_s_words_is_found(command: str) -> None:
+    assert TYPED.search(command)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]

@@ -36,9 +36,10 @@ from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
 from tests.airflow_home import prepare
 from tests.batch.backfill.test_backfill import Layers
+from tests.databases import administer
 from tests.identities import to_headers
 from tests.loops import run
-from tests.speed.speed_driver import _administrator, _own_database
+from tests.speed.speed_driver import _own_database
 
 pytestmark = pytest.mark.stack
 
@@ -182,8 +183,7 @@ def behind(stack: Settings, spark: SparkSession) -> Iterator[Behind]:
     made.hbase.close()
     made.forget()
     made.database.dispose()
-    with _administrator(stack) as connection:
-        connection.execute(sa.text(f"DROP DATABASE {topic} WITH (FORCE)"))
+    administer(stack, f"DROP DATABASE {topic} WITH (FORCE)")
 
 
 def specs(behind: Behind) -> list[TaskSpec]:

@@ -36,7 +36,10 @@ class Scene:
 
     def supervisor(self, owner: str) -> Supervisor:
         overlap = Overlap(lambda: self.works, lambda: self.ready)
-        return Supervisor("job", lambda: self.wanted, owner, overlap=overlap, run=self.run)
+        mark = {"SCENE": str(self.run.parent)}
+        return Supervisor(
+            "job", lambda: self.wanted, owner, environment=lambda: mark, overlap=overlap, run=self.run
+        )
 
     def poll(self) -> list[str]:
         now = list(self.watch.poll())
@@ -90,7 +93,6 @@ def marked(process: psutil.Process, home: Path) -> bool:
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     """The old command runs, and the new one is wanted."""
     monkeypatch.setattr(successor, "FIRST_PAUSE", 0.0)
-    monkeypatch.setenv("SCENE", str(tmp_path))
     made = Scene(tmp_path / "run")
     made.watch.claim()
     made.works, made.wanted = True, NEW

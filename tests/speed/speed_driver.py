@@ -32,6 +32,7 @@ from sluice.tasks.spec import TaskSpec
 from sluice.tasks.store import TaskStore
 from sluice.transmission.mac import identity_key
 from sluice.transmission.topics import Topics
+from tests.databases import administer
 from tests.identities import record_key, to_headers
 from tests.waiting import SECONDS
 
@@ -236,16 +237,7 @@ class SpeedTest:
         if self._beside is not None:
             return
         self.engine.dispose()
-        with _administrator(self.settings) as connection:
-            connection.execute(sa.text(f"DROP DATABASE {self.settings.postgres.database} WITH (FORCE)"))
-
-
-@contextlib.contextmanager
-def _administrator(settings: Settings) -> Iterator[sa.Connection]:
-    server = sa.create_engine(settings.postgres.url("postgres"), isolation_level="AUTOCOMMIT")
-    with server.connect() as connection:
-        yield connection
-    server.dispose()
+        administer(self.settings, f"DROP DATABASE {self.settings.postgres.database} WITH (FORCE)")
 
 
 def _own_database(settings: Settings, name: str) -> Settings:
@@ -253,8 +245,7 @@ def _own_database(settings: Settings, name: str) -> Settings:
 
     HBase's tables are shared; there the numbers of tasks tell the tests apart.
     """
-    with _administrator(settings) as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    administer(settings, f"CREATE DATABASE {name} OWNER {settings.postgres.user}")
     own = settings.model_copy(update={"postgres": settings.postgres.model_copy(update={"database": name})})
     migrate(own)
     with engine(own).begin() as connection:

@@ -64,7 +64,8 @@ def test_the_metastore_and_its_clients_agree(settings: Settings) -> None:
     client = properties(settings.home / "conf" / "spark" / "hive-site.xml")
     assert server["metastore.thrift.uris"] == client["hive.metastore.uris"] == settings.hive.metastore
     assert server["metastore.warehouse.dir"] == client["hive.metastore.warehouse.dir"]
-    assert server["javax.jdo.option.ConnectionPassword"] == settings.postgres.password
+    assert server["javax.jdo.option.ConnectionUserName"] == "metastore"
+    assert server["javax.jdo.option.ConnectionPassword"] == settings.postgres.metastore.password
 
 
 def test_kafka_advertises_what_its_clients_are_told(settings: Settings) -> None:
@@ -112,7 +113,8 @@ def test_nothing_else_listens_where_other_hosts_reach_hdfs_and_hbase(reached: Se
     assert "listen_addresses = '127.0.0.1'" in templating.render(
         reached, "postgresql.conf", hosts=None, door_connections=1
     )
-    assert "host all all all" not in templating.render(reached, "pg_hba.conf", hosts=None)
+    local = templating.render(reached, "pg_hba.conf", hosts=None, local="127.0.0.1/32")
+    assert re.findall(r"(?m)^host.* (\S+) scram-sha-256$", local) == ["127.0.0.1/32"] * 3
     assert "spark.driver.bindAddress 127.0.0.1" in (conf / "spark" / "spark-defaults.conf").read_text()
     assert f"-javaagent:metastore/{jars.AGENT}=127.0.0.1" in hive.metastore(reached).argv
     site = properties(conf / "spark" / "hive-site.xml")
@@ -176,7 +178,6 @@ def test_a_child_process_belongs_to_the_instance(settings: Settings) -> None:
     assert variables["HADOOP_CONF_DIR"] == str(settings.home / "conf" / "spark")
     assert not Path(variables["SPARK_CONF_DIR"]).exists()  # else the class archive would not fit
     assert variables["HADOOP_USER_NAME"] == settings.hdfs.user
-    assert variables["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"].endswith(f":{settings.port('postgres')}/airflow")
     assert variables["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
     assert all(isinstance(value, str) for value in variables.values())
 

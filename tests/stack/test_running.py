@@ -64,7 +64,7 @@ def test_secrets_and_the_supervisor_s_socket_are_the_owner_s_alone(stack: Settin
 def test_postgresql_wants_the_password(stack: Settings) -> None:
     wrong = stack.postgres.model_copy(update={"password": "guessed"})
     with pytest.raises(psycopg2.OperationalError, match="password authentication failed"):
-        psycopg2.connect(wrong.url("postgres", "postgresql"))
+        psycopg2.connect(wrong.url("postgresql"))
 
 
 def test_postgresql_does_not_run_as_root(stack: Settings) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 from sluice.runtime.settings import Settings, make_secret, read_secret
 from sluice.stack import secrets
-from sluice.stack.airflow_environment import airflow_environment
+from sluice.stack.airflow_environment import write_config
 from sluice.stack.catalogue import DAEMONS
 from sluice.stack.users import FILE, Users, prepare_users
 
@@ -24,7 +25,7 @@ def test_nobody_else_can_read_them(tmp_path: Path) -> None:
     directory = settings.home / "secrets"
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
     names = {path.name for path in directory.iterdir()}
-    assert names - {"users.lock"} == {"postgres", "sql", "identity", *secrets.AIRFLOW, FILE}
+    assert names - {"users.lock"} == {*secrets.POSTGRES, "sql", "identity", *secrets.AIRFLOW, FILE}
     assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in directory.iterdir())
 
 
@@ -65,13 +66,16 @@ def test_airflow_can_encrypt_with_its_key(tmp_path: Path) -> None:
 
     settings = Settings(instance="test", home=tmp_path)
     secrets.make(settings)
-    key = airflow_environment(settings)["AIRFLOW__CORE__FERNET_KEY"]
+    write_config(settings)
+    config = ConfigParser()
+    config.read(settings.home / "conf" / "airflow" / "airflow.cfg")
+    key = config["core"]["fernet_key"]
     assert Fernet(key).decrypt(Fernet(key).encrypt(b"password")) == b"password"
 
 
 def test_another_s_postgresql_gets_no_password_from_here(tmp_path: Path) -> None:
     secrets.make(Settings(instance="test", home=tmp_path, external=frozenset({"postgres"})))
-    assert not (tmp_path / "secrets" / "postgres").exists()
+    assert not {path.name for path in (tmp_path / "secrets").iterdir()} & set(secrets.POSTGRES)
 
 
 def test_many_at_once_agree_on_one(tmp_path: Path) -> None:

@@ -180,7 +180,7 @@ def execute(
 
     The daemons run in a network of their own, where no other user of this machine reaches them, and neither
     does your browser. Only Airflow, the SQL endpoint and PostgreSQL have a door to this machine's network.
-    The command gets the environment of Airflow's tasks, which holds passwords.
+    The command gets your environment and that of Airflow's tasks. The instance adds no password to it.
 
     Examples:
       sluice exec -- curl http://127.0.0.1:21031/jmx     ask the NameNode
@@ -196,7 +196,7 @@ def execute(
     if not supervisord.running(settings):
         raise supervisord.SupervisorDown(settings)
     try:
-        os.execvpe(command[0], command, environment(settings))  # noqa: S606 - no shell: the words are the user's own command
+        os.execvpe(command[0], command, {**os.environ, **environment(settings)})  # noqa: S606 - no shell: the words are the user's own command
     except OSError as error:
         raise NoCommand(f"exec: {command[0]!r}: {error.strerror}") from error
 

@@ -15,7 +15,9 @@ from sluice.runtime.settings import LOOPBACK, Settings
 
 #: What no job needs, or has there otherwise: its own place, and secrets of other parts.
 _PLACE = {"instance", "home", "root", "network", "bind_host", "hadoop_host", "metrics"}
-_LEFT_OUT = _PLACE | {"notifications", "airflow", "api", "hive"}
+_LEFT_OUT = dict.fromkeys(_PLACE | {"notifications", "airflow", "api", "hive", "inherit"}, True) | {
+    "postgres": {"airflow", "metastore"}
+}
 #: What an account may have for another Spark.
 _NOT_OURS = ("SPARK_HOME", "SPARK_CONF_DIR", "SPARK_LOCAL_IP", "HADOOP_CONF_DIR")
 

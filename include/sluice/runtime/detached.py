@@ -131,9 +131,9 @@ def start(
 ) -> Record:
     """Start ``argv`` as a session leader, detached from this process, and record it.
 
-    env: added to this process's environment. log: gets both outputs; default ``<home>/logs/<name>.log``.
-    rotate: whether a large log is put aside before.
-    What is left of a dead predecessor (such as a Python driver without its JVM) is killed first.
+    env: added to what it inherits (`runtime.inherited`). log: gets both outputs; default
+    ``<home>/logs/<name>.log``. rotate: whether a large log is put aside before. What is left of a dead
+    predecessor (such as a Python driver without its JVM) is killed first.
     Raises AlreadyRunning (with the record) or ProcessError.
     """
     run = run or run_dir()
@@ -155,7 +155,7 @@ def start(
             try:
                 child = subprocess.Popen(
                     record.argv,
-                    env={**os.environ, **(env or {}), TOKEN: record.token},
+                    env=_environment(record, env or {}, run),
                     cwd=cwd,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
@@ -168,6 +168,13 @@ def start(
         record = replace(record, pid=child.pid, start_time=_start_time(child.pid))
         _write(record, run)
         return record
+
+
+def _environment(record: Record, env: Mapping[str, str], run: Path) -> dict[str, str]:
+    """The process's variables; its secrets are in a file, which stays: the record may get another name."""
+    from sluice.runtime import inherited
+
+    return {**inherited.separated(env, run / f"{record.name}.given"), TOKEN: record.token}
 
 
 def ensure(

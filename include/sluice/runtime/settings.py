@@ -19,7 +19,15 @@ from urllib.parse import quote
 
 import yaml
 from pydantic import BaseModel, Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from sluice.runtime import given_secrets
 
 ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3])
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
@@ -92,22 +100,44 @@ class Hive(BaseModel):
     host: str = ""
     port: int = 0
     user: str = "sluice"
-    password: str = ""
+    password: str = Field("", repr=False)
     auth: Literal["CUSTOM", "LDAP", "NONE", "NOSASL"] = "CUSTOM"  # HiveServer2's names for it
     database: str = "sluice"
 
 
+class DatabaseRole(BaseModel):
+    """A role of PostgreSQL and the one database that it owns."""
+
+    user: str = ""
+    password: str = Field("", repr=False)
+    database: str = ""
+
+
 class Postgres(BaseModel):
+    """The server, and the role of Sluice's own database; Airflow and the metastore have others."""
+
     host: str = ""
     port: int = 0
     user: str = "sluice"
-    password: str = ""
+    password: str = Field("", repr=False)
     database: str = "sluice"
     root_certificate: str = ""  # a file: with it, TLS to a server whose certificate this authority signed
+    airflow: DatabaseRole = DatabaseRole()
+    metastore: DatabaseRole = DatabaseRole()
 
-    def url(self, database: str | None = None, driver: str = "postgresql+psycopg2") -> str:
+    @property
+    def roles(self) -> tuple[DatabaseRole, ...]:
+        """All three; with an external server they may be the same role."""
+        own = DatabaseRole(user=self.user, password=self.password, database=self.database)
+        return own, self.airflow, self.metastore
+
+    def of(self, role: DatabaseRole) -> Postgres:
+        """The same server, for another role and its database."""
+        return self.model_copy(update=role.model_dump())
+
+    def url(self, driver: str = "postgresql+psycopg2") -> str:
         who = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
-        url = f"{driver}://{who}@{self.host}:{self.port}/{database or self.database}"
+        url = f"{driver}://{who}@{self.host}:{self.port}/{quote(self.database, safe='')}"
         if not self.root_certificate:
             return url
         return f"{url}?sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
@@ -202,13 +232,13 @@ class Api(BaseModel):
 class Notifications(BaseModel):
     """Where alerts are sent; nowhere if neither `webhook` nor `mail_to` is given."""
 
-    webhook: str = Field("", pattern=r"^(https?://.*)?$")
+    webhook: str = Field("", pattern=r"^(https?://.*)?$", repr=False)
     mail_to: tuple[str, ...] = ()
     mail_from: str = "sluice@localhost"
     smtp_host: str = "127.0.0.1"
     smtp_port: int = 25
     smtp_user: str = ""
-    smtp_password: str = ""
+    smtp_password: str = Field("", repr=False)
     smtp_starttls: bool = False
 
     @property
@@ -233,10 +263,22 @@ class _Yaml(PydanticBaseSettingsSource):
         return dict(yaml.load(SETTINGS_FILE.read_text(), _Loader))  # noqa: S506 - a SafeLoader
 
 
+class _Given(EnvSettingsSource):
+    """The secrets that were given as environment variables and are in files now (`runtime.given_secrets`)."""
+
+    def __init__(self, settings_cls: type[BaseSettings], home: Path) -> None:
+        self._home = home
+        super().__init__(settings_cls)
+
+    def _load_env_vars(self) -> dict[str, str | None]:
+        return {name.lower(): value for name, value in given_secrets.read(self._home).items()}
+
+
 class Settings(BaseSettings):
     """All settings of one instance.
 
-    Later sources win: defaults, settings.yaml, environment, arguments.
+    Later sources win: defaults, settings.yaml, secrets that were given (`runtime.given_secrets`), the
+    environment, arguments.
     """
 
     model_config = SettingsConfigDict(
@@ -246,6 +288,7 @@ class Settings(BaseSettings):
     instance: str = DEFAULT_INSTANCE
     home: Path = Path()
     root: Path = ROOT
+    inherit: tuple[str, ...] = ()  # further variables of the starter's environment that all processes get
     bind_host: str = LOOPBACK  # where all daemons listen
     hadoop_host: str = ""  # where HADOOP alone listens, for jobs on other hosts; empty: bind_host
     hosts: dict[str, str] = {}
@@ -281,7 +324,10 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, _Yaml(settings_cls)
+        arguments = init_settings.init_kwargs if isinstance(init_settings, InitSettingsSource) else {}
+        home = arguments.get("home") or os.environ.get("SLUICE_HOME")
+        home = Path(home or ROOT / "var" / (arguments.get("instance") or current_instance()))
+        return init_settings, env_settings, _Given(settings_cls, home), _Yaml(settings_cls)
 
     @property
     def private(self) -> bool:
@@ -385,8 +431,20 @@ class Settings(BaseSettings):
         section(
             "postgres", host=host("postgres"), port=at("postgres"), password=read_secret(home, "postgres")
         )
+        _fill_roles(data["postgres"], home, external="postgres" in (data.get("external") or ()))
         section("airflow", url=f"http://{host('airflow-api')}:{at('airflow')}")
         return data
+
+
+def _fill_roles(postgres: dict[str, Any], home: Path, *, external: bool) -> None:
+    """Derive the roles of the other databases: an external server has the one that was given for all."""
+    for name in ("airflow", "metastore"):
+        own = {"user": name, "password": read_secret(home, f"postgres_{name}")}
+        if external:
+            own = {field: postgres.get(field) or Postgres.model_fields[field].default for field in own}
+        role = postgres.get(name) or {}
+        role = role if isinstance(role, dict) else role.model_dump()
+        postgres[name] = {**own, "database": name, **{field: value for field, value in role.items() if value}}
 
 
 def current_instance() -> str:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.runtime import inherited
 from sluice.runtime.jvm import LIB, QUICK, SPARK_CLASSES, java
 from sluice.stack.environment import spark_home
 
@@ -55,7 +56,11 @@ def make() -> bool:
     STAMP.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=LIB) as scratch:
         made = Path(scratch) / SPARK_CLASSES.name
-        env = {**os.environ, "SPARK_CONF_DIR": str(spark_home() / "conf"), "SPARK_LOCAL_IP": "127.0.0.1"}
+        env = {
+            **inherited.variables(),
+            "SPARK_CONF_DIR": str(spark_home() / "conf"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
         command = [sys.executable, "-m", __spec__.name, "load", scratch, str(made)]
         found = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if found.returncode or not made.exists():

@@ -1,27 +1,84 @@
-"""Airflow's configuration as environment variables.
+"""Airflow's configuration: as environment variables, and its secrets in a file of mode 0600.
 
 Its connections are in `airflow_connections`.
 """
 
 from __future__ import annotations
 
+import io
 import os
+from configparser import ConfigParser
 from pathlib import Path
 
+from sluice.runtime import given_secrets
+from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, read_secret
 
 AUTH_MANAGER = "sluice_airflow.auth.AuthManager"  # unless the environment names another
 TOKEN_SECONDS = 8 * 3600  # a working day
+#: How the names of all variables begin that are for Airflow.
+PREFIX = "AIRFLOW_"
 
 
 def airflow_environment(settings: Settings) -> dict[str, str]:
-    """AIRFLOW_HOME and the AIRFLOW__* variables; secrets that were not made yet are empty."""
+    """AIRFLOW_HOME, the AIRFLOW__* variables and what was given to Airflow so; no secret of its own."""
+    hiding = _secret_names(settings)
+    theirs = {name: value for name, value in _given(settings).items() if name not in hiding}
     named = {
-        f"AIRFLOW__{section}__{key}": str(value)
+        _name(section, key): str(value)
         for section, keys in _sections(settings).items()
         for key, value in keys.items()
     }
-    return {"AIRFLOW_HOME": str(_home(settings)), **named}
+    own = {"AIRFLOW_HOME": str(_home(settings)), "AIRFLOW_CONFIG": str(_config(settings))}
+    return {**theirs, **own, **named}
+
+
+def auth_manager(settings: Settings) -> str:
+    """The class that Airflow asks who may do what: Sluice's own, unless another was given to Airflow."""
+    return _given(settings).get(_name("core", "auth_manager")) or AUTH_MANAGER
+
+
+def write_config(settings: Settings) -> None:
+    """Write the file with the secrets; what a person wrote into AIRFLOW_HOME/airflow.cfg stays in force."""
+    config = ConfigParser(interpolation=None)
+    config.read(_home(settings) / "airflow.cfg")
+    for (section, key), value in _secrets(settings).items():
+        if not config.has_section(section):
+            config.add_section(section)
+        config.set(section, key, value.replace("%", "%%"))  # Airflow interpolates
+    text = io.StringIO()
+    config.write(text)
+    path = _config(settings)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text.getvalue(), 0o600)
+
+
+def _given(settings: Settings) -> dict[str, str]:
+    found = {**given_secrets.read(settings.home), **os.environ}
+    return {name: value for name, value in found.items() if name.startswith(PREFIX)}
+
+
+def _config(settings: Settings) -> Path:
+    return settings.home / "conf" / "airflow" / "airflow.cfg"
+
+
+def _name(section: str, key: str) -> str:
+    return f"AIRFLOW__{section}__{key}".upper()
+
+
+def _secret_names(settings: Settings) -> set[str]:
+    """The variables that would hide the secrets in the file."""
+    return {f"{_name(*key)}{suffix}" for key in _secrets(settings) for suffix in ("", "_CMD", "_SECRET")}
+
+
+def _secrets(settings: Settings) -> dict[tuple[str, str], str]:
+    """By section and key; those that were not made yet are empty."""
+    return {
+        ("core", "fernet_key"): _fernet_key(settings),
+        ("database", "sql_alchemy_conn"): settings.postgres.of(settings.postgres.airflow).url(),
+        ("api", "secret_key"): read_secret(settings.home, "airflow_api"),
+        ("api_auth", "jwt_secret"): read_secret(settings.home, "airflow_jwt"),
+    }
 
 
 def _home(settings: Settings) -> Path:
@@ -39,11 +96,9 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
             "LOAD_EXAMPLES": False,
             "DAGS_ARE_PAUSED_AT_CREATION": False,
             "EXECUTION_API_SERVER_URL": f"{settings.airflow.url}/execution/",
-            "AUTH_MANAGER": os.environ.get("AIRFLOW__CORE__AUTH_MANAGER") or AUTH_MANAGER,
-            "FERNET_KEY": _fernet_key(settings),
+            "AUTH_MANAGER": auth_manager(settings),
         },
         "DATABASE": {
-            "SQL_ALCHEMY_CONN": settings.postgres.url("airflow"),
             "SQL_ALCHEMY_POOL_SIZE": 5,
             "SQL_ALCHEMY_POOL_PRE_PING": True,
         },
@@ -76,12 +131,10 @@ def _api(settings: Settings) -> dict[str, dict[str, object]]:
             "PORT": settings.port("airflow"),
             "BASE_URL": settings.airflow.url,
             "WORKERS": 1,
-            "SECRET_KEY": read_secret(settings.home, "airflow_api"),
             # Its scripts would come from another site into pages where people are logged in.
             "ENABLE_SWAGGER_UI": False,
         },
         "API_AUTH": {
-            "JWT_SECRET": read_secret(settings.home, "airflow_jwt"),
             "JWT_EXPIRATION_TIME": TOKEN_SECONDS,
             "JWT_CLI_EXPIRATION_TIME": TOKEN_SECONDS,
         },

@@ -39,6 +39,8 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     ``say`` gets a line for each step.
     """
     network.open_and_enter(settings, say)
+    if not supervisord.running(settings):
+        secrets.keep_given(settings)
     secrets.make(settings)
     settings = _reread(settings)
     daemons = catalogue.own(settings)

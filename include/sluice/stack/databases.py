@@ -1,42 +1,47 @@
-"""Databases in the instance's PostgreSQL; the daemon that needs one creates it."""
+"""The databases in PostgreSQL: an instance's own is made with them, in another one they are created here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg2
 from psycopg2 import sql
 
-from sluice.runtime.settings import Settings
+from sluice.runtime.settings import Postgres, Settings
 from sluice.storage.locks import Lock
 
 
-def create(settings: Settings, name: str) -> None:
-    """Create the database of that name if there is none yet.
+def create(settings: Settings, own: Postgres) -> None:
+    """Create the database in an external server, unless it is there or the server is the instance's own.
 
     Several daemons start at once and may need the same one; the second waits for the first.
     """
-    connection = psycopg2.connect(settings.postgres.url("postgres", "postgresql"))
+    if "postgres" not in settings.external:
+        return
+    with suppress(psycopg2.OperationalError):
+        psycopg2.connect(own.url("postgresql")).close()
+        return
+    connection = psycopg2.connect(own.model_copy(update={"database": "postgres"}).url("postgresql"))
     try:
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_lock(%s)", (Lock.DATABASES.value,))
-            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,))
+            cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", (own.database,))
             if cursor.fetchone() is None:
-                cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                cursor.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(own.database)))
     finally:
         connection.close()
 
 
 @contextmanager
-def locked(settings: Settings, database: str) -> Iterator[Any]:
+def locked(own: Postgres) -> Iterator[Any]:
     """A cursor of one transaction in the database, rolled back if something raises.
 
     Only one caller in the instance has it at a time.
     """
-    connection = psycopg2.connect(settings.postgres.url(database, "postgresql"))
+    connection = psycopg2.connect(own.url("postgresql"))
     try:
         with connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (Lock.DATABASES.value,))

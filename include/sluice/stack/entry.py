@@ -18,7 +18,9 @@ from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import Settings
 from sluice.stack import network, process_groups, secrets, templating
 from sluice.stack.catalogue import DAEMONS, UnknownDaemon, daemon, dependencies
-from sluice.stack.environment import DAEMON, environment
+from sluice.stack.daemons.postgres import PostgresFailed
+from sluice.stack.database_roles import UnusableRole
+from sluice.stack.environment import DAEMON, own_environment
 from sluice.stack.jars import JarsMissing
 from sluice.stack.log import Log, lack_of_memory
 
@@ -32,6 +34,7 @@ def run(settings: Settings, name: str) -> None:
     chosen = daemon(name)
     log = Log(name)
     secrets.make_missing(settings)
+    secrets.add_given(settings)
     settings = Settings()
     left = process_groups.of_daemon(settings, name)
     if left:
@@ -44,7 +47,7 @@ def run(settings: Settings, name: str) -> None:
         step(settings)
     command = chosen.command(settings)
     log(f"starting {Path(command.argv[0]).name}")
-    variables = {**environment(settings), **command.env, DAEMON: process_groups.mark(settings, name)}
+    variables = {**own_environment(settings), **command.env, DAEMON: process_groups.mark(settings, name)}
     for variable in command.unset:
         variables.pop(variable, None)
     work = settings.home / "tmp"
@@ -62,8 +65,9 @@ def keep(settings: Settings, names: Sequence[str]) -> None:
     path = templating.write(
         settings, "supervisord_container.conf", target, daemons=chosen, python=sys.executable
     )
+    secrets.add_given(settings)
     argv = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(path)]
-    os.execv(argv[0], argv)  # noqa: S606
+    os.execve(argv[0], argv, own_environment(settings))  # noqa: S606
 
 
 def wait(settings: Settings, name: str, log: Log) -> None:
@@ -93,7 +97,7 @@ def main(argv: list[str]) -> int:
     """Run ``run NAME...``, ``health NAME...`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
-    except (UnknownDaemon, JarsMissing) as error:
+    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

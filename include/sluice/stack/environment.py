@@ -8,6 +8,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from sluice.runtime import inherited
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.airflow_environment import airflow_environment
 
@@ -17,16 +18,16 @@ SPARK_SECRET = "spark.authenticate.secret"  # noqa: S105 - the name of the prope
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """The whole environment for a child process.
-
-    It is this process's own environment, overridden by the instance's variables. Settings that are given as
-    SLUICE_* variables are part of the former, so they are passed on as they are.
-    """
-    return {**os.environ, **own_environment(settings), **airflow_environment(settings)}
+    """The whole environment of what is Airflow's: its daemons, its commands and their children."""
+    return {**own_environment(settings), **airflow_environment(settings)}
 
 
 def own_environment(settings: Settings) -> dict[str, str]:
-    """The instance's own variables, without Airflow's."""
+    """The whole environment of everything else: what it inherits, and the instance's variables."""
+    return {**inherited.variables(), **_own(settings)}
+
+
+def _own(settings: Settings) -> dict[str, str]:
     python = sys.executable
     defaults = shlex.quote(str(spark_defaults(settings)))
     own = {settings.hadoop_host, *settings.hosts.values()} - {""}

@@ -30,10 +30,11 @@ def postgres(settings: Settings) -> None:
     """Log in with the password and run a query."""
     import psycopg2
 
+    own = settings.postgres
+    if "postgres" in settings.external:  # Sluice's database may have to be created there
+        own = own.model_copy(update={"database": "postgres"})
     try:
-        connection = psycopg2.connect(
-            settings.postgres.url("postgres", "postgresql"), connect_timeout=int(SECONDS)
-        )
+        connection = psycopg2.connect(own.url("postgresql"), connect_timeout=int(SECONDS))
     except psycopg2.OperationalError as error:
         raise Unhealthy(str(error).strip()) from error
     try:

@@ -25,7 +25,7 @@ def database(settings: Settings) -> None:
     from sluice.stack import journal
     from sluice.storage.postgres import migrate
 
-    databases.create(settings, settings.postgres.database)
+    databases.create(settings, settings.postgres)
     migrate(settings)
     journal.take_in(settings)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from sluice.runtime import detached, namespace
+from sluice.runtime import detached, inherited, namespace
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, given
 from sluice.stack import jars, ports
@@ -124,7 +124,7 @@ def orders(settings: Settings) -> dict[str, Any]:
         "private": settings.private,
         "doors": doors,
         "notify": settings.notifications.given,
-        "given": given(),
+        "given": {name: value for name, value in given().items() if inherited.passes(name)},
     }
 
 

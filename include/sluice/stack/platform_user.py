@@ -8,13 +8,12 @@ minute.
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 
 import jwt
 
 from sluice.runtime.settings import Settings, read_secret
-from sluice.stack.airflow_environment import AUTH_MANAGER
+from sluice.stack.airflow_environment import AUTH_MANAGER, auth_manager
 
 #: Its name in Airflow's audit log, which no person can have.
 NAME = "sluice"
@@ -32,8 +31,7 @@ class PlatformKeyMissing(RuntimeError):
 
 def applies(settings: Settings) -> bool:
     """Whether the instance's Airflow knows this user: not an external one, nor with another auth manager."""
-    given = os.environ.get("AIRFLOW__CORE__AUTH_MANAGER") or AUTH_MANAGER
-    return "airflow" not in settings.external and given == AUTH_MANAGER
+    return "airflow" not in settings.external and auth_manager(settings) == AUTH_MANAGER
 
 
 def sign(settings: Settings, for_user: str = "") -> str:

@@ -121,8 +121,9 @@ def start(settings: Settings, daemons: Sequence[Daemon]) -> None:
     socket_path(settings).unlink(missing_ok=True)
     # -P: not from the current directory, which may be another user's.
     argv = [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", str(config)]
-    env = {**os.environ, **own_environment(settings)}
-    subprocess.run(argv, check=True, env=env, cwd=settings.root, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        argv, check=True, env=own_environment(settings), cwd=settings.root, stdin=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + START_SECONDS
     while not running(settings):
         if time.monotonic() > deadline:

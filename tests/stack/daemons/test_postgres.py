@@ -1,4 +1,4 @@
-"""PostgreSQL below a directory that only root may enter, like one made by `mktemp -d`."""
+"""PostgreSQL of one's own: below a directory that only root may enter, and attacked before the log-in."""
 
 from __future__ import annotations
 
@@ -6,22 +6,29 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
+import psycopg2
 import pytest
 
 from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
 from sluice.stack.entry import check
+from tests.bench.database import server
 from tests.waiting import SECONDS, until
 
-pytestmark = [
-    pytest.mark.stack,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root has to give up being root"),
-]
+pytestmark = pytest.mark.stack
+
+#: Asks for TLS and for GSSAPI in turn. 16.10 answered each from within the last, until its stack ended.
+ASKS = tuple(struct.pack("!II", 8, 80877103 + number) for number in (0, 1))
+MOST_ASKED = 100_000
+ASKING_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -43,6 +50,7 @@ def private(tmp_path: Path) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}, **own}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to give up being root")
 def test_it_runs_there_without_being_root(private: dict[str, str]) -> None:
     entry, home = [sys.executable, "-m", "sluice.stack"], Path(private["SLUICE_ROOT"]) / "var" / "private"
     with subprocess.Popen([*entry, "run", "postgres"], env=private, stdout=subprocess.DEVNULL) as server:
@@ -63,3 +71,17 @@ def test_it_runs_there_without_being_root(private: dict[str, str]) -> None:
             server.send_signal(signal.SIGINT)
             server.wait(SECONDS)
     assert server.returncode == 0
+
+
+def test_nobody_ends_it_before_the_log_in() -> None:
+    with server("recursion") as own, closing(psycopg2.connect(own.postgres.url("postgresql"))) as bystander:
+        address, asked = (own.postgres.host, own.postgres.port), 0
+        deadline = time.monotonic() + ASKING_SECONDS
+        with socket.create_connection(address, 10) as stranger, suppress(OSError):
+            while asked < MOST_ASKED and time.monotonic() < deadline:
+                stranger.sendall(ASKS[asked % 2])
+                if not stranger.recv(1):
+                    break
+                asked += 1
+        assert asked < 5
+        bystander.cursor().execute("SELECT 1")  # a crash of one server process ends all

@@ -16,6 +16,7 @@ import psutil
 
 from sluice.collection.emulated import power
 from sluice.collection.emulated.server import HOST_KEY
+from sluice.runtime import inherited
 from sluice.runtime.jvm import java
 from sluice.runtime.settings import ROOT
 
@@ -92,7 +93,7 @@ class EmulatedHost:
                 *(["apart"] if self.apart else []),
             ],
             cwd=ROOT,
-            env={**os.environ, power.HOME: str(self.home)},
+            env={**inherited.variables(), power.HOME: str(self.home)},
             start_new_session=True,  # Ctrl-C is for its parent
         )
         deadline = time.monotonic() + READY_SECONDS

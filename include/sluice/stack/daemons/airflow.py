@@ -12,8 +12,11 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+from psycopg2.sql import SQL, Identifier
+
 from sluice.runtime.settings import Settings
 from sluice.stack import databases, health, users
+from sluice.stack.airflow_environment import airflow_environment, write_config
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hive import configure_spark
 from sluice.stack.environment import environment
@@ -23,6 +26,7 @@ AIRFLOW = str(Path(sys.executable).with_name("airflow"))
 
 def prepare_home(settings: Settings) -> None:
     (settings.home / "airflow" / "logs").mkdir(parents=True, exist_ok=True)
+    write_config(settings)
 
 
 def migrate(settings: Settings) -> None:
@@ -31,16 +35,17 @@ def migrate(settings: Settings) -> None:
     All four components call this at once. The first one migrates; the others wait for its lock and then find
     the version in the database's comment.
     """
-    databases.create(settings, "airflow")
+    own = settings.postgres.of(settings.postgres.airflow)
+    databases.create(settings, own)
     wanted = f"apache-airflow {version('apache-airflow')}"
-    with databases.locked(settings, "airflow") as cursor:
+    with databases.locked(own) as cursor:
         cursor.execute(
-            "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'airflow'"
+            "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = current_database()"
         )
         if cursor.fetchone() == (wanted,):
             return
         subprocess.run([AIRFLOW, "db", "migrate"], env=environment(settings), check=True)
-        cursor.execute("COMMENT ON DATABASE airflow IS %s", (wanted,))
+        cursor.execute(SQL("COMMENT ON DATABASE {} IS %s").format(Identifier(own.database)), (wanted,))
 
 
 def _daemon(
@@ -53,7 +58,7 @@ def _daemon(
     prepare: tuple[Callable[[Settings], None], ...] = (),
 ) -> Daemon:
     def command(settings: Settings) -> Command:
-        return Command([AIRFLOW, *argv])
+        return Command([AIRFLOW, *argv], env=airflow_environment(settings))
 
     return Daemon(
         name=name,

@@ -73,8 +73,9 @@ def create_schema(settings: Settings) -> None:
 
     It is created in one transaction, so a start that is cut short leaves nothing of it.
     """
-    databases.create(settings, "metastore")
-    with databases.locked(settings, "metastore") as cursor:
+    own = settings.postgres.of(settings.postgres.metastore)
+    databases.create(settings, own)
+    with databases.locked(own) as cursor:
         cursor.execute("SELECT to_regclass('public.\"VERSION\"')")
         if cursor.fetchone() == (None,):
             cursor.execute(next(require("metastore").glob(SCHEMA)).read_text())
@@ -83,7 +84,7 @@ def create_schema(settings: Settings) -> None:
 def follow_namenode(settings: Settings) -> None:
     """Let the tables' locations name the built-in NameNode's address of now, after a setting changed it."""
     if "hdfs" not in settings.external:
-        with databases.locked(settings, "metastore") as cursor:
+        with databases.locked(settings.postgres.of(settings.postgres.metastore)) as cursor:
             relocate(cursor, settings.hdfs.namenode)
 
 

@@ -1,51 +1,86 @@
 """PostgreSQL, with its binaries from a jar.
 
-It refuses to run as root, so a root process runs it as an unprivileged user.
+It refuses to run as root, so a root process runs it as an unprivileged user. Nobody can log in as its
+superuser, who gives orders before the server starts: in single-user mode, which only the owner of the data
+can use.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import subprocess
-import tempfile
 from pathlib import Path
 
 import psutil
 
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
-from sluice.stack import doors, health, private, templating
+from sluice.stack import database_roles, doors, health, private, templating
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.jars import require
 from sluice.storage import listener
 
 _BEGAN_WITH = "began_with"  # the listener for hosts with which it was configured
+_GRANTED = "sluice_granted"  # in its data: the hash of the orders that were given last
+_FOUND = re.compile(r'datname = "([^"]*)"')
+
+
+class PostgresFailed(RuntimeError):
+    """PostgreSQL refused an order in single-user mode."""
 
 
 def initialise(settings: Settings) -> None:
-    """Create the cluster with its one role and that role's password, unless it exists."""
+    """Create the cluster, unless it exists."""
     data = _data(settings)
     if (data / "PG_VERSION").exists():
         return
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile("w", prefix="sluice-") as file:  # initdb reads it as the other user
-        file.write(settings.postgres.password)
-        file.flush()
-        if os.geteuid() == 0:
-            user = private.account(settings)
-            os.chown(data, user.pw_uid, user.pw_gid)
-            os.chown(file.name, user.pw_uid, user.pw_gid)
-        options = ["--encoding=UTF8", "--locale=C", "--auth=scram-sha-256", f"--pwfile={file.name}"]
-        user_option = f"--username={settings.postgres.user}"
-        subprocess.run(
-            _unprivileged(settings, [_binary("initdb"), "-D", str(data), user_option, *options]), check=True
-        )
+    if os.geteuid() == 0:
+        user = private.account(settings)
+        os.chown(data, user.pw_uid, user.pw_gid)
+    options = ["--encoding=UTF8", "--locale=C", "--auth=reject", f"--username={database_roles.SUPERUSER}"]
+    subprocess.run(_unprivileged(settings, [_binary("initdb"), "-D", str(data), *options]), check=True)
+
+
+def grant(settings: Settings) -> None:
+    """Give each role its database and its password, unless that was done. Raises PostgresFailed."""
+    postgres, marker = settings.postgres, _data(settings) / _GRANTED
+    database_roles.check(postgres)
+    server, within = database_roles.server(postgres), list(map(database_roles.within, postgres.roles))
+    orders = "".join([server, database_roles.databases(postgres, ()), *within])
+    digest = hashlib.sha256(orders.encode()).hexdigest()
+    if marker.exists() and marker.read_text() == digest:
+        return
+    there = _FOUND.findall(single(settings, "SELECT datname FROM pg_database", database_roles.SYSTEM[0]))
+    single(settings, server, database_roles.SYSTEM[0])
+    single(settings, database_roles.databases(postgres, there), database_roles.SYSTEM[0])
+    for role, text in zip(postgres.roles, within, strict=True):
+        single(settings, text, role.database)
+    write_whole(marker, digest, 0o600)
+    _give(settings, marker)
+
+
+def single(settings: Settings, orders: str, database: str) -> str:
+    """What the server says to these orders in single-user mode. It must not run. Raises PostgresFailed."""
+    options = ("exit_on_error=true", "search_path=pg_catalog", "log_min_error_statement=panic")
+    argv = [_binary("postgres"), "--single", "-j", *(word for each in options for word in ("-c", each))]
+    argv += ["-D", str(_data(settings)), database]
+    done = subprocess.run(
+        _unprivileged(settings, argv), input=orders, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        said = "\n".join((done.stderr or done.stdout).splitlines()[-10:])
+        raise PostgresFailed(f"PostgreSQL refused to prepare the database {database!r}:\n{said}")
+    return done.stdout
 
 
 def configure(settings: Settings) -> None:
     data, hosts = _data(settings), listener.read(settings.home)
     for name in ("postgresql.conf", "pg_hba.conf"):
-        templating.write(settings, name, data / name, door_connections=doors.MOST, hosts=hosts)
+        local = "127.0.0.0/8" if settings.private else "127.0.0.1/32"
+        templating.write(settings, name, data / name, door_connections=doors.MOST, hosts=hosts, local=local)
         _give(settings, data / name)
     if hosts is not None:  # the key must be its own
         for name, source in (("server.crt", hosts.certificate), ("server.key", hosts.key)):
@@ -128,7 +163,7 @@ POSTGRES = Daemon(
     name="postgres",
     service="postgres",
     ports=("postgres",),
-    prepare=(initialise, configure, forget_dead),
+    prepare=(initialise, configure, forget_dead, grant),
     command=command,
     health=health.postgres,
     data=("data/postgres",),

@@ -29,7 +29,7 @@ from sluice.lab.placement.live import scenarios
 from sluice.lab.processes import LaboratoryFailed, end_with_laboratory
 from sluice.placement.base import Cluster
 from sluice.runtime.settings import Settings, make_secret
-from sluice.stack import initialise, private
+from sluice.stack import initialise, private, secrets
 from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.kafka import KAFKA
 from sluice.stack.daemons.postgres import POSTGRES
@@ -48,7 +48,7 @@ class Bed:
     def __init__(self, home: Path) -> None:
         self._folder = home
         instance = home / "instance"
-        for secret in ("identity", "postgres"):
+        for secret in ("identity", *secrets.POSTGRES):
             make_secret(instance, secret)
         self.settings = Settings(instance="lab", home=instance, port_base=PORT_BASE, network="private")
         self._roles: dict[str, tuple[Role, ...]] = {
