@@ -22,7 +22,6 @@ from sluice.runtime.settings import get_settings
 from sluice.runtime.throttle import Throttle
 from sluice.stack.users import SERVICE, User, Users
 from sluice_airflow.cut_off import CutOff
-from sluice_airflow.headers import SecurityHeaders
 
 throttle = Throttle()
 
@@ -42,7 +41,7 @@ class AuthManager(SimpleAuthManager):
 
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
         """The middlewares that every answer of the API server passes through."""
-        return [(SecurityHeaders, {}), (CutOff, {})]
+        return [(CutOff, {})]
 
     def deserialize_user(self, token: dict[str, Any]) -> SimpleAuthManagerUser:
         """The token's user with the present role. Raises ValueError if the user was removed."""

@@ -2,8 +2,9 @@
 
 ``python -m sluice.stack.doors FOLDER NETWORK PORT:FD ...``: each FD is a socket that listens on the host's
 PORT. A socket stays in the network in which it was made. So this process can accept connections from outside
-although it is itself inside, and connect there to the same port. NETWORK is two open files of the network to
-enter, as ``FD,FD``; if it is empty, this process makes the network.
+although it is itself inside, and connect there to the same port, from the address that stands for the source
+(`sluice.stack.loopback`). NETWORK is two open files of the network to enter, as ``FD,FD``; if it is empty,
+this process makes the network.
 """
 
 from __future__ import annotations
@@ -23,18 +24,20 @@ from sluice.runtime.files import write_whole
 from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import LOOPBACK
 from sluice.stack import network
+from sluice.stack.loopback import Addresses
+from sluice.stack.shares import Shares
+from sluice.stack.sources import look_from_here, source_of
 
 CHUNK = 1 << 18
 BACKLOG = 256
-#: Connections of a door at a time. A stranger can take all of them, and so keep people out, but not those of
-#: the platform itself: PostgreSQL has this many beside what the platform needs.
+#: Connections of a door at a time: PostgreSQL has this many beside what the platform needs.
 MOST = 64
 CLOSE_SECONDS = 10.0
 
 
-async def relay(doors: Sequence[tuple[int, socket.socket]]) -> None:
+async def relay(doors: Sequence[tuple[int, socket.socket]], addresses: Addresses) -> None:
     """Serve the doors for ever; each is a port and a socket that listens for it."""
-    serving = {port: Door(port) for port, _ in doors}
+    serving = {port: Door(port, addresses) for port, _ in doors}
     for port, listening in doors:
         await asyncio.start_server(serving[port], sock=listening, limit=CHUNK, backlog=BACKLOG)
     await asyncio.Event().wait()
@@ -43,31 +46,41 @@ async def relay(doors: Sequence[tuple[int, socket.socket]]) -> None:
 class Door:
     """Serves the connections of one port."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, addresses: Addresses) -> None:
+        self.port, self.addresses = port, addresses
+        self.shares = Shares(MOST, own=f"uid:{os.geteuid()}")
         self.open: set[asyncio.Task[None] | None] = set()  # asyncio itself may forget a task that waits
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Join a connection from outside with one to the daemon inside, until both sides are done."""
-        if len(self.open) >= MOST:
-            _break_off(writer)
+        peer = writer.get_extra_info("peername") or (LOOPBACK, 0)  # it is gone already
+        source = source_of(peer, self.port)
+        ends = [writer]
+
+        def end() -> None:
+            for each in ends:
+                _break_off(each)
+
+        if not self.shares.take(source, end):
+            end()
             return
         self.open.add(asyncio.current_task())
-        ends = [writer]
         try:
-            daemon_reader, daemon_writer = await asyncio.open_connection(LOOPBACK, self.port, limit=CHUNK)
+            daemon_reader, daemon_writer = await asyncio.open_connection(
+                LOOPBACK, self.port, limit=CHUNK, local_addr=(self.addresses.of(source), 0)
+            )
             ends.append(daemon_writer)
             async with asyncio.TaskGroup() as both:  # if one way breaks, so does the other
                 both.create_task(_pump(reader, daemon_writer))
                 both.create_task(_pump(daemon_reader, writer))
-            for end in ends:
-                end.close()
-                await asyncio.wait_for(end.wait_closed(), CLOSE_SECONDS)
+            for each in ends:
+                each.close()
+                await asyncio.wait_for(each.wait_closed(), CLOSE_SECONDS)
         except* OSError:
             pass  # a side that broke off, or a daemon that is not there
         finally:
-            for end in ends:  # harmless once they are closed
-                _break_off(end)
+            end()  # harmless once they are closed
+            self.shares.give_back(source, end)
             self.open.discard(asyncio.current_task())
 
 
@@ -87,6 +100,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 def main(folder: Path, into: str, doors: list[str]) -> None:
+    look_from_here()  # sources are in the host's network
     if into:
         user, net = map(int, into.split(","))
         namespace.join((user, net))
@@ -99,7 +113,7 @@ def main(folder: Path, into: str, doors: list[str]) -> None:
         (int(port), socket.socket(fileno=int(fd))) for port, fd in (each.split(":") for each in doors)
     ]
     write_whole(folder / network.READY, str(os.getpid()))
-    asyncio.run(relay(listening))
+    asyncio.run(relay(listening, Addresses(folder)))
 
 
 if __name__ == "__main__":
