@@ -31,7 +31,6 @@ from sluice.stack import platform_user
 from sluice.stack.users import SERVICE, User, Users
 from sluice_airflow.caller import Caller
 from sluice_airflow.cut_off import CutOff
-from sluice_airflow.headers import SecurityHeaders
 from sluice_airflow.log_in import check_password
 
 #: How long a log-in lasts.
@@ -83,7 +82,7 @@ class AuthManager(SimpleAuthManager):
 
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
         """The middlewares that every answer of the API server passes through."""
-        return [(SecurityHeaders, {}), (CutOff, {}), (Caller, {})]
+        return [(CutOff, {}), (Caller, {})]
 
     async def get_user_from_token(self, token: str) -> BaseUser:
         """The token's user. Raises InvalidTokenError."""

@@ -9,6 +9,7 @@ HEADERS = (
     (b"content-security-policy", b"frame-ancestors 'self'; object-src 'none'; base-uri 'self'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
 )
 
 

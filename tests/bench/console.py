@@ -72,8 +72,8 @@ def run(quick: bool = False) -> Outcome:
         curves.publish(range(serving.CURVE_DAYS - 1))
         curves.commit(curves.starts(serving.CURVE_DAYS - 1))
         stack.say(f"{NAME}: curves are stored")
-        with tools.started() as browser, known(settings, "user") as token:
-            found = measured(settings, browser, token, curves, size)
+        with tools.started() as browser, known(settings, "user") as login:
+            found = measured(settings, browser, login, curves, size)
         what = WHAT.format(
             instance=settings.instance, loads=size.loads, previews=size.previews, requests=size.requests,
             stored=len(serving.all_paths()) * len(curves.starts(0)) * serving.CURVE_DAYS,
@@ -82,22 +82,24 @@ def run(quick: bool = False) -> Outcome:
     return outcome(found, what, quick)
 
 
-def measured(settings: Settings, browser: Browser, token: str, curves: Served, size: Size) -> Found:
+def measured(
+    settings: Settings, browser: Browser, login: dict[str, str], curves: Served, size: Size
+) -> Found:
     """Do everything, one thing after the other."""
-    first = console_pages.first_pages(settings, browser, token, size.loads)
+    first = console_pages.first_pages(settings, browser, login, size.loads)
     stack.say(f"{NAME}: first page {p95([took for took, _ in first]):.3f} s at the 95th percentile")
-    with logged_in(settings, browser, token) as page:
+    with logged_in(settings, browser, login) as page:
         previews = console_pages.previews(page, size.previews)
         requests = console_pages.requests(page, console_pages.questions(curves.name), size.requests)
         (widest,) = console_pages.requests(page, {"": console_pages.widest(curves.name)}, 3).values()
         stack.say(f"{NAME}: charts {p95([s for took in requests.values() for s in took]):.3f} s")
         paints = console_pages.interactions(page, curves.name, size.interactions)
-    live, answers = all_live(settings, browser, token, curves, size.seconds)
+    live, answers = all_live(settings, browser, login, curves, size.seconds)
     return Found(first, previews, requests, widest, paints, live, answers)
 
 
 def all_live(
-    settings: Settings, browser: Browser, token: str, curves: Served, seconds: float
+    settings: Settings, browser: Browser, login: dict[str, str], curves: Served, seconds: float
 ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     """What the open charts cost the platform, in cores by part, by what happens meanwhile.
 
@@ -109,7 +111,7 @@ def all_live(
         with serving.repeating(beat):
             without[name] = spent(cpu, seconds)
     answers = {}
-    with console_pages.open_charts(settings, browser, token, curves.name, CHARTS) as pages:
+    with console_pages.open_charts(settings, browser, login, curves.name, CHARTS) as pages:
         for name, beat in beats.items():
             before, began = console_pages.answers(pages), time.monotonic()
             with serving.repeating(beat):

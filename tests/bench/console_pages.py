@@ -59,11 +59,13 @@ _WATCH = """() => {
 }"""
 
 
-def first_pages(settings: Settings, browser: Browser, token: str, rounds: int) -> list[tuple[float, float]]:
+def first_pages(
+    settings: Settings, browser: Browser, login: dict[str, str], rounds: int
+) -> list[tuple[float, float]]:
     """Load the first page with nothing kept: seconds until all numbers are there, and KiB over the wire."""
     found = []
     for turn in range(-1, rounds):  # the first round fills what the server keeps
-        with logged_in(settings, browser, token) as page:
+        with logged_in(settings, browser, login) as page:
             sizes: list[float] = []
             wire = page.context.new_cdp_session(page)
             wire.send("Network.enable")
@@ -164,11 +166,11 @@ def answers(pages: Sequence[Page]) -> int:
 
 @contextmanager
 def open_charts(
-    settings: Settings, browser: Browser, token: str, task: str, number: int
+    settings: Settings, browser: Browser, login: dict[str, str], task: str, number: int
 ) -> Iterator[Sequence[Page]]:
     """So many charts that are live, each as if in a browser of its own."""
     with ExitStack() as opened:
-        pages = [opened.enter_context(logged_in(settings, browser, token)) for _ in range(number)]
+        pages = [opened.enter_context(logged_in(settings, browser, login)) for _ in range(number)]
         for page in pages:
             page.goto(f"{CONSOLE}/charts?{urlencode({'task': task, 'last': '1h', 'split': 'path'})}")
         for page in pages:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import httpx
-
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack.users import Role, Users
 
@@ -40,24 +38,23 @@ def admin(settings: Settings) -> tuple[str, str]:
 
 
 @contextmanager
-def known(settings: Settings, role: Role) -> Iterator[str]:
-    """The token of a new user with this role, who is removed afterwards."""
+def known(settings: Settings, role: Role) -> Iterator[dict[str, str]]:
+    """The name and the password of a new user with this role, who is removed afterwards."""
     users, name = Users(settings), f"{role}-{uuid.uuid4().hex[:8]}"
     login = {"username": name, "password": users.add(name, role)}
     try:
-        with httpx.Client(base_url=settings.airflow.url, timeout=120, trust_env=False) as http:
-            answer = http.post("/auth/token", json=login).raise_for_status()
-        yield answer.json()["access_token"]
+        yield login
     finally:
         users.remove(name)
 
 
 @contextmanager
-def logged_in(settings: Settings, browser: Browser, token: str) -> Iterator[Page]:
-    """A page in a context of its own, for whom the token is of."""
+def logged_in(settings: Settings, browser: Browser, login: dict[str, str]) -> Iterator[Page]:
+    """A page in a context of its own, of the user who logs in, as the log-in page would."""
     context = browser.new_context(base_url=settings.airflow.url, viewport={"width": 1440, "height": 900})
     context.set_default_timeout(PATIENCE_MS)
-    context.add_cookies([{"name": "_token", "value": token, "url": settings.airflow.url}])
+    answer = context.request.post("/auth/token", data=login, headers={"Origin": settings.airflow.url})
+    assert answer.ok, answer.text()
     try:
         yield context.new_page()
     finally:
@@ -67,7 +64,7 @@ def logged_in(settings: Settings, browser: Browser, token: str) -> Iterator[Page
 @contextmanager
 def somebody(settings: Settings, browser: Browser, role: Role) -> Iterator[Page]:
     """A page of a new user with this role."""
-    with known(settings, role) as token, logged_in(settings, browser, token) as page:
+    with known(settings, role) as login, logged_in(settings, browser, login) as page:
         yield page
 
 

@@ -22,9 +22,10 @@ class Server(uvicorn.Server):
 
 
 @contextmanager
-def served(app: Any) -> Iterator[str]:
-    """The address of the app, as long as the context lasts."""
-    server = Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=5))
+def served(app: Any, **options: Any) -> Iterator[str]:
+    """The address of the app, as long as the context lasts. options: more of uvicorn's."""
+    config = uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=5, **options)
+    server = Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

@@ -234,13 +234,6 @@ def test_others_look_at_a_shared_dashboard_and_copy_it(
     assert (copied.name, copied.charts, copied.shared) == ("Ours", (HITS,), False)
 
 
-def test_only_this_servers_pages_change_dashboards(client: TestClient, boards: Dashboards) -> None:
-    for headers, status in ((FORM | {"origin": "http://evil.example"}, 403), ({}, 415)):
-        answer = client.post(BOARDS, data={"name": "Evil"}, headers=headers)
-        assert answer.status_code == status
-    assert boards.of("ann") == []
-
-
 def test_a_chart_that_can_no_longer_be_drawn_says_why_and_the_others_are_drawn(
     client: TestClient, boards: Dashboards, database: sa.Engine
 ) -> None:

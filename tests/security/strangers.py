@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,44 @@ RUN_SECONDS = 500.0
 PYTHONS = ("/usr/bin/python3.11", "/usr/bin/python3", os.path.realpath(sys.executable))
 NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
 SOCKET = re.compile(r"socket:\[(\d+)\]")
+#: Says with which status Airflow answers a request with these headers.
+ASK = """
+import http.client, json, sys
+connection = http.client.HTTPConnection("127.0.0.1", {port}, timeout=60)
+connection.request("GET", "/api/v2/dags", headers=json.loads(sys.argv[1]))
+print(connection.getresponse().status)
+"""
 UNUSED_UID = 64999  # for a machine on which PostgreSQL runs as nobody
+
+
+@dataclass
+class Stranger:
+    """Runs programs as another user of the machine, in the host's network."""
+
+    settings: Settings
+
+    def run(self, script: str, *arguments: str, **given: object) -> str:
+        """What the program prints. `script`: Python, with {port} of Airflow's door and what else is given."""
+        done = subprocess.run(
+            [*self._command(script, given), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    @contextmanager
+    def running(self, script: str, **given: object) -> Iterator[subprocess.Popen[str]]:
+        """The program as long as the context lasts."""
+        with subprocess.Popen(
+            self._command(script, given), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            yield process
+            process.kill()
+
+    def _command(self, script: str, given: dict[str, object]) -> list[str]:
+        return [*outside(), "-c", script.format(port=self.settings.port("airflow"), **given)]
 
 
 def attack(settings: Settings, routes: Sequence[tuple[str, str]]) -> list[Finding]:
@@ -53,6 +91,21 @@ def attack(settings: Settings, routes: Sequence[tuple[str, str]]) -> list[Findin
     said = json.loads(done.stdout)
     assert said["failed"] == {}, said["failed"]
     return [Finding(**{**row, "outcome": Outcome(row["outcome"])}) for row in said["findings"]]
+
+
+def outside(*, stranger: bool = True, inside: bool = False) -> list[str]:
+    """What comes before the arguments of a Python in the host's network, as a stranger or as this very user.
+
+    inside: the stranger is in this process's network, where the kernel lets none in. Skips the test where
+    there can be no stranger.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a program as another user")
+    host = _host_network()
+    if not stranger:
+        return ["nsenter", f"--net={host}", "--", sys.executable]
+    command = [*_as_stranger(host), _python(host)]
+    return command[3:] if inside else command
 
 
 def target(settings: Settings, routes: Sequence[tuple[str, str]]) -> dict[str, Any]:

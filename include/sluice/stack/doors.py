@@ -25,12 +25,12 @@ from sluice.runtime.parent import end_with_parent
 from sluice.runtime.settings import LOOPBACK
 from sluice.stack import network
 from sluice.stack.loopback import Addresses
+from sluice.stack.shares import Shares
 from sluice.stack.sources import look_from_here, source_of
 
 CHUNK = 1 << 18
 BACKLOG = 256
-#: Connections of a door at a time. A stranger can take all of them, and so keep people out, but not those of
-#: the platform itself: PostgreSQL has this many beside what the platform needs.
+#: Connections of a door at a time: PostgreSQL has this many beside what the platform needs.
 MOST = 64
 CLOSE_SECONDS = 10.0
 
@@ -48,18 +48,24 @@ class Door:
 
     def __init__(self, port: int, addresses: Addresses) -> None:
         self.port, self.addresses = port, addresses
+        self.shares = Shares(MOST, own=f"uid:{os.geteuid()}")
         self.open: set[asyncio.Task[None] | None] = set()  # asyncio itself may forget a task that waits
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Join a connection from outside with one to the daemon inside, until both sides are done."""
-        if len(self.open) >= MOST:
-            _break_off(writer)
+        peer = writer.get_extra_info("peername") or (LOOPBACK, 0)  # it is gone already
+        source = source_of(peer, self.port)
+        ends = [writer]
+
+        def end() -> None:
+            for each in ends:
+                _break_off(each)
+
+        if not self.shares.take(source, end):
+            end()
             return
         self.open.add(asyncio.current_task())
-        ends = [writer]
         try:
-            peer = writer.get_extra_info("peername") or (LOOPBACK, 0)  # it is gone already
-            source = source_of(peer, self.port)
             daemon_reader, daemon_writer = await asyncio.open_connection(
                 LOOPBACK, self.port, limit=CHUNK, local_addr=(self.addresses.of(source), 0)
             )
@@ -67,14 +73,14 @@ class Door:
             async with asyncio.TaskGroup() as both:  # if one way breaks, so does the other
                 both.create_task(_pump(reader, daemon_writer))
                 both.create_task(_pump(daemon_reader, writer))
-            for end in ends:
-                end.close()
-                await asyncio.wait_for(end.wait_closed(), CLOSE_SECONDS)
+            for each in ends:
+                each.close()
+                await asyncio.wait_for(each.wait_closed(), CLOSE_SECONDS)
         except* OSError:
             pass  # a side that broke off, or a daemon that is not there
         finally:
-            for end in ends:  # harmless once they are closed
-                _break_off(end)
+            end()  # harmless once they are closed
+            self.shares.give_back(source, end)
             self.open.discard(asyncio.current_task())
 
 

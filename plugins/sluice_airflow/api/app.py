@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -10,7 +9,6 @@ from fastapi import APIRouter, FastAPI
 from pydantic.json_schema import models_json_schema
 
 from sluice.metrics import load_team
-from sluice.runtime.settings import get_settings
 from sluice.tasks import TaskSpec, TopicSpec
 from sluice_airflow.api import (
     errors,
@@ -27,20 +25,15 @@ from sluice_airflow.api import (
     topics,
 )
 from sluice_airflow.api.basic import BasicLogin
-from sluice_airflow.api.guard import Guard
 from sluice_airflow.api.models import Problems
 from sluice_airflow.api.security import Reader
 from sluice_airflow.console.router import make_router
-from sluice_airflow.headers import SecurityHeaders
 
 PREFIX = "/api/v1"
 
 
-def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> FastAPI:
-    """A new application; its OpenAPI document is for logged-in users too.
-
-    own: returns the address under which people know the server.
-    """
+def make_app() -> FastAPI:
+    """A new application; its OpenAPI document is for logged-in users too."""
     load_team()
     app = FastAPI(
         title="Sluice",
@@ -63,8 +56,6 @@ def make_app(own: Callable[[], str] = lambda: get_settings().airflow.url) -> Fas
     app.include_router(make_router())
     errors.install(app)
     app.add_middleware(BasicLogin)
-    app.add_middleware(Guard, own=own)
-    app.add_middleware(SecurityHeaders)
     return app
 
 

@@ -48,10 +48,8 @@ OUTSIDE = (
     "/static/%00",
 )
 #: What everybody may read: it tells nothing that is in the instance. docs/security.md lists the same.
-PUBLIC = {"/", "/static/", "/static/index.html", "/openapi.json"}
-PUBLIC |= {"/auth/login", "/auth/docs", "/auth/redoc", "/auth/openapi.json", "/api/v2/version"}
-PUBLIC |= {"/execution/docs", "/execution/redoc", "/execution/health", "/execution/health/ping"}
-PUBLIC |= {"/api/v2/monitor/health"}
+PUBLIC = {"/auth/login", "/api/v2/version", "/api/v2/monitor/health"}
+PUBLIC |= {"/execution/health", "/execution/health/ping"}
 SAYS_NO = frozenset({401, 403, 429})
 FORGED_AT = ("/api/v2/dags", "/api/v2/connections", "/sluice/api/v1/tasks", "/ui/config", "/api/v2/variables")
 FORGED_AT += ("/execution/variables/x",)

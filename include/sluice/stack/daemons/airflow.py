@@ -50,7 +50,7 @@ def migrate(settings: Settings) -> None:
 
 def _daemon(
     name: str,
-    argv: list[str],
+    argv: Callable[[Settings], list[str]],
     component: str,
     *,
     ports: tuple[str, ...] = (),
@@ -58,7 +58,7 @@ def _daemon(
     prepare: tuple[Callable[[Settings], None], ...] = (),
 ) -> Daemon:
     def command(settings: Settings) -> Command:
-        return Command([AIRFLOW, *argv], env=airflow_environment(settings))
+        return Command(argv(settings), env=airflow_environment(settings))
 
     return Daemon(
         name=name,
@@ -72,14 +72,21 @@ def _daemon(
     )
 
 
-API = _daemon(
-    "airflow-api", ["api-server"], "metadatabase", ports=("airflow",), prepare=(users.prepare_users,)
-)
+def _airflow(*argv: str) -> Callable[[Settings], list[str]]:
+    return lambda settings: [AIRFLOW, *argv]
+
+
+def _api_server(settings: Settings) -> list[str]:
+    """`airflow api-server`, with what stands in front of it."""
+    return [sys.executable, "-P", str(settings.root / "plugins" / "sluice_airflow" / "server.py")]
+
+
+API = _daemon("airflow-api", _api_server, "metadatabase", ports=("airflow",), prepare=(users.prepare_users,))
 # The log servers are skipped because they would listen on every interface; the API server finds the logs on
 # disk. The scheduler needs the API: a task that starts while the API does not answer is killed, and tried
 # again a minute later.
 SCHEDULER = _daemon(
-    "airflow-scheduler", ["scheduler", "--skip-serve-logs"], "scheduler", needs=("airflow-api",)
+    "airflow-scheduler", _airflow("scheduler", "--skip-serve-logs"), "scheduler", needs=("airflow-api",)
 )
-DAG_PROCESSOR = _daemon("airflow-dag-processor", ["dag-processor"], "dag_processor")
-TRIGGERER = _daemon("airflow-triggerer", ["triggerer", "--skip-serve-logs"], "triggerer")
+DAG_PROCESSOR = _daemon("airflow-dag-processor", _airflow("dag-processor"), "dag_processor")
+TRIGGERER = _daemon("airflow-triggerer", _airflow("triggerer", "--skip-serve-logs"), "triggerer")

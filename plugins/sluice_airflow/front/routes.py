@@ -1,0 +1,57 @@
+"""What may be asked for without a login, how large a request may be, and what is no page."""
+
+from __future__ import annotations
+
+from airflow.configuration import conf
+
+from sluice.stack.airflow_environment import AUTH_MANAGER
+from sluice_airflow.front.head import SAFE, Head
+
+#: docs/security.md lists the same; tests/security attacks everything else.
+PUBLIC = frozenset(
+    {
+        "/auth/login",
+        "/api/v2/auth/login",
+        "/api/v2/auth/logout",
+        "/api/v2/version",
+        "/api/v2/monitor/health",
+        "/execution/health",
+        "/execution/health/ping",
+    }
+)
+#: Files of the pages and of the log-in page, as everybody can download them with Airflow.
+PUBLIC_BELOW = ("/auth/static/", "/static/assets/", "/static/i18n/")
+LOG_OUT = "/api/v2/auth/logout"
+LOG_INS = frozenset({"/auth/token", "/auth/token/cli"})
+LOG_IN_PAGE = "/api/v2/auth/login"
+EXECUTION = "/execution/"
+METRICS = "/sluice/metrics"
+CONSOLE = "/sluice/console/"
+#: Programs ask for these; a browser shows none of them by itself.
+NO_PAGES = ("/api/", "/ui/", "/auth/token", EXECUTION, "/sluice/api/", METRICS)
+LOG_IN_BYTES, BODY_BYTES, TASK_BYTES = 16 << 10, 1 << 20, 16 << 20
+
+
+def public(head: Head) -> bool:
+    """Whether the request needs no login."""
+    path = head.path
+    if head.method in SAFE:
+        return path in PUBLIC or path.startswith(PUBLIC_BELOW) or _of_another_auth_manager(path)
+    return head.method == "POST" and (path in LOG_INS or _of_another_auth_manager(path))
+
+
+def page(path: str) -> bool:
+    """Whether a person may be led to this address from elsewhere: it shows something and changes nothing."""
+    return not path.startswith(NO_PAGES) or path == LOG_IN_PAGE
+
+
+def most(head: Head) -> int:
+    """How many bytes the body may have."""
+    if head.path.startswith(EXECUTION):
+        return TASK_BYTES  # what tasks return to others (XCom)
+    return LOG_IN_BYTES if public(head) or head.path == METRICS else BODY_BYTES
+
+
+def _of_another_auth_manager(path: str) -> bool:
+    """Another auth manager has its own addresses for the log-in, and they are below this one."""
+    return path.startswith("/auth/") and conf.get("core", "auth_manager") != AUTH_MANAGER
