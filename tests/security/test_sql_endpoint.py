@@ -7,7 +7,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from thrift.transport.TTransport import TTransportException
 from sluice.runtime.jvm import java
 from sluice.runtime.settings import Settings
 from sluice.stack.environment import spark_home
-from sluice.stack.users import Users
+from sluice.stack.users import Role, UserError, Users
 from sluice.storage.hive import connect
 
 pytestmark = pytest.mark.stack
@@ -51,6 +51,12 @@ NOBODY_MAY = (
     "CREATE DATABASE evil LOCATION 'file:///tmp/evil'",
     "EXECUTE IMMEDIATE \"SELECT reflect('java.lang.System', 'getProperty', 'user.name')\"",
 )
+#: Options of a table become settings of the file system, and name its class.
+OPTIONS = (
+    "SELECT * FROM {} WITH ('fs.hdfs.impl' = 'java.lang.Object', 'fs.hdfs.impl.disable.cache' = 'true')",
+    "SELECT 1 FROM (SELECT 1 FROM {} WITH ('fs.hdfs.impl' = 'org.apache.hadoop.fs.RawLocalFileSystem'))",
+    "EXPLAIN SELECT * FROM {} WITH ('mergeSchema' = 'true')",
+)
 #: How statements are refused: by the guard, or by Spark itself where files cannot be queried.
 REFUSALS = ("not allowed", "no files", "TABLE_OR_VIEW_NOT_FOUND", "UNSUPPORTED")
 AN_ANALYST_MAY_NOT = (
@@ -70,11 +76,30 @@ AN_ANALYST_MAY_NOT = (
     "CREATE DATABASE evil",
     "DROP DATABASE sluice CASCADE",
     "SET spark.sql.runSQLOnFiles=true",
-    "SET spark.sluice.sql.owner=evil",
+    "SET spark.sql.variable.substitute=true",
+    "SET spark.sql.session.timeZone=${env:HOME}",
+    "SET",
     "CACHE TABLE logs",
     "EXECUTE IMMEDIATE 'DROP TABLE logs'",
     "EXPLAIN ANALYZE DROP TABLE logs",
     "WITH a AS (SELECT 'evil' AS topic) INSERT INTO reconciliations (topic) SELECT topic FROM a",
+)
+A_VIEWER_MAY_NOT = (
+    "SELECT count(*) FROM logs",
+    "SELECT line FROM raw",
+    "TABLE raw_files",
+    "WITH a AS (SELECT * FROM logs) SELECT count(*) FROM a",
+    "SELECT * FROM task_results WHERE EXISTS (SELECT 1 FROM logs)",
+    "SELECT r.task FROM results AS r JOIN raw ON true",
+    "DESCRIBE EXTENDED logs client",
+)
+A_VIEWER_MAY = (
+    "SELECT count(*) FROM task_results",
+    "SELECT count(*) FROM reconciliations",
+    "SELECT task, count(*) FROM results WHERE task = 'nobody' GROUP BY task",
+    "DESCRIBE logs",
+    "SHOW PARTITIONS logs",
+    "SHOW CREATE TABLE results",
 )
 AN_ANALYST_MAY = (
     "SELECT count(*) FROM logs",
@@ -98,10 +123,22 @@ AN_ANALYST_MAY = (
 
 @pytest.fixture(scope="module")
 def analyst(stack: Settings) -> Iterator[dict[str, str]]:
-    name = f"analyst-{uuid.uuid4().hex[:8]}"
-    password = Users(stack).add(name, "viewer")
-    yield {"user": name, "password": password}
-    Users(stack).remove(name)
+    with somebody(stack, "user") as login:
+        yield login
+
+
+@pytest.fixture(scope="module")
+def viewer(stack: Settings) -> Iterator[dict[str, str]]:
+    with somebody(stack, "viewer") as login:
+        yield login
+
+
+@contextmanager
+def somebody(stack: Settings, role: Role) -> Iterator[dict[str, str]]:
+    name = f"{role}-{uuid.uuid4().hex[:8]}"
+    yield {"user": name, "password": Users(stack).add(name, role)}
+    with suppress(UserError):  # a test removed it
+        Users(stack).remove(name)
 
 
 def session(stack: Settings, **login: str) -> Any:
@@ -130,14 +167,77 @@ def test_nobody_enters_without_the_right_password(stack: Settings, login: dict[s
         session(stack, **login)
 
 
-def test_no_statement_runs_code_or_reads_the_server_s_files(stack: Settings, analyst: dict[str, str]) -> None:
-    for login in ({}, analyst):
+def test_no_statement_runs_code_or_reads_the_server_s_files(
+    stack: Settings, analyst: dict[str, str], viewer: dict[str, str]
+) -> None:
+    for login in ({}, analyst, viewer):
         with closing(session(stack, **login)) as connection:
             for statement in NOBODY_MAY:
                 said = refused(connection, statement)
                 assert "uid=" not in said
                 assert any(word in said for word in REFUSALS), (statement, said[:500])
     assert not os.path.exists("/tmp/evil")
+
+
+def test_a_variable_of_the_server_stays_a_text(stack: Settings, viewer: dict[str, str]) -> None:
+    texts = ("${env:HOME}", "${system:user.name}", "${hiveconf:a}", "${spark.driver.host}", "${HOME}")
+    for login in ({}, viewer):
+        with closing(session(stack, **login)) as connection, closing(connection.cursor()) as cursor:
+            cursor.execute("SELECT " + ", ".join(f"'{text}'" for text in texts))
+            assert cursor.fetchall() == [texts]
+
+
+def test_xml_opens_no_file(stack: Settings, viewer: dict[str, str], tmp_path: Path) -> None:
+    """The schema of a local user reads any other file of the server, and its text is in the message."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "secret").write_text("4711")
+    (tmp_path / "a.dtd").write_text(
+        f'<!ENTITY % f SYSTEM "file://{tmp_path}/secret"><!ENTITY % a "<!ENTITY x \'%f;\'>">%a;'
+    )
+    (tmp_path / "a.xsd").write_text(
+        f'<!DOCTYPE s SYSTEM "file://{tmp_path}/a.dtd"><xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
+        '<xs:element name="+&x;" type="xs:string"/></xs:schema>'
+    )
+    given = f"map('rowValidationXSDPath', 'file://{tmp_path}/a.xsd')"
+    with closing(session(stack, **viewer)) as connection:
+        for call in (f"from_xml('<p/>', 'a INT', {given})", f"schema_of_xml('<p/>', {given})"):
+            said = refused(connection, f"SELECT {call}")
+            assert "is not allowed here: XML can name files" in said
+            assert "4711" not in said
+        said = refused(connection, "SELECT from_json('1', 'a INT', map('rowValidationXSDPath', 'x'))")
+        assert "the option rowValidationXSDPath of from_json is not allowed" in said
+
+
+def test_a_table_takes_no_options(stack: Settings, viewer: dict[str, str]) -> None:
+    for login, table in (({}, "logs"), (viewer, "logs"), (viewer, "task_results")):
+        with closing(session(stack, **login)) as connection:
+            for statement in OPTIONS:
+                said = refused(connection, statement.format(table))
+                assert "option" in said, said[:500]
+                assert "not allowed" in said, said[:500]
+                assert "ClassCast" not in said
+
+
+def test_a_viewer_reads_results_and_no_lines(stack: Settings, viewer: dict[str, str]) -> None:
+    with closing(session(stack, **viewer)) as connection:
+        for statement in A_VIEWER_MAY_NOT:
+            said = refused(connection, statement)
+            assert "the role viewer may read results only" in said, (statement, said[:500])
+        with closing(connection.cursor()) as cursor:
+            for statement in A_VIEWER_MAY:
+                run(cursor, statement)
+
+
+def test_a_new_role_and_a_removal_hold_in_an_open_session(stack: Settings) -> None:
+    with somebody(stack, "viewer") as login, closing(session(stack, **login)) as connection:
+        assert "the role viewer" in refused(connection, "SELECT count(*) FROM logs")
+        Users(stack).set_role(login["user"], "user")
+        with closing(connection.cursor()) as cursor:
+            run(cursor, "SELECT count(*) FROM logs")
+        Users(stack).set_role(login["user"], "viewer")
+        assert "the role viewer" in refused(connection, "SELECT count(*) FROM logs")
+        Users(stack).remove(login["user"])
+        assert "not allowed any more" in refused(connection, "SELECT 1")
 
 
 def test_a_session_brings_no_settings_that_load_code(

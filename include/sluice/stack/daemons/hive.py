@@ -173,6 +173,8 @@ def sql(settings: Settings) -> Command:
             *_confs({f"spark.sluice.sql.{name}": value for name, value in settings.sql.model_dump().items()}),
             *_confs(BOUNDED),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
+            # Otherwise ${env:NAME} in a statement is replaced by the server's own variable.
+            *("--conf", "spark.sql.variable.substitute=false"),
             *("--conf", "spark.sql.python.filterPushdown.enabled=true"),
             *("--conf", "spark.sql.execution.pyspark.udf.hideTraceback.enabled=true"),
             *("--conf", "spark.python.daemon.module=sluice.sql.worker_daemon"),
