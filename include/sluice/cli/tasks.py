@@ -16,6 +16,7 @@ from sluice.cli.format import Format, write
 if TYPE_CHECKING:
     from sluice.tasks import TaskSpec
     from sluice.tasks.store import TaskStore
+    from sluice.tasks.topics import TopicStore
 
 DIFFERS = 1
 SAMPLE = 10
@@ -34,18 +35,29 @@ Style = Annotated[Format, typer.Option("--format", help="How to print.")]
 
 
 @app.command()
-def apply(file: File) -> None:
+def apply(
+    file: File,
+    only: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK]...", help="Only these tasks of the file.")
+    ] = None,
+) -> None:
     """Create the file's tasks, and give those that changed a new version; all of them or none.
 
     Tasks that the file does not name stay as they are. A change takes effect with the next batch. A task is
     written out, or given as one SQL statement.
 
-    Example:
+    Examples:
       sluice tasks apply -f include/tasks.yaml
+      sluice tasks apply -f include/tasks.yaml hits_by_status
     """
-    from sluice.cli.documents import refusing
+    from sluice.cli.documents import FileRefused, refusing
 
     specs = _read(file)
+    if unknown := set(only or ()) - {spec.name for spec in specs}:
+        raise FileRefused(
+            f"{file} has no task {', '.join(sorted(unknown))}: it has {', '.join(s.name for s in specs)}"
+        )
+    specs = [spec for spec in specs if not only or spec.name in only]
     with refusing(file):
         changes = _store().apply(specs, getpass.getuser())
     for change in changes:
@@ -80,6 +92,7 @@ def list_(
         for task in _store().list(topic)
     ]
     write(columns, rows, style)
+    _say_outdated()
 
 
 @app.command()
@@ -207,6 +220,15 @@ def try_out(
     print_trials(_store(), specs, file, lines=lines, sample=sample, as_json=as_json)
 
 
+def _say_outdated() -> None:
+    """Name the first tasks that still cut lines at blanks, beside the output that programs read."""
+    from sluice.runtime.settings import get_settings
+    from sluice.tasks.first_tasks import advice, cut_at_blanks
+
+    if names := cut_at_blanks(_store(), _topics(), get_settings().root):
+        typer.echo(advice(names), err=True)
+
+
 app.command()(backfill)
 app.command()(backfills)
 
@@ -217,6 +239,14 @@ def _store() -> TaskStore:
     from sluice.tasks.store import TaskStore
 
     return TaskStore(engine(get_settings()))
+
+
+def _topics() -> TopicStore:
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+    from sluice.tasks.topics import TopicStore
+
+    return TopicStore(engine(get_settings()))
 
 
 def _read(file: Path) -> list[TaskSpec]:

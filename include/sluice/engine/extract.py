@@ -94,7 +94,7 @@ class Lines:
             codes = np.append(matched.codes, np.int32(len(matched.distinct)))
             return Values(codes[fields.codes], matched.distinct)
         if extract.field is not None:
-            return Values(*encode(self._named.column(extract.field)))
+            return Values(*self._named.column(extract.field))
         return self._field(extract.delimiter or "", extract.index or 0)
 
     def _field(self, delimiter: str, index: int) -> Values:

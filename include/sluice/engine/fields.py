@@ -1,8 +1,9 @@
-"""The named fields of a topic's lines, by format: whole columns of text.
+"""The named fields of a topic's lines, by format: whole columns, as dictionaries.
 
-A field is null in lines that do not have it.
+Lines that do not have a field have the code for nothing.
 
-- combined: one pass over the lines gives all fields of an access log, whichever are asked for;
+- combined: one pass over the lines finds all fields of an access log, whichever are asked for, by a kernel
+  or, of few lines, by regular expressions;
 - delimited: a column's name stands for its index (`resolved`), so that both are one expression;
 - json: one object a line, parsed by serde (Rust) once for each field. The value of a string is its text, and
   of anything else its JSON (a number as JSON's parsers write it: 1.10 is 1.1). A null, a missing key and a
@@ -17,7 +18,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.engine.access_log import named
+from sluice.engine.access_log import CompiledAccessLog, named
+from sluice.engine.cut import COMPILED_LINES, Encoded, encode
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TopicSpec, is_index, json_path
 
@@ -40,10 +42,10 @@ class NamedFields:
 
     def __init__(self, text: pa.Array, topic: TopicSpec) -> None:
         self._text, self._topic = text, topic
-        self._combined: dict[str, pa.Array] | None = None
+        self._combined: CompiledAccessLog | dict[str, pa.Array] | None = None
         self._series: pl.Series | None = None
 
-    def column(self, field: str) -> pa.Array:
+    def column(self, field: str) -> Encoded:
         """The field of every line. Raises NoSuchField.
 
         Fields of a delimited topic must be `resolved` before.
@@ -51,13 +53,16 @@ class NamedFields:
         problem = self._topic.unknown_field(Extract(field=field))
         if problem or self._topic.format == "delimited":
             raise NoSuchField(problem or f"column {field!r} is cut out by its delimiter")
-        return self._json(field) if self._topic.format == "json" else self._access_log(field)
+        return encode(self._json(field)) if self._topic.format == "json" else self._access_log(field)
 
-    def _access_log(self, field: str) -> pa.Array:
+    def _access_log(self, field: str) -> Encoded:
         if self._combined is None:
-            self._combined = named(self._text)
+            compiled = len(self._text) >= COMPILED_LINES
+            self._combined = CompiledAccessLog(self._text) if compiled else named(self._text)
+        if isinstance(self._combined, CompiledAccessLog):
+            return self._combined.column(field)
         values = self._combined[field]
-        return pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values)
+        return encode(pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values))
 
     def _json(self, field: str) -> pa.Array:
         if self._series is None:
