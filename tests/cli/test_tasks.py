@@ -68,7 +68,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
     """Let the commands work on tables in memory."""
     tables = sqlite()
     monkeypatch.setattr(sluice.cli.tasks, "_store", lambda: TaskStore(tables))
-    monkeypatch.setattr(sluice.cli.tasks, "_topics", lambda: TopicStore(tables))
+    monkeypatch.setattr(sluice.cli.tasks, "_database", lambda: tables)
     monkeypatch.setattr(sluice.cli.lists, "_store", lambda: ValueLists(tables))
     monkeypatch.setattr(sluice.cli.topics, "_store", lambda: TopicStore(tables))
     monkeypatch.setattr(sluice.cli.topics, "_make", lambda names: [])  # Kafka has them all

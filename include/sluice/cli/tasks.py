@@ -14,9 +14,10 @@ from sluice.cli.backfill import backfill, backfills
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from sluice.tasks import TaskSpec
     from sluice.tasks.store import TaskStore
-    from sluice.tasks.topics import TopicStore
 
 DIFFERS = 1
 SAMPLE = 10
@@ -70,11 +71,18 @@ def list_(
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic's tasks.")] = None,
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
-    """List the tasks with their versions, and why a task that failed is not counted."""
+    """List the tasks with their versions, and why a task that failed is not counted.
+
+    skipped: the lines with a time that it could not take a value from, or too long a value.
+    """
+    from sluice.storage.tallies import of_topics
+
     columns = (
         *("id", "task", "topic", "period", "dimensions", "metrics"),
-        *("state", "since", "by", "description", "error"),
+        *("state", "since", "by", "description", "error", "skipped"),
     )
+    found = _store().list(topic)
+    tallies = of_topics(_database(), {task.topic for task in found})
     rows = [
         (
             task.label,
@@ -88,8 +96,9 @@ def list_(
             task.created_by,
             task.spec.description,
             task.error,
+            tallies[task.key].skipped if task.key in tallies else None,
         )
-        for task in _store().list(topic)
+        for task in found
     ]
     write(columns, rows, style)
     _say_outdated()
@@ -224,8 +233,9 @@ def _say_outdated() -> None:
     """Name the first tasks that still cut lines at blanks, beside the output that programs read."""
     from sluice.runtime.settings import get_settings
     from sluice.tasks.first_tasks import advice, cut_at_blanks
+    from sluice.tasks.topics import TopicStore
 
-    if names := cut_at_blanks(_store(), _topics(), get_settings().root):
+    if names := cut_at_blanks(_store(), TopicStore(_database()), get_settings().root):
         typer.echo(advice(names), err=True)
 
 
@@ -233,20 +243,17 @@ app.command()(backfill)
 app.command()(backfills)
 
 
-def _store() -> TaskStore:
+def _database() -> Engine:
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
+
+    return engine(get_settings())
+
+
+def _store() -> TaskStore:
     from sluice.tasks.store import TaskStore
 
-    return TaskStore(engine(get_settings()))
-
-
-def _topics() -> TopicStore:
-    from sluice.runtime.settings import get_settings
-    from sluice.storage.postgres import engine
-    from sluice.tasks.topics import TopicStore
-
-    return TopicStore(engine(get_settings()))
+    return TaskStore(_database())
 
 
 def _read(file: Path) -> list[TaskSpec]:

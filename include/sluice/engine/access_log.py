@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sluice.engine.cut import Encoded, encode_stretches, raw
+from sluice.runtime.arrays import Bools
 
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'  # Apache writes a quote inside a field as \"
 
@@ -73,6 +74,12 @@ class CompiledAccessLog:
         bounds, self._data = raw(text)
         self._begins, self._lengths = (np.empty((len(self._row), len(text)), np.int32) for _ in range(2))
         access_log.cut(self._data, bounds, self._begins, self._lengths)
+
+    @property
+    def found(self) -> Bools:
+        """Which lines are an access log's."""
+        lines: Bools = self._lengths[self._row["client"]] > 0
+        return lines
 
     def column(self, field: str) -> Encoded:
         """The field; a line that does not have it, or has nothing there, has the code for nothing."""

@@ -77,6 +77,10 @@ class Lines:
         """Whether the lines are of a JSON topic."""
         return self._topic.format == "json"
 
+    def of_format(self) -> Bools | None:
+        """Which lines are of the topic's format; None if all of them are that have a time."""
+        return self._named.of_format()
+
     def values(self, extract: Extract) -> Values:
         found = self._values.get(extract)
         if found is None:

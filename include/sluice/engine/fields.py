@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from sluice.engine.access_log import CompiledAccessLog, named
 from sluice.engine.cut import COMPILED_LINES, Encoded, encode
+from sluice.runtime.arrays import Bools
 from sluice.tasks.extract import Extract
 from sluice.tasks.topic import TopicSpec, is_index, json_path
 
@@ -55,20 +56,51 @@ class NamedFields:
             raise NoSuchField(problem or f"column {field!r} is cut out by its delimiter")
         return encode(self._json(field)) if self._topic.format == "json" else self._access_log(field)
 
-    def _access_log(self, field: str) -> Encoded:
+    def of_format(self) -> Bools | None:
+        """Which lines are of the topic's format; None if every line is that has a time.
+
+        A line of a JSON topic whose time is a field is JSON, or it would have no time.
+        """
+        topic = self._topic
+        at = topic.time.extract if topic.time is not None else None
+        if topic.format == "combined":
+            cut = self._cut()
+            if isinstance(cut, CompiledAccessLog):
+                return cut.found
+            return pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
+        if topic.format == "json":
+            if at is not None and at.field is not None:
+                return None
+            return self._parsed().str.json_path_match("$").is_not_null().to_numpy()
+        last = len(topic.columns) - 1
+        if at is not None and (at.field == topic.columns[last] or not last):
+            return None
+        delimiters = pc.count_substring(self._text, topic.delimiter).to_numpy(zero_copy_only=False)
+        found: Bools = delimiters >= last
+        return found
+
+    def _cut(self) -> CompiledAccessLog | dict[str, pa.Array]:
         if self._combined is None:
             compiled = len(self._text) >= COMPILED_LINES
             self._combined = CompiledAccessLog(self._text) if compiled else named(self._text)
-        if isinstance(self._combined, CompiledAccessLog):
-            return self._combined.column(field)
-        values = self._combined[field]
+        return self._combined
+
+    def _access_log(self, field: str) -> Encoded:
+        cut = self._cut()
+        if isinstance(cut, CompiledAccessLog):
+            return cut.column(field)
+        values = cut[field]
         return encode(pc.if_else(pc.equal(values, ""), pa.scalar(None, values.type), values))
 
     def _json(self, field: str) -> pa.Array:
+        parsed = self._parsed()
+        first, *others = (parsed.str.json_path_match(path).to_arrow() for path in _paths(field))
+        return pc.coalesce(first, *others).cast(pa.string())
+
+    def _parsed(self) -> pl.Series:
         if self._series is None:
             self._series = pl.Series(pl.from_arrow(self._text))
-        first, *others = (self._series.str.json_path_match(path).to_arrow() for path in _paths(field))
-        return pc.coalesce(first, *others).cast(pa.string())
+        return self._series
 
 
 def _paths(field: str) -> list[str]:
