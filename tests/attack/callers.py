@@ -15,7 +15,7 @@ from sluice.stack.users import Role, Users
 from tests.security.attacker.airflow import forged
 
 ROLES: tuple[Role, ...] = get_args(Role)  # least first
-#: How a browser marks what a page of another site, or of another port of this host, sends without being asked.
+#: How a browser marks what a page of another site, or of another port of this host, sends by itself.
 ELSEWHERE = {"Origin": "http://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
 ANOTHER_PORT = {"Origin": "http://127.0.0.1:29999", "Sec-Fetch-Site": "same-site"}
 BY_SCRIPT = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "empty"}

@@ -2,9 +2,11 @@ from datetime import date
 
 import pyarrow as pa
 
+from sluice.batch.barred import PLACES, REASON
 from sluice.batch.day_lines import DayOf, of_day, reasons, to_logs
 from sluice.batch.day_results import RESULTS, to_partials, to_results
 from sluice.engine.count import count
+from sluice.engine.outcomes import COUNTS, Reckoning
 from sluice.engine.plan import EnginePlan, Range
 from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Limits
@@ -84,7 +86,8 @@ def test_a_forged_line_has_its_place_in_kafka_and_a_reason() -> None:
     batch = records(line(), line(), line() + b"x" * 100)
     batch = batch.set_column(7, RECORDS.field("forged"), pa.array([False, True, True]))
     (day,) = of_day(iter([batch]), DAY, plan())
-    assert reasons(day, plan(Limits(line_bytes=90))).to_pylist() == [None, "forged", "forged"]
+    found = reasons(day, Limits(line_bytes=90), PLACES.empty_table())
+    assert found.to_pylist() == [None, "forged", "forged"]
     assert count(batch, plan(Limits(line_bytes=90))).reason.to_pylist() == [None, "forged", "forged"]
 
 
@@ -94,44 +97,42 @@ def test_what_kafka_could_not_give_is_dead_for_the_same_reason_in_both_layers() 
     batch = batch.set_column(9, RECORDS.field("unreadable"), pa.array(why, pa.string()))
     (day,) = of_day(iter([batch]), DAY, plan())
     expected = ["undecodable", None, "too_large"]
-    assert reasons(day, plan(Limits())).to_pylist() == expected
+    assert reasons(day, Limits(), PLACES.empty_table()).to_pylist() == expected
     assert count(batch, plan(Limits())).reason.to_pylist() == expected
 
 
-def logs(*lines: bytes, limits: Limits | None = None) -> pa.RecordBatch:
+def logs(*lines: bytes, limits: Limits | None = None, places: pa.Table | None = None) -> pa.RecordBatch:
     (day,) = of_day(iter([records(*lines)]), DAY, plan(limits))
     unique = pa.RecordBatch.from_arrays(
         [*day.columns, pa.array([1] * len(day), pa.int64())], [*day.schema.names, "copies"]
     )
-    (found,) = to_logs(iter([unique]), plan(limits))
+    (found,) = to_logs(iter([unique]), limits or Limits(), places or PLACES.empty_table())
     return found
 
 
 def test_dead_letters_are_the_engines() -> None:
     long, short = line("/" + "x" * 2000), line("/" + "x" * 700)
-    assert logs(long, short).column("reason").to_pylist() == ["dimension over 1024 bytes", None]
+    assert logs(long, short).column("reason").null_count == 2  # only a task with its path skips the first
     assert logs(short, limits=Limits(line_bytes=500)).column("reason").to_pylist() == ["line over 500 bytes"]
 
 
-def test_the_engine_judges_a_value_that_grows_when_it_is_shown() -> None:
-    topic = TopicSpec.model_validate(
-        {"name": "shop", "format": "json", "time": {"extract": {"field": "at"}, "format": "epoch_s"}}
-    )
-    spec = TaskSpec.model_validate(
-        {
-            "name": "by_field",
-            "topic": "shop",
-            "period": "1h",
-            "dimensions": [{"name": "a", "extract": {"field": "a"}}],
-            "metrics": ["count"],
-        }
-    )
-    of_json = EnginePlan.of([ActiveTask(1, 1, spec)], Limits(), topic)
-    numbers = ",".join(["1e15"] * 60)  # serde shows each in 18 characters
-    batch = records(f'{{"at":1431857103,"a":[{numbers}]}}'.encode())
-    (online,) = count(batch, of_json).reason.to_pylist()
-    (day,) = of_day(iter([batch]), DayOf("shop", DAY.day), of_json)
-    assert (reasons(day, of_json).to_pylist(), online) == ([online], "dimension over 1024 bytes")
+def test_a_line_that_an_earlier_release_gave_up_for_all_tasks_stays_given_up() -> None:
+    """Online no task counted it; computed again, its day must not have it."""
+    place = {"partition": 0, "offset": 1, "line_in_record": 0}
+    others = [{**place, "partition": 1}, {**place, "line_in_record": 3}, {**place, "offset": 9}]
+    places = pa.Table.from_pylist([*others, place], PLACES)
+    assert logs(line(), line(), line(), places=places)["reason"].to_pylist() == [None, REASON, None]
+
+
+def test_what_became_of_the_lines_comes_with_the_partials() -> None:
+    reckoning, long = Reckoning(), line("/" + "x" * 2000)
+    text = [line(), long, b"[17/May/2015:10:05:03 +0000]", line("/a")]
+    list(to_partials(iter([logs(*text)]), plan(), plan(), reckoning=reckoning))
+    tallies, skipped = reckoning.tables
+    found = {(row["task_id"], *(row[name] for name in COUNTS)) for row in tallies.to_pylist()}
+    # The topic once; of its tasks the first counts all offsets, the second the third alone, and both twice.
+    assert found == {(0, 3, 0, 1, 0), (1, 4, 0, 2, 2), (2, 0, 0, 2, 0)}
+    assert len(skipped) == 7
 
 
 def results(*lines: bytes) -> list[dict[str, object]]:

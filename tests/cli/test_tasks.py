@@ -68,6 +68,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> sa.Engine:
     """Let the commands work on tables in memory."""
     tables = sqlite()
     monkeypatch.setattr(sluice.cli.tasks, "_store", lambda: TaskStore(tables))
+    monkeypatch.setattr(sluice.cli.tasks, "_database", lambda: tables)
     monkeypatch.setattr(sluice.cli.lists, "_store", lambda: ValueLists(tables))
     monkeypatch.setattr(sluice.cli.topics, "_store", lambda: TopicStore(tables))
     monkeypatch.setattr(sluice.cli.topics, "_make", lambda names: [])  # Kafka has them all
@@ -272,3 +273,20 @@ def test_from_apply_to_delete(stack: Settings, monkeypatch: pytest.MonkeyPatch) 
         result = run(command, name)
         assert (result.exit_code, f"there is no task '{name}'" in result.output) == (2, True)
     get_settings.cache_clear()
+
+
+def test_only_the_named_tasks_of_a_file_are_applied(database: sa.Engine, tmp_path: Path) -> None:
+    file = tmp_path / "tasks.yaml"
+    file.write_text(GOOD % "one" + GOOD % "two")
+    assert run("apply", "-f", str(file), "two").output == "two: created (1v1)\n"
+    refused = run("apply", "-f", str(file), "three")
+    assert refused.exit_code
+    assert "has no task three: it has one, two" in refused.output
+
+
+def test_the_list_names_first_tasks_that_cut_at_blanks(database: sa.Engine, tmp_path: Path) -> None:
+    TaskStore(database).apply(parse_tasks(BY_STATUS.replace("by_status", "hits_by_status")), "sluice")
+    command = "sluice tasks apply -f include/tasks.yaml hits_by_status"
+    assert command in run("list").output
+    assert not run("apply", "-f", "include/tasks.yaml", "hits_by_status").exit_code
+    assert command not in run("list").output

@@ -126,28 +126,21 @@ def test_a_line_is_counted_or_has_a_reason() -> None:
     assert counted.reason.to_pylist() == [
         None,
         "no event time",
-        "dimension over 1024 bytes",
+        None,
         None,
         "line over 8000 bytes",
     ]
     by_status, paths = engine(counted.partials, [spec(), spec(name="paths", dimensions=[PATH])])
-    # No task counts the line with the long path, not even the task that does not look at the path.
-    assert sum(v["count"] for v in by_status.values()) == sum(v["count"] for v in paths.values()) == 2
-
-
-def test_a_line_with_too_long_a_value_is_dead_even_if_its_task_filters_it_out() -> None:
-    only_404 = spec(
-        where=[{"extract": STATUS["extract"], "filter": {"mode": "white", "values": ["404"]}}],
-        dimensions=[PATH],
-    )
-    counted = count(records([line(path="/" + "x" * 2000)]), plan(only_404))
-    assert counted.reason.to_pylist() == ["dimension over 1024 bytes"]
+    # Only the task that looks at the path skips the line with the long one.
+    assert sum(v["count"] for v in by_status.values()) == 3
+    assert sum(v["count"] for v in paths.values()) == 2
 
 
 def test_the_limit_is_in_bytes_of_utf8() -> None:
     task = spec(dimensions=[PATH])
     fits, over = line(path="é" * 512), line(path="é" * 512 + "a")
-    assert count(records([fits, over]), plan(task)).reason.to_pylist() == [None, "dimension over 1024 bytes"]
+    (found,) = engine(count(records([fits, over]), plan(task)).partials, [task])
+    assert [series for _, (series,) in found] == ["é" * 512]
 
 
 def test_bytes_that_are_not_utf8_do_not_break_the_batch() -> None:
@@ -168,14 +161,6 @@ def test_a_version_counts_its_offsets_alone() -> None:
     # While the version is active, a partition that came later is counted from its beginning.
     table = count(records([line()] * 10, partition=7), made).partials
     assert {(r["task_id"], r["lines"]) for r in table.to_pylist()} == {(1, 10)}
-
-
-def test_only_active_versions_judge_a_line() -> None:
-    tasks = active(spec(), spec(name="paths", dimensions=[PATH]))
-    ranges = {(1, 1): [Range.of({0: 0})], (2, 1): [Range.of({0: 1})]}
-    long = line(path="/" + "x" * 2000)
-    counted = count(records([long, long]), EnginePlan.of(tasks, Limits(), ranges=ranges))
-    assert counted.reason.to_pylist() == [None, "dimension over 1024 bytes"]
 
 
 def test_a_plan_can_be_shipped() -> None:

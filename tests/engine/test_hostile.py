@@ -66,7 +66,9 @@ def test_a_megabyte_a_line() -> None:
 def test_a_line_that_is_one_value_of_a_megabyte() -> None:
     task = spec(dimensions=[PATH], measure=BYTES, metrics=["count", "sum"])
     counted = count(records([line(path="/" + "x" * 900_000), line(size="9" * 900_000)]), plan(task))
-    assert counted.reason.to_pylist() == ["dimension over 1024 bytes", None]
+    assert counted.reason.null_count == 2
+    assert counted.skipped["reason"].to_pylist() == ["value of dimension path is over 1024 bytes"]
+    assert len(counted.skipped["line"][0].as_py()) == 1024
     assert counted.partials.column("measured").to_pylist() == [0]  # no finite number
 
 

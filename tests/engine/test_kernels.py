@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from sluice.engine import count as counting
 from sluice.engine import cut as cutting
-from sluice.engine import parse
+from sluice.engine import fields, parse
+from sluice.engine.access_log import CompiledAccessLog, named
 from sluice.engine.count import count
 from sluice.engine.cut import Encoded, _Compiled, _Split, cut
 from sluice.engine.merge import merge
@@ -21,6 +22,7 @@ from sluice.engine.parse import _by_position, _compiled
 from sluice.engine.schema import KEYS
 from sluice.spark.warm import warm
 from sluice.tasks import TaskSpec
+from sluice.tasks.topic import COMBINED_FIELDS
 from tests.engine.samples import ALL_METRICS, BYTES, by_hand, line, plan, records, spec
 from tests.engine.test_count import TASKS, engine, lines_of, same
 from tests.examples import examples
@@ -32,7 +34,7 @@ STAMP = b"17/May/2015:10:05:03 +0200"
 def compiled() -> Iterator[None]:
     """Send batches of any size through the kernels."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (cutting, parse, counting):
+        for module in (cutting, fields, parse, counting):
             patch.setattr(module, "COMPILED_LINES", 0)
         yield
 
@@ -74,6 +76,42 @@ def test_a_hundred_thousand_distinct_values_and_a_million_bytes() -> None:
     first = cut(texts, " ", [0, 1])
     assert values(first.column(0)) == [t.split(" ")[0] for t in texts.to_pylist()]
     assert first.column(1)[1].to_pylist() == ["x", "z"]
+
+
+#: What an access log's line is made of, and what breaks it.
+PIECES = st.sampled_from(
+    [
+        "h", "-", "john", "doe", " ", " ", " ", "  ", "[17/May/2015:10:05:03 +0000]", "[", "]",
+        '"', '"', "\\", '\\"', "GET", "/a", "/two words", "HTTP/1.1", "HTTP/", "/1.0", "A/1",
+        "200", "40", "4044", "5", "-5", "1e6", "é",
+        "\t", "\n", "\v", "\f", "\r", "\x00", "\x85", "\u2028", "\\x16\\x03", "\ufffd", "x" * 9, ".", "/",
+    ]
+)  # fmt: skip
+HOSTILE_TEXT = st.lists(PIECES, max_size=12).map("".join)
+REQUESTS = HOSTILE_TEXT | st.builds(
+    " ".join, st.lists(st.sampled_from(["GET", "/a", "HTTP/1.1", "", "b/2", "B/", "B/.", "é"]), max_size=5)
+)
+ACCESS = st.builds(
+    '{} {} {} [{}] "{}" {} {}{}'.format,
+    st.just("10.0.0.1") | HOSTILE_TEXT,
+    st.just("-") | HOSTILE_TEXT,
+    st.sampled_from(["-", "", "john doe", " "]) | HOSTILE_TEXT,
+    st.just("17/May/2015:10:05:03 +0000") | HOSTILE_TEXT,
+    REQUESTS,
+    st.sampled_from(["200", "404", "20", "2000"]) | HOSTILE_TEXT,
+    st.sampled_from(["5", "-", "-5", "--", "1e6", "5x"]) | HOSTILE_TEXT,
+    st.sampled_from(["", ' "-" "x"', ' "r"', ' "r" "a', ' "a \\"b\\" c" "d\\\\"', "\r"]) | HOSTILE_TEXT,
+)
+
+
+@examples(600)
+@given(st.lists(ACCESS | HOSTILE_TEXT, max_size=12), st.integers(0, 3))
+def test_the_fields_of_an_access_log(lines: list[str], skipped: int) -> None:
+    text = pa.array(lines, pa.string()).slice(min(skipped, len(lines)))
+    one, other = named(text), CompiledAccessLog(text)
+    for field in COMBINED_FIELDS:
+        expected = [value or None for value in one[field].to_pylist()]  # nothing there is nothing
+        assert values(other.column(field)) == expected, field
 
 
 LONG = st.integers(0, 40).map(lambda n: "0123456789abcdefghijklmnopqrstuvwxyzABCD"[:n])

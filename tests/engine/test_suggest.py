@@ -120,16 +120,39 @@ def test_nobody_can_point_at_an_empty_text() -> None:
     assert pieces('{"a": "", "b": "x"}', SHOP) == [(16, 17)]
 
 
-def test_a_field_is_suggested_before_a_delimiter_and_a_pattern() -> None:
-    best, second, *_ = at([line(status="404"), line()], "404")
-    assert best.extract == Extract(field="status")
-    assert second.extract == Extract(delimiter=" ", index=8)
-    assert (best.name, best.value, best.found, best.examples) == (
+def test_a_named_field_is_taken_by_its_name_alone() -> None:
+    (only,) = at([line(status="404"), line()], "404")
+    assert only.extract == Extract(field="status")
+    assert (only.name, only.value, only.found, only.examples) == (
         "status",
         "404",
         2,
         (("404", 1), ("200", 1)),
     )
+
+
+@pytest.mark.parametrize(
+    ("topic", "one"),
+    [
+        (LOGS, b'h - john doe [17/May/2015:10:05:03 +0000] "GET /two words HTTP/1.1" 404 5 "-" "x"'),
+        (LOGS, rb'h - - [17/May/2015:10:05:03 +0000] "\x16\x03\x01" 400 226 "-" "-"'),
+        (SHOP, b'{"at": "2015-05-17T10:05:03Z", "user": "a b, c", "status": 404}'),
+        (PROXY, b"2015-05-17 10:05:03;a b;rest of it, all"),
+    ],
+)
+def test_where_the_format_names_a_field_no_line_is_cut_at_anything_else(topic: TopicSpec, one: bytes) -> None:
+    """A word between blanks is another word in the next line."""
+    for begin, end in pieces(one.decode(), topic):
+        inside = [each for each in places(one.decode(), topic) if each.begin <= begin and end <= each.end]
+        found = suggest([one], 0, begin, end, topic)
+        assert found
+        if inside:
+            assert all(each.extract.field in {place.field for place in inside} for each in found)
+
+
+def test_a_line_that_is_not_of_the_format_is_still_cut() -> None:
+    (best, *_) = suggest([b"not an access log"], 0, 4, 6, LOGS)
+    assert best.extract == Extract(delimiter=" ", index=1)
 
 
 def test_a_part_of_a_field_comes_with_the_whole_field_as_the_wider_choice() -> None:

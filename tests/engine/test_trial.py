@@ -78,10 +78,11 @@ def test_every_reason_for_which_a_line_is_not_counted() -> None:
     assert found[0].series is None
 
 
-def test_a_value_over_the_limit_is_a_dead_letter() -> None:
+def test_a_value_over_the_limit_keeps_the_line_from_this_task() -> None:
     task = spec(dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}])
     (found,) = trial(task, LOGS, [line(path="/" + "x" * 50)], Limits(dimension_bytes=32))
-    assert found.why == "dead letter: dimension over 32 bytes"
+    assert (found.dead, found.outcome) == (None, "too_long")
+    assert found.why == "value of dimension path is over 32 bytes"
 
 
 @pytest.mark.parametrize(("size", "number"), [("512", 512.0), ("1e3", 1000.0), ("-", None), ("abc", None)])

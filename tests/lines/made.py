@@ -10,12 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from sluice.batch.barred import PLACES
 from sluice.engine.plan import EnginePlan, Range
 from sluice.lines.answer import Answer
 from sluice.lines.basis import Basis, Result
 from sluice.lines.candidates import Candidates
 from sluice.lines.query import LinesQuery
-from sluice.runtime.settings import Limits, get_settings
+from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec, TopicSpec
 from sluice.transmission.records import RECORDS
 
@@ -87,6 +88,7 @@ def answer(
     filled: Mapping[date, Range] | None = None,
     counted: int | None = None,
     limits: Limits | None = None,
+    barred: pa.Table | None = None,
 ) -> Answer:
     """The lines of the period that `query` names, of those below these offsets."""
     task = ActiveTask(1, 1, spec)
@@ -99,7 +101,8 @@ def answer(
         below=dict.fromkeys((DAY, date(2015, 5, 18)), Range.of({}, below)),
         ranges=ranges,
         filled=filled or {},
+        barred=barred or PLACES.empty_table(),
     )
     plan = EnginePlan.of([task], limits or Limits(), TopicSpec(name=spec.topic))
     given: Any = sources
-    return Answer(get_settings(), Candidates(query, basis, plan), given, lambda _: None)
+    return Answer(Candidates(query, basis, plan), given, lambda _: None)

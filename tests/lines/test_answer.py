@@ -8,11 +8,10 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.batch.task_versions import TaskVersions
+from sluice.batch.barred import PLACES
 from sluice.engine.count import count
 from sluice.engine.plan import EnginePlan, Range
 from sluice.lines import answer as module
@@ -134,16 +133,12 @@ def test_a_metric_shows_the_lines_that_it_is_computed_of() -> None:
         assert found == [(0, n) for n in offsets], metric
 
 
-def test_another_tasks_long_dimension_makes_a_line_a_dead_letter_here_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = ActiveTask(2, 1, spec(dimensions=[{"name": "path", "extract": {"delimiter": " ", "index": 6}}]))
-    here = Range.of({0: 0}, {0: 5})
-    monkeypatch.setattr(module, "versions_at", lambda *_: TaskVersions([other], {(2, 1): [here]}, 0))
-    monkeypatch.setattr(module, "engine", lambda _: None)
+def test_a_line_that_an_earlier_release_gave_up_for_all_tasks_is_no_results_line() -> None:
     long = at(1, path="/" + "x" * 2_000)
     copies = [one(1, long), one(2, at(2)), one(7, long), one(8, at(1, path="/" + "x" * 300))]
-    assert shown(answer(TASK, hits(), MadeSources([copies]), below=EVERYTHING)) == [(0, 2), (0, 7), (0, 8)]
+    places = pa.Table.from_pylist([{"partition": 0, "offset": 1, "line_in_record": 0}], PLACES)
+    found = answer(TASK, hits(), MadeSources([copies]), below=EVERYTHING, barred=places)
+    assert shown(found) == [(0, 2), (0, 7), (0, 8)]
 
 
 def test_pages_follow_each_other_and_the_rest_of_the_files_is_not_read() -> None:

@@ -47,12 +47,14 @@ def running(home: Path, topic: str = "logs") -> Settings:
         progress.batch(
             topic,
             {"records": 10, "doubled": 1, "counted": 8, "dead": 1, "bytes": 500, "pass_us": 250_000}
-            | {"freshness_ms": 9_000},
+            | {"freshness_ms": 9_000, "unmatched": 1},
             {
                 "freshness": {"0.5": 7, "1": 3, "+Inf": 0},
                 "dead_reasons": {"no event time": 1},
                 "task_lines": dict.fromkeys(labels, 8) | {"3v1": 100},
                 "task_skipped": {"4v1": 2},
+                "task_unmatched": {"4v1": 3},
+                "task_too_long": {"4v1": 1},
             },
             seq=seq,
             blocks=12,

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
-from sluice.storage import dead_letters, history, reconciled, schema
+from sluice.storage import dead_letters, history, reconciled, schema, tallies
 from sluice.storage.reconciled import KEPT, DayCompared
 from sluice.tasks.store import TaskStore
 from sluice.tasks.topics import TopicStore
@@ -215,6 +215,44 @@ def test_a_reader_sees_how_many_dead_letters_but_not_the_lines(
     letter(database, 1, "no event time", b"secret")
     text = client.get("/console/dead").text
     assert ("secret" in text, "no event time" in text) == (False, True)
+
+
+def test_what_tasks_skip_is_shown_with_samples(client: TestClient, login: Login, database: sa.Engine) -> None:
+    TaskStore(database).apply([spec(name="hits"), spec(name="sizes")], "ann")
+    place = {"day": day(17), "task_id": 1, "version": 1}
+    numbers = {"counted": 1200, "filtered": 30, "unmatched": 4, "too_long": 5}
+    line = {"partition": 0, "offset": 7, "line_in_record": 0, "bytes": 9, "line": HOSTILE.encode()}
+    with database.begin() as connection:
+        tallies.add(connection, "logs", [{**place, **numbers}])
+        for task, reason in ((1, "path: nothing was extracted"), (0, "not a line of an access log")):
+            version = {"task_id": task, "version": min(task, 1)}
+            one = {**place, **line, **version, "kind": "unmatched", "reason": reason}
+            tallies.add_samples(connection, "logs", [one])
+            tallies.add(connection, "logs", [{**place, **version, **numbers}] if not task else [])
+    login.as_("user")
+    for address, reason in (
+        ("/console/dead", "not a line of an access log"),
+        ("/console/statistics/task/hits", "path: nothing was extracted"),
+    ):
+        text = client.get(address).text
+        assert reason in text
+        assert "<script>alert" not in text
+        assert re.search(r"4 unmatched,\s+5 too long", text)
+    assert "statistics/task/hits" in client.get("/console/dead").text
+    assert "statistics/task/sizes" not in client.get("/console/dead").text
+    login.as_("viewer")
+    for address in ("/console/dead", "/console/statistics/task/hits"):
+        assert "alert(1)" not in client.get(address).text
+
+
+def test_a_day_that_an_earlier_release_counted_says_that_nothing_was_counted_then(
+    client: TestClient, login: Login, days: None, database: sa.Engine
+) -> None:
+    login.as_("viewer")
+    skipped = {"hits (1v1)": {"unmatched": 17, "too_long": 3}}
+    for hours, found, text in ((3, None, "Not counted then"), (4, {}, "None."), (5, skipped, ">17<")):
+        reconciled.note(database, compared(18, "agrees", hours, skipped=found))
+        assert text in client.get("/console/quality/day?topic=logs&day=2015-05-18").text
 
 
 def test_only_the_newest_dead_letters_are_counted_and_the_page_says_so(

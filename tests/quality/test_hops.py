@@ -43,8 +43,8 @@ def test_a_platform_at_rest_agrees() -> None:
     assert found.ok
     assert not found.in_flight
     assert found.counts() == {
-        "lines_read": 10, "kafka": 12, "doubled": 2, "online": 9, "archived": 12, "hive_raw": 12,
-        "hive_unique": 9, "dead_lettered": 1, "lost": 0,
+        "lines_read": 10, "kafka": 12, "doubled": 2, "online": 9, "unmatched": 0, "archived": 12,
+        "hive_raw": 12, "hive_unique": 9, "dead_lettered": 1, "lost": 0,
     }  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 
+import pyarrow as pa
 import pytest
+import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
 from sluice.batch import day_job, offline
@@ -30,7 +32,7 @@ from sluice.results.layers import StoredLayers
 from sluice.results.query import Query
 from sluice.results.reader import read
 from sluice.runtime.settings import Settings
-from sluice.storage import open_periods, reconciled
+from sluice.storage import open_periods, reconciled, schema, tallies
 from sluice.storage.commits import Version
 from sluice.storage.days import Day, Days
 from sluice.storage.hbase import FINAL, FINAL_ERROR, ONLINE, ONLINE_ERROR, RESULTS, HBase
@@ -152,14 +154,14 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(
     topic.both(first, 0)
     topic.both(
         [*first[:50], *lines("no time", line(path="/" + "x" * 2000), file="b.log")], 0
-    )  # doubled; dead
+    )  # doubled; dead; skipped by one task
     topic.apply(bytes_by_path(name, "count", "sum"))  # version 2 counts from here on
     topic.both(lines(*(line("18/May/2015:00:00:00"), line(), line(size="-")), file="c.log"), 1)
 
     (computed,) = topic.nightly(DAY)
-    assert (computed.raw_lines, computed.lines) == (201 + 50 + 1 + 2, 201 + 2)
+    assert (computed.raw_lines, computed.lines) == (201 + 50 + 1 + 2, 201 + 1 + 2)
     assert topic.sql("SELECT count(*) FROM raw WHERE topic = %(topic)s") == [(201 + 52 + 3,)]
-    assert topic.sql("SELECT count(*), count(DISTINCT line) FROM logs WHERE topic = %(topic)s")[0][0] == 203
+    assert topic.sql("SELECT count(*), count(DISTINCT line) FROM logs WHERE topic = %(topic)s")[0][0] == 204
 
     _plant_and_find_differences(topic)
 
@@ -191,6 +193,64 @@ def test_a_day_is_compared_published_and_computed_again_when_a_line_is_late(
     _pages_are_there(topic)
 
 
+def test_what_tasks_skip_is_counted_and_compared_in_both_layers(topic: Topic) -> None:
+    name = topic.topic
+    by_status = [{"name": "status", "extract": {"field": "status"}}]
+    by_path = [{"name": "path", "extract": {"field": "path"}}]
+    topic.apply(
+        task(name, "status", "1m", dimensions=by_status), task(name, "path", "1h", dimensions=by_path)
+    )
+    long = line(path="/" + "x" * 2000)
+    odd = ["no log [17/May/2015:10:05:03 +0000]", line().replace("GET / HTTP/1.1", "-")]
+    topic.both(lines(line(), long, *odd, line(path="/two words")))
+    # As a driver of an earlier release: it gave the line up for all tasks, because of one.
+    given_up = topic.records(lines(long, file="old.log"))
+    topic.archive(given_up)
+    _give_up(topic, given_up)
+    topic.nightly(DAY)
+    agreed = topic.reconcile()
+    assert agreed.outcome == "agrees", agreed.message
+    details = topic.history()[-1][3]
+    paths, statuses = (f"{name}_{each.name.rpartition('_')[2]} ({each.label})" for each in topic.tasks.list())
+    assert details["skipped"] == {
+        f"topic {name}": {"unmatched": 1, "too_long": 0},
+        statuses: {"unmatched": 1, "too_long": 0},
+        paths: {"unmatched": 2, "too_long": 1},
+    }
+    (path, status) = (task.key for task in topic.tasks.list())
+    for layers in (tallies.ONLINE, ("offline",)):
+        found = tallies.of_day(topic.database, name, DAY, layers)
+        assert found == {
+            tallies.TOPIC: tallies.Tally(4, 0, 1, 0),
+            path: tallies.Tally(2, 0, 2, 1),
+            status: tallies.Tally(4, 0, 1, 0),
+        }
+        reasons = {each.reason for each in tallies.samples(topic.database, name, path, layers=layers)}
+        assert reasons == {"path: nothing was extracted", "value of dimension path is over 1024 bytes"}
+
+    t = schema.tallies
+    mine = (t.c.topic == name, t.c.layer == "online", t.c.task_id == path[0])
+    for change, outcome in ((1, "differs"), (-1, "agrees")):
+        with topic.database.begin() as connection:
+            connection.execute(sa.update(t).where(*mine).values(unmatched=t.c.unmatched + change))
+        found = topic.reconcile()
+        assert found.outcome == outcome, found.message
+        assert ("unmatched" in found.message) == (outcome == "differs")
+    with topic.database.begin() as connection:  # as if an earlier release had counted the lines
+        connection.execute(sa.delete(t).where(t.c.topic == name, t.c.layer == "online"))
+    assert topic.reconcile().outcome == "agrees"
+    assert topic.history()[-1][3]["skipped"] is None
+
+
+def _give_up(topic: Topic, records: pa.RecordBatch) -> None:
+    (row,) = records.to_pylist()
+    letter = {"partition": 0, "offset": row["offset"], "line_in_record": 0, "bytes": len(row["line"])}
+    letter |= {"reason": "dimension over 1024 bytes", "line": b"x", "arrived_at": datetime.now(UTC)}
+    topic.count(records.slice(0, 0))  # a commit of its own
+    with topic.database.begin() as connection:
+        connection.execute(sa.insert(schema.dead_letters).values(topic=topic.topic, **letter))
+
+
 def _pages_are_there(topic: Topic) -> None:
     """Data Docs have a page for each comparison, and nothing hostile in them."""
     name = topic.topic
@@ -210,7 +270,7 @@ def _count_a_late_line(topic: Topic) -> None:
     topic.archive(late, 1)
     days = topic.nightly(date(2015, 5, 18), marked=True)
     assert [(day.day, day.lines, day.is_final) for day in days] == [
-        (DAY, 204, False),
+        (DAY, 205, False),
         (date(2015, 5, 18), 1, False),
     ]
     assert topic.book.marked() == []

@@ -23,7 +23,7 @@ from sluice.engine.schema import partials_schema
 from sluice.runtime.settings import Settings
 from sluice.speed.ledger import ByteLedger
 from sluice.state.cells import online_cells
-from sluice.storage import schema
+from sluice.storage import schema, tallies
 from sluice.storage.commits import Commit, CommitLog, DayLines
 from sluice.storage.hbase import RESULTS, HBase
 from sluice.storage.hdfs import HdfsStore
@@ -133,6 +133,8 @@ class TwoLayers:
                 opened=sorted(set(tasks) - open_),
                 closed=sorted(open_ - set(tasks)),
                 days=_days(unique, counted.event_ms, counted.reason),
+                tallies=tallies.rows(counted.tallies.to_pylist()),
+                skipped=tallies.rows(counted.skipped.to_pylist()),
             )
         )
         self.counted = end

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.batch.backfill.backfill import day_prefix, explained, point, prune
-from sluice.batch.backfill.count_apart import count_apart
 from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import block_ids
+from sluice.batch.barred import PLACES
 from sluice.batch.day_lines import DAY_LINES
+from sluice.batch.reckoned import Parts, gathered
 from sluice.engine.count import count
 from sluice.engine.merge import merge
 from sluice.engine.plan import EnginePlan, Range
-from sluice.engine.schema import KEYS, partials_schema
+from sluice.engine.schema import KEYS, of_version, partials_schema
 from sluice.engine.set_aside import TasksFailed
 from sluice.state import merging as merging_module
 from sluice.state.backfilled import (
@@ -289,20 +290,25 @@ def day_lines(text: Sequence[bytes]) -> pa.RecordBatch:
 
 
 def test_a_line_that_was_a_dead_letter_is_not_backfilled() -> None:
-    """`path` counted when the lines came, so its long value made the line dead for all tasks."""
-    path, status = active(BY_PATH, BY_STATUS)
+    """An earlier release gave the second line up for all tasks, because of the value of one."""
+    _, status = active(BY_PATH, BY_STATUS)
     batch = day_lines([line(), line(path=LONG), line(status="404")])
-    living = EnginePlan.of([path], LIMITS, None, {(1, 1): [Range.of({}, {0: 3})]})
+    places = pa.Table.from_pylist([{"partition": 0, "offset": 1, "line_in_record": 0}], PLACES)
+    told: Parts = {}
     own = EnginePlan.of([status], LIMITS)
-    found = pa.Table.from_batches(to_partials(iter([batch]), living, own), schema=partials_schema())
+    partials = to_partials(iter([batch]), own, places, told.update)
+    found = pa.Table.from_batches(partials, schema=partials_schema())
     assert {row["key"]: row["lines"] for row in found.to_pylist()} == {"200": 1, "404": 1}
+    tallies, _ = gathered(told)
+    assert tallies.filter(of_version(tallies, 2, 1))["counted"].to_pylist() == [2]
 
 
-def test_a_long_value_of_a_new_task_keeps_the_line_only_from_that_task() -> None:
+def test_a_long_value_keeps_the_line_only_from_the_task_whose_value_it_is() -> None:
     path, status = active(BY_PATH, BY_STATUS)
-    batch = records([line(), line(path=LONG)])
-    found, failed = count_apart(batch, EnginePlan.of([path, status], LIMITS))
-    assert failed == {}
+    batch, told = day_lines([line(), line(path=LONG)]), dict[int, tuple[bytes, bytes]]()
+    own = EnginePlan.of([path, status], LIMITS)
+    partials = to_partials(iter([batch]), own, PLACES.empty_table(), told.update)
+    found = pa.Table.from_batches(partials, schema=partials_schema())
     assert {(row["task_id"], row["key"]): row["lines"] for row in found.to_pylist()} == {
         (1, "/"): 1,
         (2, "200"): 2,
@@ -313,10 +319,10 @@ def test_a_backfill_counts_only_what_is_below_the_first_commit_of_its_version() 
     _, status = active(BY_PATH, BY_STATUS)
     backwards = EnginePlan.of([status], LIMITS, None, {(2, 1): [Range.of({}, {0: 3})]})
     text = [line(), line(status="404"), line(), line(), line(status="404")]
-    below, _ = count_apart(records(text), backwards)
+    below = count(records(text), backwards).partials
     assert {row["key"]: row["lines"] for row in below.to_pylist()} == {"200": 2, "404": 1}
     other = records(text, partition=1)  # the speed layer owns a partition that the first commit did not know
-    assert count_apart(other, backwards)[0].num_rows == 0
+    assert count(other, backwards).partials.num_rows == 0
 
 
 def test_blocks_are_the_same_however_the_lines_were_dealt_out(small_blocks: None) -> None:

@@ -5,20 +5,49 @@ from __future__ import annotations
 import random
 import re
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
+from sluice.engine.access_log import fields
 from sluice.engine.count import count
+from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.merge import merge
 from sluice.engine.results import results
 from sluice.runtime.settings import ROOT
 from sluice.tasks import parse_tasks
+from sluice.tasks.first_tasks import advice, cut_at_blanks
+from sluice.tasks.store import TaskStore
+from sluice.tasks.topics import TopicStore
 from tests.engine.samples import active, line, plan, records
+from tests.tasks.database import sqlite
 
 FILE = ROOT / "include" / "tasks.yaml"
 TASKS = parse_tasks(FILE.read_text())
+
+RDP = (
+    r"\xe0\x00 \x00Cookie: mstshash=a"  # of these bytes to a plain port the format makes a method and a path
+)
+AT = "[17/May/2015:10:05:03 +0000]"
+#: Lines that servers really write, with their status, path and bytes (None: the line has none).
+ODD: list[tuple[str, str, str | None, int | None]] = [
+    (f'h - - {AT} "GET / HTTP/1.1" 200 5 "-" "x"', "200", "/", 5),
+    (f'h - - {AT} "-" 408 0 "-" "-"', "408", None, 0),
+    (rf'h - - {AT} "\x16\x03\x01\x02" 400 226 "-" "-"', "400", None, 226),
+    (rf'h - - {AT} "\x03 \xe0\x00 \x00Cookie: mstshash=a" 400 2 "-" "-"', "400", RDP, 2),
+    (f'h - - {AT} "GET /two words HTTP/1.1" 404 5 "-" "x"', "404", "/two words", 5),
+    (f'h - - {AT} "GET /a HTTP/1.1 b HTTP/1.1" 404 5 "-" "x"', "404", "/a HTTP/1.1 b", 5),
+    (f'h - john doe {AT} "GET /a HTTP/1.1" 401 5 "-" "x"', "401", "/a", 5),
+    (f'h - j  d e {AT} "GET /a HTTP/1.1" 401 - "-" "x"', "401", "/a", None),
+    (f'h - - {AT} "GET /old" 200 5', "200", "/old", 5),
+    (f'h - - {AT} "GET /old" 200 -', "200", "/old", None),
+    (rf'h - - {AT} "GET /q?a=\"b c\" HTTP/1.1" 301 7 "-" "x \"y\""', "301", r"/q?a=\"b c\"", 7),
+    (rf'h - - {AT} "GET /200 500\\ HTTP/1.1" 302 7 "http://r/ 404 9" "x"', "302", "/200 500\\\\", 7),
+    (f'h - - {AT} "" 400 0 "-" "-"', "400", None, 0),
+    (f'h - - {AT} "CONNECT  HTTP/1.0" 405 1 "-" "-"', "405", None, 1),
+]
 
 
 def log() -> list[bytes]:
@@ -68,6 +97,65 @@ def test_awk_prints_the_same_numbers(number: int) -> None:
     for series, values in expected.items():
         got = found[series]
         assert [got["count"], *([got.get("sum", 0)] if "sum" in task.metrics else [])] == values
+
+
+@pytest.mark.parametrize("copies", [1, COMPILED_LINES])
+def test_odd_requests_and_users_count_under_their_own_values(copies: int) -> None:
+    """As awk's words one in six would be right; `copies`: by the expressions, and by the kernel."""
+    lines = [text.encode() for text, *_ in ODD] * copies
+    by_status = by_series(1, lines)
+    expected: Counter[str] = Counter(status for _, status, _, _ in ODD)
+    assert {status: found["count"] for status, found in by_status.items()} == {
+        status: n * copies for status, n in expected.items()
+    }
+    by_path = by_series(2, lines)
+    assert by_path.keys() == {path for _, _, path, _ in ODD if path is not None}
+    for path, found in by_path.items():
+        sizes = [size for _, _, own, size in ODD if own == path]
+        assert found["count"] == len(sizes) * copies
+        assert found["missing"] == sizes.count(None) * copies
+        assert found.get("sum", 0) == sum(size or 0 for size in sizes) * copies
+    assert by_series(3, lines) == {"h": {"count": len(lines)}}
+
+
+def test_sql_over_the_lines_says_the_same() -> None:
+    found = fields(pa.array([text.encode() for text, *_ in ODD], pa.binary()))
+    assert found["status"].to_pylist() == [int(status) for _, status, _, _ in ODD]
+    paths = [path if path is None else path.decode() for path in found["path"].to_pylist()]
+    assert paths == [path for _, _, path, _ in ODD]
+    assert found["bytes"].to_pylist() == [size for *_, size in ODD]
+
+
+def test_no_first_task_and_no_example_cuts_at_a_delimiter() -> None:
+    for file in (FILE, FILE.parent / "examples" / "twelve_tasks.yaml"):
+        for task in parse_tasks(file.read_text()):
+            extracts = [each.extract for each in (*task.dimensions, *task.where)]
+            extracts += [task.measure.extract] if task.measure else []
+            assert all(extract.field is not None for extract in extracts), task.name
+
+
+OLD = """
+- {name: hits_by_status, topic: logs, period: 1m, metrics: [count],
+   dimensions: [{name: status, extract: {delimiter: " ", index: 8}}]}
+- {name: hits_by_client, topic: logs, period: 5m, metrics: [count],
+   where: [{extract: {delimiter: " ", index: 8}, filter: {mode: black, values: ["304"]}}],
+   dimensions: [{name: client, extract: {field: client}}]}
+- {name: mine, topic: logs, period: 1m, metrics: [count],
+   dimensions: [{name: word, extract: {delimiter: " ", index: 8}}]}
+"""
+
+
+def test_an_upgrade_names_the_first_tasks_that_still_cut_at_blanks_and_the_command() -> None:
+    database = sqlite()
+    tasks, topics = TaskStore(database), TopicStore(database)
+    tasks.apply(parse_tasks(OLD), "sluice")
+    names = cut_at_blanks(tasks, topics, ROOT)
+    assert names == ["hits_by_client", "hits_by_status"]
+    command = "sluice tasks apply -f include/tasks.yaml hits_by_client hits_by_status"
+    assert advice(names).endswith(command)
+    assert "\n" not in advice(names)
+    tasks.apply([spec for spec in TASKS if spec.name in names], "ann")
+    assert cut_at_blanks(tasks, topics, ROOT) == []
 
 
 def test_lines_without_a_size_are_told_apart() -> None:

@@ -13,12 +13,15 @@ from sluice.archive.file import COLUMNS
 from sluice.archive.index import IndexedFile
 from sluice.batch.day_lines import DAY_LINES, LOG_LINES, DayOf, of_day, to_logs
 from sluice.batch.day_results import to_partials, to_results
+from sluice.batch.reckoned import Tell, Told, gathered, tell
 from sluice.batch.result_files import WRITTEN, ResultFiles
 from sluice.batch.scan import mapped, scanned, spark_schema
 from sluice.batch.shuffled import SHUFFLED, dealt, partials
 from sluice.engine.access_log import FIELDS
+from sluice.engine.outcomes import Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Aside, Failures, Noted, TasksFailed, Version, leaving_out
+from sluice.runtime.settings import Limits
 from sluice.storage.parquet import table_files
 from sluice.storage.stores import Stores
 from sluice.tasks.spec import ActiveTask
@@ -28,8 +31,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: What is read of `logs` to be counted, and how the engine names it.
-COUNTED_COLUMNS = {"kafka_partition": pa.int32(), "kafka_offset": pa.int64(), "line": pa.binary()}
-COUNTED_NAMES = ["partition", "offset", "line"]
+COUNTED_COLUMNS = {
+    "kafka_partition": pa.int32(),
+    "kafka_offset": pa.int64(),
+    LINE_IN_RECORD: pa.int32(),
+    "line": pa.binary(),
+}
+COUNTED_NAMES = ["partition", "offset", LINE_IN_RECORD, "line"]
 #: Bytes of the archive's files that a partition of the shuffle has at most. As rows of the JVM they are many
 #: times as large, and its heap sorts the rows of as many partitions at a time as there are cores.
 PARTITION_BYTES = 32 << 20
@@ -80,14 +88,17 @@ def unique(records: DataFrame, which: DayOf, plan: EnginePlan, parts: int) -> Da
     )
 
 
-def write_logs(lines: DataFrame, plan: EnginePlan, location: str) -> tuple[int, int]:
-    """Write the partition of `logs`; returns how many lines came, and how many are in it."""
+def write_logs(lines: DataFrame, limits: Limits, places: pa.Table, location: str) -> tuple[int, int]:
+    """Write the partition of `logs`; returns how many lines came, and how many are in it.
+
+    `places`: the lines that are `barred`.
+    """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
     counts = Observation("lines")
     (
-        mapped(lines, partial(to_logs, plan=plan), LOG_LINES)
+        mapped(lines, partial(to_logs, limits=limits, places=places), LOG_LINES)
         .observe(
             counts,
             F.coalesce(F.sum("copies"), F.lit(0)).alias("raw"),
@@ -124,26 +135,30 @@ def write_results(
     stores: Stores,
     parts: int,
     backwards: EnginePlan | None = None,
-) -> Failures:
-    """Write the partition of `task_results` from that of `logs`; returns why versions failed.
+) -> tuple[Failures, tuple[pa.Table, pa.Table]]:
+    """Write the partition of `task_results` from that of `logs`.
+
+    Returns why versions failed, and what became of the lines (TALLIES and SKIPPED).
 
     `backwards` counts backfilled versions. There are at most `parts` files. A version that fails has no
     results there, even if a part of them could be computed: the other versions are then computed again
     without it.
     """
 
-    def attempt(left: Mapping[Version, ActiveTask]) -> None:
+    def attempt(left: Mapping[Version, ActiveTask]) -> tuple[pa.Table, pa.Table]:
         gone = [version for version in versions if version not in left]
         filled = backwards.without(gone) if backwards is not None else None
-        failures = _write_results(
+        failures, found = _write_results(
             spark, plan.without(gone), list(left.values()), logs, location,
             stores=stores, parts=parts, backwards=filled,
         )  # fmt: skip
         if failures:
             raise TasksFailed(failures)
+        return found
 
     versions = {(task.task_id, task.version): task for task in tasks}
-    return leaving_out(attempt, versions)[2]
+    found, _, failed = leaving_out(attempt, versions)
+    return failed, found
 
 
 def _write_results(
@@ -156,9 +171,12 @@ def _write_results(
     stores: Stores,
     parts: int,
     backwards: EnginePlan | None,
-) -> Failures:
+) -> tuple[Failures, tuple[pa.Table, pa.Table]]:
     failures = spark.sparkContext.accumulator({}, Noted())
-    counting = partial(_counted, plan=plan, backwards=backwards, aside=failures.add, buckets=parts)
+    told = spark.sparkContext.accumulator({}, Told())
+    counting = partial(
+        _counted, plan=plan, backwards=backwards, aside=failures.add, told=told.add, buckets=parts
+    )
     lines = table_files(stores, logs)
     counted = scanned(spark, stores, lines, COUNTED_COLUMNS, work=counting, schema=SHUFFLED)
     files = ResultFiles(stores, location)
@@ -168,19 +186,23 @@ def _write_results(
     failed = Failures(failures.value)
     if not failed:
         files.publish(row.file for row in written)
-    return failed
+    return failed, gathered(told.value)
 
 
 def _counted(
     batches: Iterator[pa.RecordBatch],
+    *,
     plan: EnginePlan,
     backwards: EnginePlan | None,
     aside: Aside,
+    told: Tell,
     buckets: int,
 ) -> Iterator[pa.RecordBatch]:
     """COUNTED_COLUMNS to SHUFFLED."""
     lines = (pa.RecordBatch.from_arrays(batch.columns, COUNTED_NAMES) for batch in batches)
-    return dealt(to_partials(lines, plan, backwards, aside), buckets)
+    reckoning = Reckoning()
+    yield from dealt(to_partials(lines, plan, backwards, aside, reckoning), buckets)
+    tell(reckoning, told)
 
 
 def _merged(

@@ -14,19 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sluice.batch.barred import REASON, among
 from sluice.engine.access_log import FIELDS, fields
-from sluice.engine.count import count
 from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan
-from sluice.runtime.arrays import Bools, Ints
+from sluice.runtime.arrays import Ints
 from sluice.runtime.days import DAY_MS, begin_ms
+from sluice.runtime.settings import Limits
 from sluice.tasks.topic import TopicSpec
 from sluice.transmission.lines import identify
 from sluice.transmission.records import RECORDS
-
-# How many bytes a value has at most for each byte of its line: a byte that is not UTF-8 becomes U+FFFD (three
-# bytes), and "1e15," in a JSON array is shown as "1000000000000000.0," (3.8).
-WIDEST = 4
 
 #: A line of the day with its identity and its time.
 DAY_LINES = pa.schema([*RECORDS, pa.field("event_ms", pa.int64(), nullable=False)])
@@ -67,33 +64,23 @@ def within(
     return (whole, ends) if inside.all() else (whole.filter(pa.array(inside)), ends[inside])
 
 
-def to_logs(batches: Iterator[pa.RecordBatch], plan: EnginePlan) -> Iterator[pa.RecordBatch]:
-    """Unique DAY_LINES (with `copies`) to LOG_LINES."""
+def to_logs(batches: Iterator[pa.RecordBatch], limits: Limits, places: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Unique DAY_LINES (with `copies`) to LOG_LINES; see `reasons`."""
     for batch in batches:
         lines = batch.column("line")
         parsed = fields(lines)
         columns = [
             *(batch.column(name) for name in (*DAY_LINES.names, "copies")),
-            reasons(batch, plan),
+            reasons(batch, limits, places),
             *(parsed[name] for name in FIELDS.names),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=LOG_LINES)
 
 
-def reasons(batch: pa.RecordBatch, plan: EnginePlan) -> pa.Array:
-    """Why no task counts a line, as the engine says; null where nothing prevents it.
-
-    The engine counts only the lines that are long enough for a value over the limit.
-    """
+def reasons(batch: pa.RecordBatch, limits: Limits, places: pa.Table) -> pa.Array:
+    """Why no task counts a line; null where nothing prevents it. `places`: PLACES that are barred."""
     lines = batch.column("line")
     everything = np.ones(len(lines), bool)  # each has an event time, or it would not be of the day
-    found = dead_reason(lines, everything, plan.limits, refused(batch))
-    long: Bools = pc.greater(
-        pc.multiply(pc.binary_length(lines).cast(pa.int64()), WIDEST), plan.limits.dimension_bytes
-    ).to_numpy(zero_copy_only=False)
-    if not long.any():
-        return found
-    at = np.flatnonzero(long)
-    asked = np.array(found.to_pylist(), object)
-    asked[at] = count(batch.select(RECORDS.names).take(pa.array(at)), plan).reason.to_pylist()
-    return pa.array(asked, pa.string())
+    found = dead_reason(lines, everything, limits, refused(batch))
+    gone = among(batch, places)
+    return pc.if_else(pa.array(gone), pa.scalar(REASON), found) if gone.any() else found

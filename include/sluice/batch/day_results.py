@@ -6,16 +6,17 @@ This runs inside Spark's Python workers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.batch.backfill.count_apart import count_apart
 from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.groups import code
 from sluice.engine.merge import merge_guarded
+from sluice.engine.outcomes import TOPIC, Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.rowkey import split_keys, unescape_column
 from sluice.engine.schema import of_version, partials_schema
@@ -53,29 +54,39 @@ def to_partials(
     plan: EnginePlan,
     backwards: EnginePlan | None = None,
     aside: Aside = refuse,
+    reckoning: Reckoning | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as that makes them fewer.
 
     `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
-    that fail; their PARTIALS must not be used.
+    that fail; their PARTIALS must not be used. `reckoning` adds up what became of the lines.
     """
-    counted = (table for batch in together(batches) for table in _counted(batch, plan, backwards, aside))
+    reckoning = reckoning or Reckoning()
+    counted = (
+        table for batch in together(batches) for table in _counted(batch, plan, backwards, aside, reckoning)
+    )
     for some in merged_in_part(counted, aside):
         yield from some.to_batches()
 
 
 def _counted(
-    batch: pa.RecordBatch, plan: EnginePlan, backwards: EnginePlan | None, aside: Aside
+    batch: pa.RecordBatch,
+    plan: EnginePlan,
+    backwards: EnginePlan | None,
+    aside: Aside,
+    reckoning: Reckoning,
 ) -> Iterator[pa.Table]:
-    counted = count(batch, plan)
-    if counted.failed:
-        aside(counted.failed)
-    yield counted.partials
-    if backwards is not None:
-        partials, failed = count_apart(batch, backwards)
-        if failed:
-            aside(failed)
-        yield partials
+    for own in (plan, backwards):
+        if own is None:
+            continue
+        counted = count(batch, replace(own, sampled=reckoning.sampled))
+        if counted.failed:
+            aside(counted.failed)
+        found = counted.tallies, counted.skipped
+        if own is backwards:  # the topic's lines are the same ones
+            found = tuple(table.filter(pc.greater(table["task_id"], TOPIC[0])) for table in found)
+        reckoning.add(*found)
+        yield counted.partials
 
 
 def to_results(

@@ -10,7 +10,8 @@ The tables are `logs` and `task_results`.
    it was filled backwards for.
 4. Each table's partition is pointed at its new directory. A reader sees the old day or the new one, never a
    half, and a day without lines is an empty partition.
-5. The book of days gets the cut and the counts, in one statement. A run that dies before that is repeated.
+5. The book of days gets the cut and the counts, and what became of the lines, in one transaction. A run that
+   dies before that is repeated.
 6. Directories of older runs are deleted.
 
 Runs of different days share nothing; two of the same day wait for each other.
@@ -26,11 +27,13 @@ from typing import TYPE_CHECKING
 
 from sluice.archive import index
 from sluice.batch import day_job
+from sluice.batch.barred import barred
 from sluice.batch.day_lines import DayOf
 from sluice.batch.task_versions import task_versions
 from sluice.batch.uncounted import record
 from sluice.engine.plan import EnginePlan
 from sluice.runtime.settings import Settings
+from sluice.storage import tallies
 from sluice.storage.days import Day, Days
 from sluice.storage.hdfs import HdfsStore
 from sluice.storage.hive import Hive
@@ -125,11 +128,12 @@ class _Batch:
         paths = [settings.hdfs.namenode + file.path for file in files]
         parts = day_job.partitions(self.spark, files, day)
         lines = day_job.unique(day_job.archived(self.spark, paths, cut), which, plan, parts)
-        raw_lines, kept = day_job.write_logs(lines, plan, logs)
+        gone = barred(self.book.engine, topic)
+        raw_lines, kept = day_job.write_logs(lines, settings.limits, gone, logs)
         if versions.dropped:
             plan, backwards = plan.without(versions.ranges), None
         stores = Stores.of(settings)
-        failed = day_job.write_results(
+        failed, (found, skipped) = day_job.write_results(
             self.spark, plan, versions.tasks, logs, results, stores=stores, parts=parts, backwards=backwards
         )
         record(self.book.engine, topic, day, failed)
@@ -145,6 +149,8 @@ class _Batch:
             raw_lines=raw_lines,
             lines=kept,
             backfills=versions.backfills,
+            tallies=tallies.rows(found.to_pylist()),
+            skipped=tallies.rows(skipped.to_pylist()),
         )
         store = HdfsStore.of(settings)
         for partition in partitions.values():  # not before: `partitions.restore` shows what the book has

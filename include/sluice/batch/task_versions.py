@@ -11,8 +11,7 @@ from datetime import date
 
 import sqlalchemy as sa
 
-from sluice.engine.plan import Range, inside
-from sluice.runtime.arrays import Ints
+from sluice.engine.plan import Range
 from sluice.storage import schema
 from sluice.storage.backfills import Backfills
 from sluice.storage.commits import CommitLog, Version
@@ -26,10 +25,8 @@ class TaskVersions:
     """A topic's task versions, where they are valid, and up to which commit that is known.
 
     `filled`: the versions that were filled backwards for a day, and the offsets that they count in addition
-    to their ranges, up to the topic's revision `backfills`. These ranges do not decide for other tasks which
-    lines are dead letters, because they came after all of these lines (`count_apart.py`). `dropped`: the
-    day's results are beyond retention, and nothing of it is counted; the same lines as before are dead
-    letters.
+    to their ranges, up to the topic's revision `backfills`. `dropped`: the day's results are beyond
+    retention, and nothing of it is counted.
     """
 
     tasks: Sequence[ActiveTask]
@@ -82,10 +79,3 @@ def ranges_of(database: sa.Engine, topic: str, version: Version | None = None) -
 def before(ranges: Sequence[Range]) -> Range:
     """The offsets before a version's first commit: those that backfills of it count."""
     return Range.of({}, dict(ranges[0].start))
-
-
-def versions_at(database: sa.Engine, topic: str, partition: Ints, offset: Ints) -> TaskVersions:
-    """The versions that counted some of these places in Kafka, without what was filled backwards."""
-    found = {v: own for v, own in ranges_of(database, topic).items() if inside(own, partition, offset).any()}
-    store = TaskStore(database)
-    return TaskVersions([store.version(*version) for version in sorted(found)], found, 0)

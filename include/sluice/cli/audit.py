@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +23,7 @@ MEANING = {
     "kafka": "records in the topic; a record has one line or more",
     "doubled": "lines that Flume delivered again, not counted",
     "online": "lines counted by the speed layer",
+    "unmatched": "of these, lines that are not of the topic's format",
     "archived": "lines in the master dataset on HDFS",
     "hive_raw": "rows of Hive's table raw, over the archive",
     "hive_unique": "rows of Hive's table logs: parsed, doubles removed",
@@ -87,6 +89,8 @@ def show(hops: Hops, style: Format, files: bool) -> None:
             "gone": list(hops.gone),
             "days_to_come": dict(hops.days_to_come),
             "of_no_file": hops.of_no_file,
+            "skipped": {name: asdict(tally) for name, tally in hops.skipped.items()},
+            "not_counted_then": hops.untold,
             "files": [vars(f) for f in hops.files] if files else [],
         }
         typer.echo(json.dumps(document, indent=1))
@@ -134,6 +138,16 @@ def notes(hops: Hops) -> list[str]:
         lines.append(f"LOST: {hops.lost:,} lines; `sluice audit --files` names the files and the bytes")
     if not lines:
         lines.append("every hop agrees; nothing is in flight")
+    for name, tally in hops.skipped.items():
+        lines.append(
+            f"{name} skipped {tally.skipped:,} of {tally.lines:,} lines: {tally.unmatched:,} unmatched, "
+            f"{tally.too_long:,} too long; the console's page of the task has samples"
+        )
+    if hops.untold:
+        lines.append(
+            f"{hops.untold:,} lines were counted by an earlier release: what tasks skipped of them was not "
+            "counted then"
+        )
     if hops.of_no_file:
         lines.append(
             f"{hops.of_no_file:,} records were not collected from a file: another producer's, forged or "

@@ -15,8 +15,6 @@ from sluice.stack.log import Log
 
 Say = Callable[[str], None]
 
-TASKS_FILE = "include/tasks.yaml"
-
 
 def up(settings: Settings, say: Say) -> None:
     """Start the instance and wait until it is healthy and filled.
@@ -24,6 +22,8 @@ def up(settings: Settings, say: Say) -> None:
     ``say`` gets a line for each step.
     """
     bringup.up(settings, say, ALL_STEPS)
+    if text := outdated(settings):
+        say(text)
 
 
 def down(settings: Settings, say: Say) -> bool:
@@ -49,17 +49,31 @@ def stop_agents(settings: Settings, say: Say) -> None:
         deploy.stop_all(settings, log=say)
 
 
+def outdated(settings: Settings) -> str:
+    """What to tell the person whose first tasks still cut lines at blanks; empty if none does."""
+    from sluice.metrics import load_team
+    from sluice.storage.postgres import engine
+    from sluice.tasks.first_tasks import advice, cut_at_blanks
+    from sluice.tasks.store import TaskStore
+    from sluice.tasks.topics import TopicStore
+
+    load_team()
+    database = engine(settings)
+    names = cut_at_blanks(TaskStore(database), TopicStore(database), settings.root)
+    return f"\n{advice(names)}" if names else ""
+
+
 def tasks(settings: Settings) -> None:
     """Put the tasks of include/tasks.yaml into a new store; later the store is the user's."""
     from sluice.metrics import load_team
     from sluice.storage.postgres import engine
-    from sluice.tasks import parse_tasks
+    from sluice.tasks.first_tasks import first_tasks
     from sluice.tasks.store import TaskStore
 
     load_team()
     store = TaskStore(engine(settings))
     if store.is_new():
-        store.apply(parse_tasks((settings.root / TASKS_FILE).read_text()), "sluice")
+        store.apply(first_tasks(settings.root), "sluice")
 
 
 ALL_STEPS: tuple[Step, ...] = (*STEPS, (tasks, ("postgres",)))

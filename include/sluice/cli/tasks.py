@@ -14,6 +14,8 @@ from sluice.cli.backfill import backfill, backfills
 from sluice.cli.format import Format, write
 
 if TYPE_CHECKING:
+    from sqlalchemy import Engine
+
     from sluice.tasks import TaskSpec
     from sluice.tasks.store import TaskStore
 
@@ -34,18 +36,29 @@ Style = Annotated[Format, typer.Option("--format", help="How to print.")]
 
 
 @app.command()
-def apply(file: File) -> None:
+def apply(
+    file: File,
+    only: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK]...", help="Only these tasks of the file.")
+    ] = None,
+) -> None:
     """Create the file's tasks, and give those that changed a new version; all of them or none.
 
     Tasks that the file does not name stay as they are. A change takes effect with the next batch. A task is
     written out, or given as one SQL statement.
 
-    Example:
+    Examples:
       sluice tasks apply -f include/tasks.yaml
+      sluice tasks apply -f include/tasks.yaml hits_by_status
     """
-    from sluice.cli.documents import refusing
+    from sluice.cli.documents import FileRefused, refusing
 
     specs = _read(file)
+    if unknown := set(only or ()) - {spec.name for spec in specs}:
+        raise FileRefused(
+            f"{file} has no task {', '.join(sorted(unknown))}: it has {', '.join(s.name for s in specs)}"
+        )
+    specs = [spec for spec in specs if not only or spec.name in only]
     with refusing(file):
         changes = _store().apply(specs, me())
     for change in changes:
@@ -58,11 +71,18 @@ def list_(
     topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Only this topic's tasks.")] = None,
     style: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TABLE,
 ) -> None:
-    """List the tasks with their versions, and why a task that failed is not counted."""
+    """List the tasks with their versions, and why a task that failed is not counted.
+
+    skipped: the lines with a time that it could not take a value from, or too long a value.
+    """
+    from sluice.storage.tallies import of_topics
+
     columns = (
         *("id", "task", "topic", "period", "dimensions", "metrics"),
-        *("state", "since", "by", "description", "error"),
+        *("state", "since", "by", "description", "error", "skipped"),
     )
+    found = _store().list(topic)
+    tallies = of_topics(_database(), {task.topic for task in found})
     rows = [
         (
             task.label,
@@ -76,10 +96,12 @@ def list_(
             task.created_by,
             task.spec.description,
             task.error,
+            tallies[task.key].skipped if task.key in tallies else None,
         )
-        for task in _store().list(topic)
+        for task in found
     ]
     write(columns, rows, style)
+    _say_outdated()
 
 
 @app.command()
@@ -207,16 +229,31 @@ def try_out(
     print_trials(_store(), specs, file, lines=lines, sample=sample, as_json=as_json)
 
 
+def _say_outdated() -> None:
+    """Name the first tasks that still cut lines at blanks, beside the output that programs read."""
+    from sluice.runtime.settings import get_settings
+    from sluice.tasks.first_tasks import advice, cut_at_blanks
+    from sluice.tasks.topics import TopicStore
+
+    if names := cut_at_blanks(_store(), TopicStore(_database()), get_settings().root):
+        typer.echo(advice(names), err=True)
+
+
 app.command()(backfill)
 app.command()(backfills)
 
 
-def _store() -> TaskStore:
+def _database() -> Engine:
     from sluice.runtime.settings import get_settings
     from sluice.storage.postgres import engine
+
+    return engine(get_settings())
+
+
+def _store() -> TaskStore:
     from sluice.tasks.store import TaskStore
 
-    return TaskStore(engine(get_settings()))
+    return TaskStore(_database())
 
 
 def _read(file: Path) -> list[TaskSpec]:

@@ -1,13 +1,18 @@
 """The fields of an access log's lines (Apache's common and combined formats).
 
 One regular expression cuts a line, both for the named fields of tasks (`named`) and for the table `logs`
-(`fields`). In that table the fields stay bytes, because a log line need not be UTF-8.
+(`fields`). In that table the fields stay bytes, because a log line need not be UTF-8. Of many lines a kernel
+finds the same fields (`CompiledAccessLog`): these expressions take 2 us a line.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from sluice.engine.cut import Encoded, encode_stretches, raw
+from sluice.runtime.arrays import Bools
 
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'  # Apache writes a quote inside a field as \"
 
@@ -57,6 +62,29 @@ def named(lines: pa.Array) -> dict[str, pa.Array]:
     for field, values in zip(request.type, request.flatten(), strict=True):
         found[field.name] = values.take(requests.indices)
     return found
+
+
+class CompiledAccessLog:
+    """The named fields of lines of text, found by a kernel; each is a dictionary once it is asked for."""
+
+    def __init__(self, text: pa.Array) -> None:
+        from sluice.engine.kernels import access_log
+
+        self._row = {name: row for row, name in enumerate(access_log.FIELDS)}
+        bounds, self._data = raw(text)
+        self._begins, self._lengths = (np.empty((len(self._row), len(text)), np.int32) for _ in range(2))
+        access_log.cut(self._data, bounds, self._begins, self._lengths)
+
+    @property
+    def found(self) -> Bools:
+        """Which lines are an access log's."""
+        lines: Bools = self._lengths[self._row["client"]] > 0
+        return lines
+
+    def column(self, field: str) -> Encoded:
+        """The field; a line that does not have it, or has nothing there, has the code for nothing."""
+        row = self._row[field]
+        return encode_stretches(self._data, self._begins[row], self._lengths[row])
 
 
 def fields(lines: pa.Array) -> dict[str, pa.Array]:

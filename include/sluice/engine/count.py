@@ -23,18 +23,21 @@ from sluice.engine.aggregation import Grouping, Shared, aggregate
 from sluice.engine.cut import COMPILED_LINES
 from sluice.engine.extract import Lines, numbers, passing
 from sluice.engine.groups import Coded, Groups, code, group
+from sluice.engine.outcomes import ABSENT, FILTERED, LONG, Outcome, outcome
 from sluice.engine.parse import dead_reason, event_time, refused
 from sluice.engine.plan import EnginePlan, Range, Selection, TaskPlan, inside
 from sluice.engine.rowkey import escape_column
 from sluice.engine.schema import partials_schema
 from sluice.engine.selector import Selector
 from sluice.engine.set_aside import CAUGHT, Failures, Version, reason, series_a_period
+from sluice.engine.skips import Outcomes, Places
 from sluice.engine.spent import AT_SOURCE, Spent
 from sluice.engine.tuples import Tuples
 from sluice.metrics import Batch, Numbers, Texts
-from sluice.runtime.arrays import Bools, Ints
+from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.tasks.extract import Extract
 from sluice.tasks.period import Period
+from sluice.transmission.records import LINE_IN_RECORD
 
 Done = TypeVar("Done")
 
@@ -47,6 +50,8 @@ class Counted:
     event_ms: Ints  # per line; 0 where it has no time
     reason: pa.Array  # string per line: why it is a dead letter, null where it is not
     failed: Failures  # versions that could not be counted here, and are not in `partials`
+    tallies: pa.Table  # TALLIES of the topic and of the versions in `partials` and `tuples`
+    skipped: pa.Table  # SKIPPED: samples of the lines that these skipped
     tuples: Sequence[Tuples] = ()  # of the routed versions, instead of `partials`
     spent: Sequence[Spent] = ()  # what aggregating each version took
 
@@ -60,18 +65,23 @@ def count(
 ) -> Counted:
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
-    No task counts a dead line: it is forged or unreadable, too long, has no time, or has a dimension's value
-    over the limit. Lines that passed once, as those of Hive's `logs` did, come without the column FORGED, as
-    text.
+    No task counts a dead line: it is forged or unreadable, too long, or has no time. Of the others, each
+    task counts, filters or skips each one (`outcomes`). Lines that passed once, as those of Hive's `logs` did, come
+    without the column FORGED, as text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
-    pass_, event_ms, dead, alive = _begin(records, plan, routed, source)
-    table, long, failed = pass_.run()
-    if long.any():
-        reasons = np.array(dead.to_pylist(), object)
-        reasons[np.flatnonzero(alive)[long]] = f"dimension over {plan.limits.dimension_bytes} bytes"
-        dead = pa.array(reasons, pa.string())
-    return Counted(table, event_ms, dead, failed, pass_.tuples, pass_.spent)
+    pass_, event_ms, dead, _ = _begin(records, plan, routed, source)
+    table, failed = pass_.run()
+    return Counted(
+        table,
+        event_ms,
+        dead,
+        failed,
+        pass_.outcomes.tallies,
+        pass_.outcomes.skipped,
+        pass_.tuples,
+        pass_.spent,
+    )
 
 
 @dataclass(frozen=True)
@@ -117,15 +127,15 @@ def _begin(
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
     where: Ints | slice = slice(None) if everything else np.flatnonzero(alive)
-    pass_ = _Pass(
-        Lines(kept, plan.fields, plan.topic),
-        plan,
-        event_ms[where],
-        partition=np.asarray(records.column("partition"))[where],
-        offset=np.asarray(records.column("offset"))[where],
-        routed=routed,
-        source=source,
+    places = Places(
+        kept,
+        *(np.asarray(records.column(name))[where] for name in ("partition", "offset")),
+        np.asarray(pc.fill_null(records.column(LINE_IN_RECORD), 0))[where]
+        if LINE_IN_RECORD in records.schema.names
+        else np.zeros(len(kept), np.int32),
     )
+    lines = Lines(kept, plan.fields, plan.topic)
+    pass_ = _Pass(lines, plan, event_ms[where], places, routed=routed, source=source)
     return pass_, event_ms, dead, alive
 
 
@@ -137,22 +147,20 @@ class _Pass:
         lines: Lines,
         plan: EnginePlan,
         event_ms: Ints,
+        places: Places,
         *,
-        partition: Ints,
-        offset: Ints,
         routed: Collection[Version],
         source: int,
     ) -> None:
         self.tuples: list[Tuples] = []
         self.spent: list[Spent] = []
         self._lines, self._plan, self._event_ms = lines, plan, event_ms
-        self._partition, self._offset = partition, offset
+        self._places = places
         self._routed, self._source = routed, source
-        self._long = np.zeros(len(event_ms), bool)
+        self.outcomes = Outcomes(lines, plan, event_ms, places)
         self._ranges: dict[tuple[Range, ...], Bools | None] = {}
-        self._passing: dict[Selection, Bools | None] = {}
+        self._flags: dict[tuple[Selection, bool], Bytes | None] = {}
         self._periods: dict[Period, tuple[Coded, Ints]] = {}
-        self._instants: tuple[Coded, pa.Array] | None = None
         self._numbers: dict[Extract, Numbers] = {}
         self._texts: dict[Extract, Texts] = {}
         self._failed: Failures = {}
@@ -162,27 +170,26 @@ class _Pass:
             selections = (s for task in plan.tasks for s in (*task.where, *task.dimensions))
             self._selector = Selector(len(event_ms), len({s.extract for s in selections}))
 
-    def run(self) -> tuple[pa.Table, Bools, Failures]:
-        """The partial aggregates (PARTIALS), the lines with too long a dimension, and the failures."""
+    def run(self) -> tuple[pa.Table, Failures]:
+        """The partial aggregates (PARTIALS) and the failures."""
         if not len(self._event_ms):
-            return partials_schema().empty_table(), self._long, {}
-        judged = [task for task in self._plan.tasks if self._guarded(self._judge, task) is not None]
+            return partials_schema().empty_table(), {}
+        self.outcomes.judge_topic()
         alike: defaultdict[object, list[TaskPlan]] = defaultdict(list)
-        for task in judged:
+        for task in self._plan.tasks:
             alike[task.grouped_by].append(task)
         tables = []
         for some in alike.values():  # what only these tasks share is freed after them
             shared = Shared()
             done = (self._guarded(partial(self._task, shared=shared), task) for task in some)
             tables += [table for table in done if table is not None]
-        return pa.concat_tables([partials_schema().empty_table(), *tables]), self._long, self._failed
+        return pa.concat_tables([partials_schema().empty_table(), *tables]), self._failed
 
     def choose(self, task: TaskPlan) -> Chosen:
         """The lines that the task counts; rows are numbers of this pass's lines."""
         if not len(self._event_ms):
             none = np.empty(0, np.int64)
             return Chosen(none, pa.array(none), pa.array([], pa.string()), none.astype(bool))
-        self._judge(task)
         grouping = self._group(task)
         rows = np.arange(len(self._event_ms)) if grouping.rows is None else grouping.rows.copy()
         measured = None if task.measure is None else self._batch(grouping, task).measured.present[rows]
@@ -197,24 +204,6 @@ class _Pass:
             self._failed[task.task_id, task.version] = reason(error)
             return None
 
-    def _judge(self, task: TaskPlan) -> bool:
-        """Find the lines that are dead because of the task's dimensions."""
-        in_range = self._in_range(task.ranges)
-        for dimension in task.dimensions:
-            self._mark_long(dimension.extract, in_range)
-        return True
-
-    def _mark_long(self, extract: Extract, in_range: Bools | None) -> None:
-        """Mark the lines in range whose value is too long, whether or not the filters pass.
-
-        The rule for a task depends on no other task.
-        """
-        values = self._lines.values(extract)
-        over = pc.greater(pc.binary_length(values.distinct), self._plan.limits.dimension_bytes)
-        if pc.any(over).as_py():
-            hit = np.append(over.to_numpy(zero_copy_only=False), False)[values.codes]
-            self._long |= hit if in_range is None else hit & in_range
-
     def _task(self, task: TaskPlan, shared: Shared) -> pa.Table:
         if shared.grouping is None:
             shared.grouping = self._group(task)
@@ -223,11 +212,13 @@ class _Pass:
             measure = None if task.measure is None else self._lines.values(task.measure)
             self.tuples.append(Tuples.of(task, grouping, measure))
             self.spent.append(Spent(*task.key, AT_SOURCE, self._source, len(self.tuples[-1]), 0.0, 0))
+            self.outcomes.note(task, grouping.outcome)
             return partials_schema().empty_table()
         began = time.perf_counter()
         table = aggregate(task, grouping, shared, partial(self._batch, grouping, task))
         seconds, tuples = time.perf_counter() - began, len(grouping.groups.numbers)
         self.spent.append(Spent(*task.key, AT_SOURCE, self._source, tuples, seconds, len(table)))
+        self.outcomes.note(task, grouping.outcome)
         return table
 
     def _batch(self, grouping: Grouping, task: TaskPlan) -> Batch:
@@ -245,19 +236,20 @@ class _Pass:
         return Batch(groups.numbers, groups.size, found, grouping.rows, self._texts[measure])
 
     def _group(self, task: TaskPlan) -> Grouping:
-        masks = [self._in_range(task.ranges), None if not self._long.any() else ~self._long]
-        restricting = [m for m in masks if m is not None]
-        mask = np.logical_and.reduce(restricting) if restricting else None
+        mask = self._in_range(task.ranges)
         period, starts = self._period(task.period)
-        rows, groups = self._select(task, mask, period)
+        rows, groups, found = self._select(task, mask, period)
         series_a_period(groups.codes[0], self._plan.limits.series)
         keys = [self._escaped(d.extract) for d in task.dimensions]
-        return Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(keys, groups))
+        return Grouping(rows, groups, pa.array(starts[groups.codes[0]]), _keys(keys, groups), found)
 
-    def _select(self, task: TaskPlan, mask: Bools | None, period: Coded) -> tuple[Ints | None, Groups]:
-        """The lines that the task counts (None: all), and their groups by period and dimensions."""
-        selections = (*task.where, *task.dimensions)
-        tables = [(s.extract, table) for s in selections if (table := self._passes(s)) is not None]
+    def _select(
+        self, task: TaskPlan, mask: Bools | None, period: Coded
+    ) -> tuple[Ints | None, Groups, Outcome]:
+        """The lines that the task counts (None: all), their groups by period and dimensions, and the rest."""
+        selections = [(s, False) for s in task.where] + [(s, True) for s in task.dimensions]
+        tables = [(s.extract, table) for s, own in selections if (table := self._flagged(s, own)) is not None]
+        days, _ = self.outcomes.days
         values = [(d.extract, self._lines.values(d.extract)) for d in task.dimensions]
         if self._selector is not None:
             found = self._selector.group(
@@ -265,24 +257,34 @@ class _Pass:
                 [(self._selector.column(e, self._lines.values(e)), table) for e, table in tables],
                 period,
                 [(self._selector.column(e, v), len(v.distinct) + 1) for e, v in values],
+                days,
             )
             if found is not None:
                 return found
-        masks = [table[self._lines.values(extract).codes] for extract, table in tables]
-        masks += [] if mask is None else [mask]
-        rows = np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
+        flags = np.zeros(len(self._event_ms), np.uint8)
+        for extract, table in tables:
+            flags |= table[self._lines.values(extract).codes]
+        inside = np.ones(len(flags), bool) if mask is None else mask
+        kept = inside & (flags == 0)
+        rows = None if kept.all() else np.flatnonzero(kept)
         coded = [period, *(Coded(v.codes.astype(np.int64), len(v.distinct) + 1) for _, v in values)]
         if rows is not None:
             coded = [Coded(c.codes[rows], c.size) for c in coded]
-        return rows, group(coded, len(self._event_ms) if rows is None else len(rows))
+        groups = group(coded, len(self._event_ms) if rows is None else len(rows))
+        return rows, groups, outcome(flags, inside, days.codes, days.size)
 
-    def _passes(self, selection: Selection) -> Bools | None:
-        """Which values pass; the last entry, "nothing extracted", never does. None if all lines do."""
-        if selection not in self._passing:
+    def _flagged(self, selection: Selection, dimension: bool) -> Bytes | None:
+        """The flags that each value gives its line, the last one that of no value; None if all are 0."""
+        if (selection, dimension) not in self._flags:
             values = self._lines.values(selection.extract)
-            table = passing(values, selection.filter)
-            self._passing[selection] = None if values.complete and table[:-1].all() else table
-        return self._passing[selection]
+            flags = np.where(passing(values, selection.filter), 0, FILTERED).astype(np.uint8)
+            if dimension:
+                over = pc.greater(pc.binary_length(values.distinct), self._plan.limits.dimension_bytes)
+                flags[:-1] |= over.to_numpy(zero_copy_only=False).astype(np.uint8) * np.uint8(LONG)
+            flags[-1] = ABSENT
+            nothing = values.complete and not flags[:-1].any()
+            self._flags[selection, dimension] = None if nothing else flags
+        return self._flags[selection, dimension]
 
     def _escaped(self, extract: Extract) -> pa.Array:
         if extract not in self._keys:
@@ -292,9 +294,7 @@ class _Pass:
     def _period(self, period: Period) -> tuple[Coded, Ints]:
         """Each line's period as a code, and the start of each period."""
         if period not in self._periods:
-            if self._instants is None:  # lines of one instant are of one period
-                self._instants = code(pa.array(self._event_ms))
-            instants, times = self._instants
+            instants, times = self.outcomes.instants
             codes, starts = code(pa.array(period.starts(times.to_numpy(zero_copy_only=False))))
             coded = Coded(codes.codes[instants.codes], codes.size)
             self._periods[period] = coded, starts.to_numpy(zero_copy_only=False)
@@ -305,7 +305,7 @@ class _Pass:
         if ranges is None:
             return None
         if ranges not in self._ranges:
-            mask = inside(ranges, self._partition, self._offset)
+            mask = inside(ranges, self._places.partition, self._places.offset)
             self._ranges[ranges] = None if mask.all() else mask
         return self._ranges[ranges]
 

@@ -107,17 +107,33 @@ class _Compiled:
             values.grow()
 
     def column(self, index: int) -> Encoded:
-        from sluice.engine.kernels import dictionaries
-
         k = list(self.indexes).index(index)
-        size, at, codes = int(self._values.sizes[k]), int(self._values.at[k]) // 2, self._codes[k]
-        codes[codes < 0] = size
-        begins, lengths = self._values.begins[at : at + size], self._values.lengths[at : at + size]
-        offsets = np.zeros(size + 1, np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        out = np.empty(offsets[-1], np.uint8)
-        dictionaries.copy(self._data, begins, offsets, out)
-        return codes, pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
+        return self._values.encoded(k, self._data, self._codes[k])
+
+
+def encode_stretches(data: Bytes, begins: Int32s, lengths: Int32s) -> Encoded:
+    """The stretches `data[begins[n]:begins[n] + lengths[n]]` as a dictionary; a length below 1: nothing."""
+    from sluice.engine.kernels import dictionaries
+
+    values, codes, line = _Values(1), np.empty((1, len(begins)), np.int32), 0
+    while line < len(begins):
+        line = dictionaries.encode_stretches(
+            data,
+            begins,
+            lengths,
+            line,
+            _SEED,
+            values.at,
+            values.entries,
+            values.tables,
+            values.hashes,
+            values.begins,
+            values.lengths,
+            codes,
+            values.sizes,
+        )
+        values.grow()
+    return values.encoded(0, data, codes[0])
 
 
 class _Values:
@@ -138,6 +154,19 @@ class _Values:
         self.tables = np.full(self._used, -1, np.int32)
         self.hashes = np.empty(self._used // 2, np.uint64)
         self.begins, self.lengths = (np.empty(self._used // 2, np.int32) for _ in range(2))
+
+    def encoded(self, k: int, data: Bytes, codes: Int32s) -> Encoded:
+        """Column k of this data, of which each line has a code (-1: nothing)."""
+        from sluice.engine.kernels import dictionaries
+
+        size, at = int(self.sizes[k]), int(self.at[k]) // 2
+        codes[codes < 0] = size
+        begins, lengths = self.begins[at : at + size], self.lengths[at : at + size]
+        offsets = np.zeros(size + 1, np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        out = np.empty(offsets[-1], np.uint8)
+        dictionaries.copy(data, begins, offsets, out)
+        return codes, pa.StringArray.from_buffers(size, pa.py_buffer(offsets), pa.py_buffer(out))
 
     def grow(self) -> None:
         """Give each column whose table is half full a larger one, at the end."""

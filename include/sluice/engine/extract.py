@@ -77,6 +77,10 @@ class Lines:
         """Whether the lines are of a JSON topic."""
         return self._topic.format == "json"
 
+    def of_format(self) -> Bools | None:
+        """Which lines are of the topic's format; None if all of them are that have a time."""
+        return self._named.of_format()
+
     def values(self, extract: Extract) -> Values:
         found = self._values.get(extract)
         if found is None:
@@ -94,7 +98,7 @@ class Lines:
             codes = np.append(matched.codes, np.int32(len(matched.distinct)))
             return Values(codes[fields.codes], matched.distinct)
         if extract.field is not None:
-            return Values(*encode(self._named.column(extract.field)))
+            return Values(*self._named.column(extract.field))
         return self._field(extract.delimiter or "", extract.index or 0)
 
     def _field(self, delimiter: str, index: int) -> Values:

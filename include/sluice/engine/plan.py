@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from sluice.engine.fields import resolved
+from sluice.engine.outcomes import Sampled
 from sluice.metrics import Accumulator, accumulators
 from sluice.runtime.arrays import Bools, Ints
 from sluice.runtime.settings import Limits
@@ -82,6 +83,7 @@ class TaskPlan:
     measure_type: Literal["number", "text"] | None
     metrics: tuple[str, ...]
     ranges: tuple[Range, ...] | None  # None: every line of the batch
+    names: tuple[str, ...] = ()  # of the conditions (where/0 ...) and the dimensions
 
     @property
     def key(self) -> tuple[int, int]:
@@ -106,6 +108,7 @@ class EnginePlan:
     limits: Limits
     topic: TopicSpec
     fields: dict[str, tuple[int, ...]]  # for each delimiter, the indexes that expressions take
+    sampled: Sampled = frozenset()  # of what skipped lines are not sampled
 
     def without(self, versions: Collection[tuple[int, int]]) -> EnginePlan:
         """The plan without these versions."""
@@ -143,6 +146,10 @@ class EnginePlan:
                     measure_type=spec.measure.type if spec.measure else None,
                     metrics=spec.metrics,
                     ranges=own,
+                    names=(
+                        *(f"where/{number}" for number in range(len(spec.where))),
+                        *(dimension.name for dimension in spec.dimensions),
+                    ),
                 )
             )
         fields: dict[str, set[int]] = {}

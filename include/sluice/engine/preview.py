@@ -21,7 +21,7 @@ from sluice.tasks.topic import TopicSpec
 VALUES = 8
 ROWS = 20
 
-Fate = Literal["kept", "filtered", "missing"]
+Fate = Literal["kept", "filtered", "missing", "too long"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Met:
 
 @dataclass(frozen=True)
 class StepPreview:
-    """What one step did: came = kept + filtered + missing.
+    """What one step did: came = kept + filtered + missing + too_long.
 
     The measure keeps every line: `missing` of them have no measure.
     """
@@ -47,6 +47,7 @@ class StepPreview:
     filtered: int
     missing: int
     values: tuple[Met, ...]  # the most frequent first
+    too_long: int = 0  # values of a dimension over the limit
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def _step(
     for line in lines:
         step = (*line.where, *line.dimensions)[number]
         fate: Fate = "kept" if step.passes else "missing" if step.value is None else "filtered"
+        fate = "too long" if step.too_long else fate
         met[step.value, fate] += 1
         if step.passes:
             alive.append(line)
@@ -129,7 +131,8 @@ def _summed(name: str, pointer: str, met: Counter[tuple[str | None, Fate]]) -> S
     for (_, fate), lines in met.items():
         by[fate] += lines
     values = tuple(Met(value, lines, fate) for (value, fate), lines in met.most_common(VALUES))
-    return StepPreview(name, pointer, by.total(), by["kept"], by["filtered"], by["missing"], values)
+    lost = by["filtered"], by["missing"]
+    return StepPreview(name, pointer, by.total(), by["kept"], *lost, values, by["too long"])
 
 
 def _rows(

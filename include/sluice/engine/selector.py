@@ -14,12 +14,14 @@ import numpy as np
 
 from sluice.engine.extract import Values
 from sluice.engine.groups import LIMIT, Coded, Groups, decode, dense
-from sluice.runtime.arrays import Bools, Ints
+from sluice.engine.outcomes import FLAGS, LOOKED_AT, Outcome
+from sluice.runtime.arrays import Bools, Bytes, Ints
 from sluice.tasks.extract import Extract
 
 #: A table of this many times the lines is faster than a hash.
 _DENSE = 8
 _NO_MASK = np.empty(0, bool)
+_NO_FLAGS = np.empty(0, np.uint8)
 
 
 class Selector:
@@ -42,14 +44,16 @@ class Selector:
     def group(
         self,
         mask: Bools | None,
-        filters: Sequence[tuple[int, Bools]],
+        filters: Sequence[tuple[int, Bytes]],
         period: Coded,
         columns: Sequence[tuple[int, int]],
-    ) -> tuple[Ints | None, Groups] | None:
-        """The lines that pass (None: all) and their groups; both are valid until the next call.
+        days: Coded,
+    ) -> tuple[Ints | None, Groups, Outcome] | None:
+        """The lines that a task counts (None: all), their groups, and what became of the other lines.
 
-        `filters`: a column and which of its codes pass; `columns`: a column and how many codes it has.
-        Returns None if there are too many combinations for one number.
+        Lines and groups are valid until the next call. `filters`: a column and the flags of its codes;
+        `columns`: a column and how many codes it has. Returns None if there are too many combinations for one
+        number.
         """
         from sluice.engine import kernels
 
@@ -58,15 +62,21 @@ class Selector:
         if product >= LIMIT:
             return None
         tables = [table for _, table in filters]
-        found = kernels.select(
+        tally = np.zeros((days.size, FLAGS), np.int64)
+        absent, long = (np.empty(LOOKED_AT + 1, np.int64) for _ in range(2))
+        found, unmatched, over = kernels.select(
             self._codes,
             _ints([column for column, _ in filters]),
-            np.concatenate([*tables, _NO_MASK]),
+            np.concatenate([*tables, _NO_FLAGS]),
             np.cumsum([0, *(len(table) for table in tables)]),
             _NO_MASK if mask is None else mask,
             period.codes,
             _ints([column for column, _ in columns]),
             _ints(sizes[1:]),
+            days.codes,
+            tally,
+            absent,
+            long,
             self._rows,
             self._combined,
         )
@@ -78,7 +88,8 @@ class Selector:
         else:
             numbers, kept = dense(numbers, product)
         rows = None if found == len(self._rows) else self._rows[:found]
-        return rows, Groups(numbers, len(kept), decode(kept, sizes))
+        groups = Groups(numbers, len(kept), decode(kept, sizes))
+        return rows, groups, Outcome(tally, absent[:unmatched], long[:over])
 
 
 def _ints(values: Sequence[int]) -> Ints:

@@ -53,15 +53,19 @@ class Suggestion:
 def suggest(lines: Sequence[bytes], number: int, begin: int, end: int, topic: TopicSpec) -> list[Suggestion]:
     """Extractions that take the stretch [begin, end) of line `number`, the best first; then wider ones.
 
-    A wider one takes the named field, or the field between blanks, that the stretch lies in. Positions are
-    characters of the line's text. Raises NothingThere.
+    A wider one takes the named field, or the field between blanks, that the stretch lies in. A stretch of a
+    named field is taken by that name: a delimiter or a pattern over the whole line takes another word where a
+    field before it has a blank or a quote. Positions are characters of the line's text. Raises NothingThere.
     """
     column = Lines(pa.array(list(lines), pa.binary()), {}, topic)
     text = column.text[number].as_py() if 0 <= number < len(lines) else ""
     if not 0 <= begin < end <= len(text):
         raise NothingThere(f"characters {begin} to {end} of line {number}: the line does not have them")
     there = places(text, topic)
-    exact = _tried(column, number, _exact(text, begin, end, there, topic))
+    exact = _tried(column, number, _exact(text, begin, end, there))
+    if not exact or _around(begin, end, there) is None:
+        exact += _tried(column, number, _by_delimiter(text, begin, end, topic))
+        exact += _tried(column, number, _by_pattern(text, begin, end))
     lasting = [each for each in exact if not (each.extract.regex or "").startswith(_PLACED)]
     exact = lasting or exact
     wide = _tried(column, number, _wider(text, begin, end, there))
@@ -71,18 +75,26 @@ def suggest(lines: Sequence[bytes], number: int, begin: int, end: int, topic: To
 _Candidate = tuple[Extract | None, int, int, str]  # extraction, stretch, name
 
 
-def _exact(text: str, begin: int, end: int, there: Sequence[Place], topic: TopicSpec) -> Iterator[_Candidate]:
+def _exact(text: str, begin: int, end: int, there: Sequence[Place]) -> Iterator[_Candidate]:
+    """By the named field that the stretch lies in."""
     around = _around(begin, end, there)
-    if around is not None:
-        own, field = text[around.begin : around.end], around.field
-        if (around.begin, around.end) == (begin, end):
-            yield _made(field=field), begin, end, _plain(field)
-        else:
-            for pattern, name in _patterns(own, begin - around.begin, end - around.begin):
-                yield _made(field=field, regex=pattern), begin, end, name or f"{_plain(field)}_part"
+    if around is None:
+        return
+    own, field = text[around.begin : around.end], around.field
+    if (around.begin, around.end) == (begin, end):
+        yield _made(field=field), begin, end, _plain(field)
+    else:
+        for pattern, name in _patterns(own, begin - around.begin, end - around.begin):
+            yield _made(field=field, regex=pattern), begin, end, name or f"{_plain(field)}_part"
+
+
+def _by_delimiter(text: str, begin: int, end: int, topic: TopicSpec) -> Iterator[_Candidate]:
     for delimiter in dict.fromkeys((*_DELIMITERS, text[begin - 1 : begin], text[end : end + 1])):
         if delimiter and not delimiter.isalnum() and (topic.format, delimiter) != ("json", '"'):
             yield from _between(text, begin, end, delimiter)
+
+
+def _by_pattern(text: str, begin: int, end: int) -> Iterator[_Candidate]:
     for pattern, name in _patterns(text, begin, end):
         yield _made(regex=pattern), begin, end, name or "part"
 

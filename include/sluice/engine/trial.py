@@ -9,6 +9,7 @@ import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from sluice.engine.count import count
 from sluice.engine.extract import Lines, Values, numbers, passing
 from sluice.engine.merge import merge
+from sluice.engine.outcomes import NOTHING, too_long
 from sluice.engine.parse import dead_reason, event_time
 from sluice.engine.plan import EnginePlan, Selection
 from sluice.engine.results import RESULTS, results
@@ -31,7 +33,6 @@ from sluice.transmission.records import FORGED, LAST_OFFSET, LINE_IN_RECORD, REC
 MAX_LINES = 1_000
 #: How many characters of a line or a value are shown.
 SHOWN = 2_000
-NOTHING = "nothing was extracted"
 
 
 class TooManyLines(ValueError):
@@ -49,6 +50,7 @@ class Step:
     value: str | None  # None: nothing was extracted
     passes: bool
     verdict: str  # e.g. "not on the white list"
+    too_long: bool = False  # the value of a dimension is: then it does not pass
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class MeasureStep:
     text: str | None
     number: float | None  # None for a text measure, and where it is missing
     missing: bool
+
+
+Result = Literal["counted", "filtered", "unmatched", "too_long", "dead"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ class LineTrial:
     dimensions: tuple[Step, ...]
     measure: MeasureStep | None
     counted: bool
+    outcome: Result  # as the platform tallies it (`engine.outcomes`); "dead" if no task counts it
     why: str  # why the line is not counted; empty if it is
     period_start: dt.datetime | None
     period_end: dt.datetime | None
@@ -135,7 +141,8 @@ class _Trial:
         self._lines = Lines(column, plan.fields, topic)
         self._event_ms, self._valid = event_time(column, topic)
         self._starts = self._plan.period.starts(self._event_ms)
-        self._dead = self._dead_reasons(column, limits)
+        self._dead: list[str | None] = dead_reason(column, self._valid, limits).to_pylist()
+        self._most = limits.dimension_bytes
 
     def run(self) -> list[LineTrial]:
         where = [
@@ -143,7 +150,8 @@ class _Trial:
         ]
         names = [dimension.name for dimension in self._spec.dimensions]
         dimensions = [
-            self._steps(name, selection) for name, selection in zip(names, self._plan.dimensions, strict=True)
+            self._steps(name, selection, dimension=True)
+            for name, selection in zip(names, self._plan.dimensions, strict=True)
         ]
         measures = self._measures()
         return [
@@ -160,8 +168,7 @@ class _Trial:
         self, number: int, where: tuple[Step, ...], dimensions: tuple[Step, ...], measure: MeasureStep | None
     ) -> LineTrial:
         dead = self._dead[number]
-        failed = next((step for step in (*where, *dimensions) if not step.passes), None)
-        why = f"dead letter: {dead}" if dead else f"{failed.name}: {failed.verdict}" if failed else ""
+        result, why = ("dead", f"dead letter: {dead}") if dead else _judged((*where, *dimensions))
         timed = bool(self._valid[number])
         start = int(self._starts[number])
         return LineTrial(
@@ -172,27 +179,23 @@ class _Trial:
             dimensions=dimensions,
             measure=measure,
             counted=not why,
+            outcome=result,
             why=why,
             period_start=_moment(start) if timed else None,
             period_end=_moment(self._plan.period.end(start)) if timed else None,
             series=None if why else {step.name: step.value or "" for step in dimensions},
         )
 
-    def _dead_reasons(self, column: pa.Array, limits: Limits) -> list[str | None]:
-        dead: list[str | None] = dead_reason(column, self._valid, limits).to_pylist()
-        for dimension in self._plan.dimensions:
-            for number, value in enumerate(_of_lines(self._lines.values(dimension.extract))):
-                if dead[number] is None and len((value or "").encode()) > limits.dimension_bytes:
-                    dead[number] = f"dimension over {limits.dimension_bytes} bytes"
-        return dead
-
-    def _steps(self, name: str, selection: Selection) -> list[Step]:
+    def _steps(self, name: str, selection: Selection, *, dimension: bool = False) -> list[Step]:
         values = self._lines.values(selection.extract)
         passed = passing(values, selection.filter)[values.codes].tolist()
-        return [
-            Step(name, _shown(value), ok, _verdict(selection.filter, value, ok))
-            for value, ok in zip(_of_lines(values), passed, strict=True)
-        ]
+        made = []
+        for value, ok in zip(_of_lines(values), passed, strict=True):
+            if dimension and ok and len((value or "").encode()) > self._most:
+                made.append(Step(name, _shown(value), False, too_long(name, self._most), True))
+            else:
+                made.append(Step(name, _shown(value), ok, _verdict(selection.filter, value, ok)))
+        return made
 
     def _measures(self) -> list[MeasureStep] | None:
         if self._plan.measure is None:
@@ -206,6 +209,19 @@ class _Trial:
             MeasureStep(_shown(each), None if math.isnan(number) else number, math.isnan(number))
             for each, number in zip(texts, found.tolist(), strict=True)
         ]
+
+
+def _judged(steps: Sequence[Step]) -> tuple[Result, str]:
+    """What becomes of a line with these steps, and why it is not counted; see `engine.outcomes`."""
+    for result, decides in (
+        ("filtered", lambda step: step.value is not None and not step.too_long),
+        ("unmatched", lambda step: step.value is None),
+        ("too_long", lambda step: step.too_long),
+    ):
+        for step in steps:
+            if not step.passes and decides(step):
+                return result, step.verdict if step.too_long else f"{step.name}: {step.verdict}"
+    return "counted", ""
 
 
 def _of_lines(values: Values) -> list[str | None]:

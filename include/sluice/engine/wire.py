@@ -16,6 +16,8 @@ FOUND = pa.schema([("kind", pa.string()), ("payload", pa.binary())])
 SENT = FOUND.append(pa.field("worker", pa.int32()))
 
 PARTIAL, SEEN, DAYS, DEAD, COUNTS, FAILED = "partials", "seen", "days", "dead", "counts", "failed"
+#: What became of the lines with a time (`engine.outcomes`): TALLIES, and samples, SKIPPED.
+TALLY, SKIP = "tally", "skip"
 #: For routed tasks: what is sent, what workers made of it, and the state of the routers afterwards.
 TUPLES, ROUTED, ROUTERS = "tuples", "routed", "routers"
 SPENT = "spent"

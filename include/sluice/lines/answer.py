@@ -4,8 +4,8 @@
    up to which lines had come.
 2. The archive's files that can have lines of the period, and what of Kafka they do not cover yet, are read in
    the order in which their lines arrived. The engine says which lines the task counts.
-3. Of each line's copies the first stays; it counts if the version counted its place, and if no other task's
-   dimension made it a dead letter.
+3. Of each line's copies the first stays; it counts if the version counted its place, and if it is not barred
+   (`batch.barred`).
 
 So the lines are as many as the result says. If they are not, `Answer.doubts` says what is gone.
 """
@@ -19,10 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from sluice.batch.day_lines import WIDEST, reasons
-from sluice.batch.task_versions import versions_at
+from sluice.batch.barred import among
 from sluice.engine.plan import EnginePlan
 from sluice.lines.basis import Basis, basis
 from sluice.lines.candidates import Candidates
@@ -108,7 +106,7 @@ def find(
     spec = TopicStore(engine(settings)).get(task.spec.topic)
     candidates = Candidates(query, found, EnginePlan.of([task], settings.limits, spec))
     sources = None if found.result.state is None else Sources.of(settings, found)
-    return Answer(settings, candidates, sources, told or (lambda _: None), seconds)
+    return Answer(candidates, sources, told or (lambda _: None), seconds)
 
 
 class Answer:
@@ -118,7 +116,6 @@ class Answer:
 
     def __init__(
         self,
-        settings: Settings,
         candidates: Candidates,
         sources: Sources | None,
         told: Told,
@@ -127,7 +124,7 @@ class Answer:
         self.basis: Basis = candidates.basis
         self.found = 0  # lines so far
         self.complete = False  # whether these are all
-        self._settings, self._candidates, self._sources = settings, candidates, sources
+        self._candidates, self._sources = candidates, sources
         self._told, self._seconds = told, seconds
         self._deadline = None if seconds is None else monotonic() + seconds
         self._copies = FirstCopies()
@@ -205,24 +202,8 @@ class Answer:
         event, partition, offset = (rows.column(n).to_numpy() for n in ("event_ms", "partition", "offset"))
         own = self.basis.counts(event, partition, offset)
         rows = rows if own.all() else rows.filter(pa.array(own))
-        dead = self._dead(rows)
-        return rows if dead is None else rows.filter(pa.array(~dead))
-
-    def _dead(self, rows: pa.Table) -> Bools | None:
-        """Which lines another task's dimension made dead letters; None if no line is long enough for that."""
-        limits = self._candidates.plan.limits
-        size = pc.binary_length(rows.column("line")).cast(pa.int64()).to_numpy()
-        long = np.flatnonzero(size * WIDEST > limits.dimension_bytes)
-        if not len(long):
-            return None
-        some = rows.take(pa.array(long))
-        places_ = (some.column(name).to_numpy() for name in ("partition", "offset"))
-        versions = versions_at(engine(self._settings), self.basis.topic, *places_)
-        plan = EnginePlan.of(versions.tasks, limits, self._candidates.plan.topic, versions.ranges)
-        found = np.zeros(rows.num_rows, bool)
-        (batch,) = some.combine_chunks().to_batches()
-        found[long] = reasons(batch, plan).is_valid().to_numpy(zero_copy_only=False)
-        return found
+        gone = among(rows, self.basis.barred)
+        return rows.filter(pa.array(~gone)) if gone.any() else rows
 
 
 def shown(rows: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from sluice.archive import index
+from sluice.batch.barred import PLACES, barred
 from sluice.batch.task_versions import before, ranges_of
 from sluice.engine.plan import Range, inside
 from sluice.lines.query import LinesQuery
@@ -65,6 +66,7 @@ class Basis:
     below: Mapping[date, Range]  # the offsets that were known for each day of event time (UTC)
     ranges: Sequence[Range]  # those that the version counted
     filled: Mapping[date, Range]  # those that backfills of it counted
+    barred: pa.Table = field(default_factory=PLACES.empty_table)  # places of lines that no task counts
 
     @property
     def topic(self) -> str:
@@ -135,6 +137,7 @@ def basis(
         below=below,
         ranges=ranges,
         filled=_filled(database, task, ranges, days_of(start, end), only_projected=not is_open),
+        barred=barred(database, topic),
     )
 
 

@@ -26,6 +26,7 @@ def _counted(topic: str, found: Mapping[str, Any], series: Series) -> None:
     """The sums since the speed layer's start."""
     for outcome in ("counted", "doubled", "dead"):
         series.add("sluice_lines_total", found.get(outcome), topic, outcome)
+    series.add("sluice_unmatched_lines_total", found.get("unmatched"), topic)
     series.add("sluice_bytes_total", found.get("bytes"), topic)
     series.add("sluice_batches_total", found["batches"], topic)
     series.add("sluice_pass_cpu_seconds_total", found.get("pass_us", 0) / 1e6, topic)
@@ -48,6 +49,8 @@ def _tasks(topic: str, found: Mapping[str, Any], series: Series) -> None:
     for metric, key in (
         ("sluice_task_lines_total", "task_lines"),
         ("sluice_task_skipped_lines_total", "task_skipped"),
+        ("sluice_task_unmatched_lines_total", "task_unmatched"),
+        ("sluice_task_too_long_lines_total", "task_too_long"),
     ):
         for label, lines in found.get(key, {}).items():
             if label in names:  # an earlier version's sum would let the counter jump between two names

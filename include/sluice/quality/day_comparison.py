@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from sluice.batch.task_versions import task_versions
 from sluice.quality.day_hops import Hop, day_hops
 from sluice.quality.final_blocks import Compared
+from sluice.quality.outcomes import outcomes
 from sluice.results.compare import COLUMNS, NAMED, Comparison, ShownDifference, compare
 from sluice.results.offline_results import DayResults, of_days
 from sluice.results.online_results import online_results
@@ -40,6 +41,8 @@ class DayComparison:
     open_periods: tuple[OpenPeriod, ...]  # those of the topic that still wait for other days
     closed_periods: tuple[OpenPeriod, ...]  # those that were compared
     compared: tuple[Compared, ...]  # the periods of each version
+    #: By task, the lines that it skipped; None: not counted then.
+    skipped: Mapping[str, Mapping[str, int]] | None = None
 
     @property
     def agrees(self) -> bool:
@@ -93,6 +96,9 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
                 named = OpenPeriod(*version, period.start, period.end)
                 (done if period in compared else still).append(named)
         hops = day_hops(book, hive, day)
+    lacking = {version for version, days in failed.items() if day.day in days}
+    lines = outcomes(book.engine, day, () if versions.dropped else versions.tasks, lacking)
+    hops += lines.hops() if lines else []
     frames = [comparison.frame for comparison in found if comparison.compared]
     return DayComparison(
         day=day,
@@ -103,6 +109,7 @@ def compare_day(settings: Settings, book: Days, day: Day) -> DayComparison:
         open_periods=tuple(still),
         closed_periods=tuple(done),
         compared=tuple(standing),
+        skipped=lines.skipped() if lines else None,
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from sluice.quality.files import FileAccount
 from sluice.storage.booked import Booked
+from sluice.storage.tallies import TOPIC, Tally
 from sluice.transmission.lines import KAFKA_HOST
 
 LACKS_DAYS = "; the table logs lacks days that were computed: `sluice up` shows them again"
@@ -43,9 +44,12 @@ class Hops:
     gone: tuple[str, ...] = ()  # files, and contents before a truncation, that the front-ends no longer have
     days_to_come: Mapping[str, int] = field(default_factory=dict)  # lines by day, of days that are not over
     of_no_file: int = 0  # records of other producers, and forged ones
+    unmatched: int = 0  # of `online`: lines that are not of the topic's format
+    untold: int = 0  # of `online`: lines of which an earlier release did not count what was skipped
+    skipped: Mapping[str, Tally] = field(default_factory=dict)  # by task, of those that skipped lines
 
     COUNTS = (
-        "lines_read", "kafka", "doubled", "online", "archived",
+        "lines_read", "kafka", "doubled", "online", "unmatched", "archived",
         "hive_raw", "hive_unique", "dead_lettered", "lost",
     )  # fmt: skip
 
@@ -136,7 +140,17 @@ def reckon(read: Read) -> Hops:
         gone=read.gone,
         days_to_come=booked.days_to_come,
         of_no_file=read.elsewhere,
+        unmatched=booked.tallies.get(TOPIC, Tally()).unmatched,
+        untold=max(0, booked.untold),
+        skipped=dict(sorted(_skipped(booked))),
     )
+
+
+def _skipped(booked: Booked) -> Iterator[tuple[str, Tally]]:
+    """The versions that skipped lines, by name and label."""
+    for (task_id, version), tally in booked.tallies.items():
+        if tally.skipped and (task_id, version) != TOPIC:
+            yield f"{booked.names.get(task_id, 'task')} ({task_id}v{version})", tally
 
 
 def _in_flight(read: Read) -> Iterator[str]:
@@ -169,6 +183,9 @@ def _equations(read: Read) -> Iterator[tuple[str, int, str, int]]:
     taken = booked.doubled + booked.counted + booked.dead
     yield "lines that were committed", booked.records, "doubled + online + dead_lettered", taken
     yield "online", booked.counted, "lines of all event days", booked.event_lines
+    if booked.untold < 0:
+        tallied = booked.event_lines - booked.untold
+        yield "lines of the format + unmatched", tallied, "lines of all event days", booked.event_lines
     yield "dead_lettered", booked.dead, "rows of dead_letters", booked.dead_rows
     if not read.arriving and not read.gone and not booked.forgotten:
         sent, name = read.lines_read + read.elsewhere, "lines_read"

@@ -151,6 +151,7 @@ def _details(found: DayComparison) -> dict[str, object]:
         "differences": [asdict(difference) for difference in found.differences],
         "hops": [asdict(hop) for hop in found.hops],
         "tasks": found.by_task,
+        "skipped": found.skipped,
         "open_periods": len(found.open_periods),
     }
 

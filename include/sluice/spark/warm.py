@@ -22,14 +22,17 @@ from sluice.metrics import load_team
 from sluice.runtime.settings import Limits
 from sluice.tasks.spec import ActiveTask, TaskSpec
 
-_STATUS = {"delimiter": " ", "index": 8}
+_STATUS = {"field": "status"}
 _TASK = {
     "name": "warm",
     "topic": "logs",
     "period": "60s",
     "where": [{"extract": _STATUS, "filter": {"mode": "black", "values": ["404"]}}],
-    "dimensions": [{"name": "status", "extract": _STATUS}],
-    "measure": {"delimiter": " ", "index": 9},
+    "dimensions": [
+        {"name": "status", "extract": _STATUS},
+        {"name": "word", "extract": {"delimiter": " ", "index": 8}},
+    ],
+    "measure": {"field": "bytes"},
     "metrics": ["count", "sum", "avg", "min", "max", "stddev", "unique", "p50", "p99", "top10"],
 }
 

@@ -187,12 +187,19 @@ class MicroBatch:
         waited = observed.freshness(found.arrived, round(commit.committed_at.timestamp() * 1000))
         self._progress.batch(
             self.topic,
-            {**found.counts, "pass_us": found.pass_us, "freshness_ms": waited.milliseconds},
+            {
+                **found.counts,
+                "pass_us": found.pass_us,
+                "freshness_ms": waited.milliseconds,
+                "unmatched": observed.by_label([found.tallies], "unmatched").get(observed.TOPIC, 0),
+            },
             {
                 "freshness": waited.lines,
                 "dead_reasons": observed.by_reason(found.dead_letters),
                 "task_lines": observed.by_label(found.taken, "lines"),
                 "task_skipped": observed.by_label(found.taken, "skipped"),
+                "task_unmatched": observed.by_label([found.tallies], "unmatched"),
+                "task_too_long": observed.by_label([found.tallies], "too_long"),
             },
             seq=commit.seq,
             token=commit.token,
@@ -216,8 +223,7 @@ class MicroBatch:
     ) -> Counted:
         """Count the batch for these tasks. Raises TasksFailed, which names the tasks to leave out.
 
-        The whole batch is then counted again: a line that was a dead letter because of a task that is set
-        aside may be a line to count for every other task.
+        The whole batch is then counted again, because a batch counts a task wholly or not at all.
         """
         plan = EnginePlan.of(tasks.values(), self._settings.limits, line_format)
         count = round(self.records_until(end) * self._lines_a_record)

@@ -22,6 +22,8 @@ TAKEN = pa.schema(
 #: The upper bounds of freshness, in seconds; a line may also be over the last one.
 BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0)
 OVER = "+Inf"
+#: The label of the topic itself among those of task versions (`engine.outcomes.TOPIC`).
+TOPIC = "0v0"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def newest(arrived: pa.Table) -> int | None:
 
 
 def by_label(tables: Sequence[pa.Table], column: str) -> dict[str, int]:
-    """The sums of a column of TAKEN by task version, such as {"1v2": 40}, without those that have none."""
+    """The sums of a column of TAKEN or TALLIES by task version, as {"1v2": 40}; none where it is null."""
     found: dict[str, int] = {}
     for row in (row for table in tables for row in table.to_pylist() if row[column] is not None):
         label = f"{row['task_id']}v{row['version']}"

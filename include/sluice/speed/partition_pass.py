@@ -16,7 +16,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from sluice.engine import spent as spending
 from sluice.engine.batches import together
 from sluice.engine.count import count
 from sluice.engine.merge import merge_guarded
+from sluice.engine.outcomes import SKIPPED, TALLIES, Reckoning, first_samples, summed
 from sluice.engine.plan import EnginePlan
 from sluice.engine.set_aside import Failures, Version, from_table, to_table
 from sluice.engine.spent import Spent
@@ -43,10 +44,12 @@ from sluice.engine.wire import (
     PARTIAL,
     ROUTERS,
     SEEN,
+    SKIP,
     SPENT,
     STATE,
     STATED,
     TAKEN,
+    TALLY,
     rows_of,
 )
 from sluice.runtime.arrays import Bools, Ints
@@ -108,6 +111,7 @@ class PartitionPass:
         records = size = doubled = dead = 0
         failed: Failures = {}
         spent: list[Spent] = []
+        reckoning = Reckoning()
         source, sender = 0, None
         for batch in together(batches):
             lines, ends = identify(batch, self.topic)
@@ -118,7 +122,8 @@ class PartitionPass:
             new = claim(known, fresh, lines, ends)
             unique = lines if new.all() else lines.filter(pa.array(new))
             routed = sender.routed if sender is not None else ()
-            counted = count(unique, self.plan.without(failed), routed=routed, source=source)
+            plan = replace(self.plan, sampled=self.plan.sampled | reckoning.sampled)
+            counted = count(unique, plan.without(failed), routed=routed, source=source)
             failed |= counted.failed
             spent += counted.spent
             if sender is not None:
@@ -127,6 +132,7 @@ class PartitionPass:
             found[PARTIAL].append(counted.partials)
             found[DAYS].append(days(unique, counted.event_ms, alive))
             found[DEAD].append(self._dead_letters(unique, counted.reason, alive))
+            reckoning.add(counted.tallies, counted.skipped)
             records += len(lines)
             size += pc.sum(pc.binary_length(lines.column("line"))).as_py()
             doubled += len(lines) - len(unique)
@@ -134,13 +140,7 @@ class PartitionPass:
         if not records:
             return
         found[SEEN].append(fresh.to_table())
-        if len(found[PARTIAL]) > 1:
-            merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
-            found[PARTIAL] = [merged]
-            failed |= unmerged
-        found[TAKEN] += [observed.taken(table) for table in found[PARTIAL]]
-        found[FAILED].append(to_table(failed))
-        found[SPENT].append(spending.to_table(spent))
+        _of_tasks(found, failed, spent, reckoning)
         if sender is not None:
             found[ROUTERS].append(sender.routers())
         counts = {"records": [records], "bytes": [size], "doubled": [doubled], "dead": [dead]}
@@ -164,6 +164,19 @@ class PartitionPass:
             },
             schema=DEAD_LETTERS,
         )
+
+
+def _of_tasks(
+    found: defaultdict[str, list[pa.Table]], failed: Failures, spent: Sequence[Spent], reckoning: Reckoning
+) -> None:
+    """Add what the slice's tasks did to `found`, and merge its partial aggregates."""
+    if len(found[PARTIAL]) > 1:
+        merged, unmerged = merge_guarded(pa.concat_tables(found[PARTIAL]))
+        found[PARTIAL] = [merged]
+        failed |= unmerged
+    found[TAKEN] += [observed.taken(table) for table in found[PARTIAL]]
+    found[TALLY], found[SKIP] = ([table] for table in reckoning.tables)
+    found[FAILED], found[SPENT] = [to_table(failed)], [spending.to_table(spent)]
 
 
 def claim(known: ByteLedger, fresh: ByteLedger, lines: pa.RecordBatch, ends: Ints) -> Bools:
@@ -194,6 +207,9 @@ class Gathered:
     seen: Sequence[pa.Table]  # the new intervals of each slice
     days: pa.Table
     dead_letters: pa.Table
+    # What became of the lines that have a time, and samples of those that a task skipped.
+    tallies: pa.Table = field(default_factory=TALLIES.empty_table)
+    skipped: pa.Table = field(default_factory=SKIPPED.empty_table)
     counts: Mapping[str, int] = field(default_factory=dict)  # lines: records, doubled, counted, dead; bytes
     pass_us: int = 0  # CPU time of the pass, from reading the records to the partial aggregates
     failed: Mapping[Version, str] = field(default_factory=dict)
@@ -226,6 +242,8 @@ class Gathered:
             seen=found[SEEN],
             days=_sum_days(found[DAYS]),
             dead_letters=pa.concat_tables([DEAD_LETTERS.empty_table(), *found[DEAD]]),
+            tallies=summed(found[TALLY]),
+            skipped=first_samples(found[SKIP]),
             counts={
                 **sums,
                 "counted": sums["records"] - sums["doubled"] - sums["dead"],

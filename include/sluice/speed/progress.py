@@ -9,7 +9,9 @@ never sees half of it::
                          "bytes": 1200000, "doubled": 0, "counted": 9999, "dead": 1,
                          "pass_us": 9800, "lag": 0,
                          "tasks": ["1v1", ...], "blocks": 12, "newest_arrival": 1763805600000,
+                         "unmatched": 0,
                          "task_lines": {"1v1": 9999, ...}, "task_skipped": {"1v1": 0, ...},
+                         "task_unmatched": {"1v1": 0, ...}, "task_too_long": {"1v1": 0, ...},
                          "dead_reasons": {"no event time": 1}, "freshness": {"0.5": 800, ...},
                          "freshness_ms": 8123456,
                          "grouping": {"1v1": {"strategy": "combine", ...}, ...},
@@ -17,12 +19,14 @@ never sees half of it::
                          "projection": {"seq": 17, "results": 90, "ms": 35, "at": ...}}}}
 
 `records` and the other counts are sums since the start, in lines: `records` is how many came. `pass_us` is
-such a sum, too: the microseconds of CPU time that the pass over them took. So are `task_lines`,
-`task_skipped` (lines without a measure), `dead_reasons`, and `freshness`: lines by how many seconds they
-waited at most from their arrival in Kafka to their commit. `newest_arrival` is of the newest line that was
-counted (ms since the epoch). `lag` is in Kafka records, which have one line or more. `durations` are those of
-the newest batch, in ms; `grouping` is `routed.report`; `projection` says up to which commit results are
-written, and how many of them changed and were written by the newest projection.
+such a sum, too: the microseconds of CPU time that the pass over them took. So are `unmatched` (lines that
+have a time and are not of the topic's format), `task_lines`, `task_skipped` (lines without a measure),
+`task_unmatched` and `task_too_long` (lines that a task skipped: `engine.outcomes`), `dead_reasons`, and
+`freshness`: lines by how many seconds they waited at most from their arrival in Kafka to their commit.
+`newest_arrival` is of the newest line that was counted (ms since the epoch). `lag` is in Kafka records, which
+have one line or more. `durations` are those of the newest batch, in ms; `grouping` is `routed.report`;
+`projection` says up to which commit results are written, and how many of them changed and were written by the
+newest projection.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ State = Literal["starting", "running", "stopped", "fenced"]
 TopicState = Literal["starting", "counting", "failed", "stopped"]
 ERRORS_KEPT = 5
 #: Sums by task version; those of versions that a batch no longer counts are dropped.
-TASK_SUMS = ("task_lines", "task_skipped")
+TASK_SUMS = ("task_lines", "task_skipped", "task_unmatched", "task_too_long")
 
 
 def progress_path(settings: Settings, driver: str = SPEED_LAYER) -> Path:

@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
@@ -21,9 +21,11 @@ from sluice.speed.ledger import ByteLedger
 from sluice.speed.offsets import Lost, TopicOffsets, TopicReplaced, starting_offsets
 from sluice.speed.partition_pass import Gathered, PartitionPass
 from sluice.speed.routed.routes import Routes
+from sluice.speed.samples import Samples
 from sluice.speed.state_pass import StatePass, Stores
 from sluice.state.dealing import Dealing
 from sluice.state.periods import KnownPeriods, changed, outgrown
+from sluice.storage import tallies
 from sluice.storage.commits import Commit, CommitLog, DayLines, LedgerRow, TopicClaim
 from sluice.storage.epochs import Epochs, PeriodKey, Readable, StatePeriod
 from sluice.storage.hbase import STATE, HBase
@@ -95,6 +97,7 @@ class Writer:
         self._offsets = offsets
         self._topic_id = ""
         self._ledger = ByteLedger()
+        self._samples = Samples({})
         self._recent: list[tuple[str, str]] = []  # the files that the newest batch touched
 
     def open(self) -> list[Lost]:
@@ -115,6 +118,7 @@ class Writer:
         self.position, lost = starting_offsets(self._commits.topic, head.end if head else {}, bounds)
         self._ledger = ByteLedger.from_rows(vars(row) for row in self._commits.ledger())
         self.versions = self._commits.open_versions()
+        self._samples = Samples(self._commits.sampled())
         return lost
 
     def close(self) -> None:
@@ -137,7 +141,9 @@ class Writer:
         """
 
         def attempt(known: pa.Table, dealt: bool) -> Gathered:
-            work = PartitionPass(plan, self._commits.topic, known, routes)
+            work = PartitionPass(
+                replace(plan, sampled=self._samples.complete), self._commits.topic, known, routes
+            )
             spread = {} if small else self._known.spread()
             merging = self._merging(plan, routes, frozenset(spread))
             return run(work, self._dealing(spread, small=small), merging, dealt)
@@ -160,6 +166,7 @@ class Writer:
         self.seq, self.position = commit.seq, dict(commit.end)
         self.committed_at, self.versions = commit.committed_at, set(commit.tasks)
         self._epochs = self._epochs.then(commit.seq, commit.token)
+        self._samples.committed(counted.found.tallies, commit.skipped)
         self._recent = counted.ledger.files() or self._recent
         self._ledger.update(counted.ledger)
         self._known.committed(counted.periods, outgrown(counted.found.stated))
@@ -229,6 +236,8 @@ class Writer:
             closed=sorted(self.versions - set(versions)),
             days=[_day_lines(row) for row in found.days.to_pylist()],
             dead_letters=found.dead_letters.to_pylist(),
+            tallies=tallies.rows(found.tallies.to_pylist()),
+            skipped=self._samples.wanted(tallies.rows(found.skipped.to_pylist())),
             periods=counted.periods,
         )
 

@@ -22,6 +22,7 @@ from sluice.storage import history, schema
 from sluice.storage.commits import PATIENCE_SECONDS, ROWS_A_STATEMENT, Version
 from sluice.storage.epochs import PeriodKey
 from sluice.storage.postgres import patiently
+from sluice.storage.tallies import replace
 
 State = Literal["requested", "running", "finished", "failed"]
 
@@ -275,8 +276,18 @@ class Filling:
         with self._connection.begin():
             self._connection.execute(sa.select(1))
 
-    def replace(self, day: date, pointers: Sequence[BackfillPointer], lines: int) -> None:
-        """Replace the blocks of the version's day by these; its results lag until projected."""
+    def replace(
+        self,
+        day: date,
+        pointers: Sequence[BackfillPointer],
+        lines: int,
+        tallies: Sequence[Mapping[str, Any]] = (),
+        skipped: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Replace the blocks of the version's day by these; its results lag until projected.
+
+        `tallies` and `skipped`: what became of the day's lines (`storage.tallies`).
+        """
         own, blocks = self._backfill, schema.backfill_blocks
         with self._connection.begin():
             self._connection.execute(
@@ -289,6 +300,9 @@ class Filling:
                 self._connection.execute(
                     sa.insert(blocks), [{"topic": own.topic, **asdict(pointer)} for pointer in some]
                 )
+            version = own.task_id, own.version
+            where = (own.topic, "filled", day)
+            replace(self._connection, where, tallies, skipped, version=version)
             self._set_day(day, {"lines": lines, "projected": False, "computed_at": sa.func.now()})
 
     def set_projected(self, day: date) -> None:

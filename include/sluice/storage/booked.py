@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sluice.runtime.arrays import Ints
 from sluice.runtime.days import is_over
 from sluice.storage import schema
+from sluice.storage.tallies import Tally, of_topic, unknown_lines
 
 
 @dataclass
@@ -37,6 +38,9 @@ class Booked:
     computed_lines: int = 0
     forgotten: int = 0  # files that retention deleted from the ledger
     ledger: dict[tuple[str, str], tuple[Ints, Ints]] = field(default_factory=dict)
+    untold: int = 0  # lines of event_lines of which an earlier release counted no outcomes
+    tallies: dict[tuple[int, int], Tally] = field(default_factory=dict)  # by task version; the topic: TOPIC
+    names: dict[int, str] = field(default_factory=dict)  # of the tasks
 
 
 def read(connection: sa.Connection, topic: str, today: date) -> Booked:
@@ -68,6 +72,12 @@ def read(connection: sa.Connection, topic: str, today: date) -> Booked:
         connection, sa.select(sa.func.sum(losses.next - losses.first)).where(losses.topic == topic)
     )
     _book_days(connection, topic, booked, today)
+    booked.tallies, booked.untold = of_topic(connection, topic), unknown_lines(connection, topic)
+    tasks = schema.tasks.c
+    booked.names = {
+        row.id: row.name
+        for row in connection.execute(sa.select(tasks.id, tasks.name).where(tasks.topic == topic))
+    }
     for row in connection.execute(sa.select(schema.ledger).where(schema.ledger.c.topic == topic)):
         booked.ledger[row.host, row.src_file] = (
             np.frombuffer(row.starts, "<i8").astype(np.int64),

@@ -20,7 +20,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from sluice.runtime.crash_points import crash_point
-from sluice.storage import schema
+from sluice.storage import schema, tallies
 from sluice.storage.epochs import Epochs, PeriodKey, Readable, Snapshot, StatePeriod
 from sluice.storage.postgres import patiently
 
@@ -117,6 +117,8 @@ class Commit:
     closed: Sequence[Version] = ()
     days: Sequence[DayLines] = ()
     dead_letters: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    tallies: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    skipped: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
 
 
 class CommitLog:
@@ -175,6 +177,15 @@ class CommitLog:
         query = sa.select(t.host, t.src_file, t.starts, t.ends).where(t.topic == self.topic)
         for row in self._rows(query):
             yield LedgerRow(row.host, row.src_file, bytes(row.starts), bytes(row.ends))
+
+    def sampled(self) -> dict[tuple[int, int, str, date], int]:
+        """How many samples of skipped lines there are, by task id, version, kind and day."""
+
+        def read() -> dict[tuple[int, int, str, date], int]:
+            with self.engine.connect() as connection:
+                return tallies.sampled(connection, self.topic)
+
+        return patiently(read, self.patience)
 
     def open_versions(self) -> set[Version]:
         """The task versions that the newest commit counted."""
@@ -332,6 +343,8 @@ def _write(connection: sa.Connection, topic: str, commit: Commit) -> None:
             insert(schema.dead_letters).on_conflict_do_nothing(),
             [{"topic": topic, **letter} for letter in commit.dead_letters],
         )
+    tallies.add(connection, topic, commit.tallies)
+    tallies.add_samples(connection, topic, commit.skipped)
 
 
 def _write_periods(connection: sa.Connection, topic: str, commit: Commit) -> None:

@@ -28,6 +28,7 @@ from sluice.runtime.days import today
 from sluice.storage import schema
 from sluice.storage.commits import Offsets
 from sluice.storage.postgres import patiently
+from sluice.storage.tallies import replace
 
 #: How far back a night looks for days that were never computed.
 LOOK_BACK = timedelta(days=31)
@@ -94,8 +95,10 @@ class Days:
         raw_lines: int,
         lines: int,
         backfills: int = 0,
+        tallies: Sequence[Mapping[str, Any]] = (),
+        skipped: Sequence[Mapping[str, Any]] = (),
     ) -> Day:
-        """Record a computation in one statement; what is known of the day's publication stays."""
+        """Record a computation in one transaction; what is known of the day's publication stays."""
         values = {
             "cut": dict(cut),
             "run_id": run_id,
@@ -112,6 +115,7 @@ class Days:
         def write() -> Day:
             with self.engine.begin() as connection:
                 row = connection.execute(statement.returning(*schema.days.c)).one()
+                replace(connection, (self.topic, "offline", day), tallies, skipped)
             return Day(**row._mapping)
 
         return patiently(write, PATIENCE_SECONDS)

@@ -84,6 +84,20 @@ def newest(
         return [DeadLetter(*row) for row in connection.execute(query.order_by(*order).limit(limit))]
 
 
+def of_dimensions(engine: sa.Engine, topic: str) -> list[tuple[int, int, int]]:
+    """The places (partition, offset, line in the record) of lines that no task counts because of one task.
+
+    Releases before 0023 of the schema made a line a dead letter if it had too long a value for a dimension of
+    any task. Such a line stays one, in both layers.
+    """
+    t = dead_letters.c
+    query = sa.select(t.partition, t.offset, t.line_in_record).where(
+        t.topic == topic, sa.literal_column("reason").like(sa.literal_column("'dimension over %'"))
+    )
+    with engine.connect() as connection:
+        return [(row[0], row[1], row[2]) for row in connection.execute(query)]
+
+
 @contextmanager
 def _impatient(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A connection whose statements end after `PATIENCE`."""

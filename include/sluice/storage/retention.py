@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
-from sluice.storage import open_periods, schema
+from sluice.storage import open_periods, schema, tallies
 from sluice.storage.backfills import BackfillPointer, next_revision
 from sluice.storage.commits import ROWS_A_STATEMENT
 from sluice.storage.epochs import PeriodKey, StatePeriod
@@ -99,6 +99,7 @@ class RetentionBook:
         with self.engine.begin() as connection:
             for day in days:
                 open_periods.remove_touching(connection, self.topic, day)
+            tallies.forget(connection, self.topic, days)
             return sorted(connection.execute(statement.values(rows)).scalars())
 
     def dropped(self) -> set[date]:
@@ -166,7 +167,10 @@ class RetentionBook:
         return len(gone)
 
     def prune_dead_letters(self, before: datetime) -> int:
-        return self._prune(schema.dead_letters, schema.dead_letters.c.arrived_at < before, "dead_letters")
+        """Delete those that came before then, but not those that decide what the batch layer counts."""
+        t = schema.dead_letters.c
+        old = sa.and_(t.arrived_at < before, t.reason.not_like("dimension over %"))
+        return self._prune(schema.dead_letters, old, "dead_letters")
 
     def prune_ledger(self, before: datetime) -> int:
         """Delete the ledger's files whose last line was counted before then."""

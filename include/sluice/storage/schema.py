@@ -221,6 +221,44 @@ dead_letters = Table(
     Column("unreadable", Text),  # what was wrong with the record's bytes; `line` is then their beginning
     Column("last_offset", BigInteger),  # of the records that could not be read; null: the line is of one
     Index("dead_letters_arrived", "topic", "arrived_at"),
+    # Lines that earlier releases counted for no task, because one task could not take a value (`barred`).
+    Index("dead_letters_of_dimensions", "topic", postgresql_where=text("reason LIKE 'dimension over %'")),
+)
+
+# What became of the lines that have a time, by task version and day of event time: `layer` is online (the
+# speed layer's, added up by each commit), filled (a backfill's) or offline (the day as it was last computed).
+# Task 0 is the topic: of its lines, `unmatched` are not of its format. What commits and runs of releases
+# without this table counted is not in it: then the topic's lines are fewer than those of the day.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("layer", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("counted", BigInteger, nullable=False),
+    Column("filtered", BigInteger, nullable=False),
+    Column("unmatched", BigInteger, nullable=False),
+    Column("too_long", BigInteger, nullable=False),
+)
+
+# Samples of the lines that a task version skipped; a few for each day and kind (unmatched, too_long).
+skipped_lines = Table(
+    "skipped_lines",
+    metadata,
+    Column("topic", Text, primary_key=True),
+    Column("layer", Text, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("task_id", Integer, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("partition", Integer, primary_key=True),
+    Column("offset", BigInteger, primary_key=True),
+    Column("line_in_record", Integer, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),  # of the whole line
+    Column("line", LargeBinary, nullable=False),  # its beginning
 )
 
 #: The days of event time of which a file of the archive has lines, as a JSON array. Without the numbers, an
@@ -446,7 +484,8 @@ day_comparisons = Table(
     Column("outcome", Text, nullable=False),  # agrees, differs, superseded
     Column("compared", BigInteger, nullable=False),  # results
     Column("differing", BigInteger, nullable=False),  # of them
-    # {"message", "differences", "hops", "open_periods", "tasks": {name: [compared, differing]}}
+    # {"message", "differences", "hops", "open_periods", "tasks": {name: [compared, differing]},
+    # "skipped": {name: {"unmatched", "too_long"}}, which is null if they were not counted then}
     Column("details", Json, nullable=False),
 )
 

@@ -12,8 +12,8 @@ counted in the series named by the values of its dimensions, in the period that 
         - {extract: {field: status}, filter: {mode: black, values: ["304"]}}
         - {extract: {field: client}, filter: {mode: white, set: eu_offices}}
       dimensions:                                   # filters (optional) and groups
-        - {name: client, extract: {delimiter: " ", index: 0}}
-      measure: {delimiter: " ", index: 9, type: number}
+        - {name: client, extract: {field: client}}
+      measure: {field: bytes, type: number}
       metrics: [count, sum, avg, min, max, missing]
       grouping: auto                                # how lines get to workers; changes no result
 
@@ -125,7 +125,7 @@ class TaskSpec(Model):
         needing = [name for name, kind in kinds.items() if kind != "none"]
         if needing and self.measure is None:
             raise ValueError(
-                f"metrics {', '.join(needing)} need a measure: add measure: {{delimiter: ..., index: ...}}, "
+                f"metrics {', '.join(needing)} need a measure: add measure: {{field: bytes}}, "
                 "or ask for count alone"
             )
         if self.measure is not None and not needing:

@@ -14,10 +14,11 @@ from sluice.runtime.days import today
 from sluice.storage.dead_letters import MOST, DeadLetter, by_reason, newest
 from sluice.tasks import TopicSpec
 from sluice_airflow.api.security import Reader, may
-from sluice_airflow.api.stores import Database, Topics
+from sluice_airflow.api.stores import Database, Tasks, Topics
 from sluice_airflow.console.days import AskedDay
 from sluice_airflow.console.page import page
 from sluice_airflow.console.route import PageRoute
+from sluice_airflow.console.skipped import by_task, skipped
 
 router = APIRouter(route_class=PageRoute)
 
@@ -33,12 +34,13 @@ def dead(
     user: Reader,
     database: Database,
     topics: Topics,
+    tasks: Tasks,
     *,
     topic: Annotated[str, Query(max_length=200)] = "",
     reason: Annotated[str, Query(max_length=200)] = "",
     day: AskedDay | None = None,
 ) -> Response:
-    """The table of a topic, and samples of a reason and a day; readers do not see lines."""
+    """The table of a topic, samples of a reason and a day, and what tasks skip; readers see no lines."""
     names = topics.names()
     topic = topic or names[0]
     if topic not in names:
@@ -63,7 +65,9 @@ def dead(
         days=days,
         counts=counts,
         most=MOST if sum(sum(by_day.values()) for by_day in counts.values()) >= MOST else 0,
-        samples=[(each, tried(each, spec), shown(each)) for each in samples],
+        letters=[(each, tried(each, spec), shown(each)) for each in samples],
+        skipped=skipped(database, topic),
+        by_task=by_task(database, topic, tasks.list(topic)),
         may_see=may("PUT", user),
     )
 

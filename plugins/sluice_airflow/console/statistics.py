@@ -9,8 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import sqlalchemy as sa
 from fastapi import APIRouter, Query, Request, Response
 
+from sluice.runtime.settings import ROOT
 from sluice.storage import samples
 from sluice.storage.freshness import newest_commits
+from sluice.tasks.first_tasks import advice, cut_at_blanks
+from sluice.tasks.topics import TopicStore
 from sluice.tasks.versions import Task
 from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import Database, Tasks
@@ -62,6 +65,7 @@ def statistics(
     every = tasks.list()
     wanted = [each for each in every if _matches(each, q, state)]
     found = sorted(listed(database, wanted), key=_KEYS[sort])
+    outdated = cut_at_blanks(tasks, TopicStore(database), ROOT)
     return page(
         request,
         "statistics.html",
@@ -74,6 +78,7 @@ def statistics(
         asked={"q": q, "state": state, "sort": sort},
         at=at,
         step=PAGE,
+        outdated=advice(outdated) if outdated else "",
     )
 
 

@@ -20,6 +20,7 @@ from sluice_airflow.api.stores import Database, Instance, Tasks
 from sluice_airflow.console.forms import Given
 from sluice_airflow.console.page import HEADERS, PATH, page, render
 from sluice_airflow.console.route import PageRoute
+from sluice_airflow.console.skipped import skipped
 from sluice_airflow.console.statistics import listed
 
 router = APIRouter(route_class=PageRoute)
@@ -155,6 +156,7 @@ def _shown(
         history=_newest_first(history),
         versions=_versions(history),
         backfills=backfills,
+        skipped=skipped(books.database, found.topic, found.key),
         superseded=books.superseded(backfills),
         name=name,
         said=said,

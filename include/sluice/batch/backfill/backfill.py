@@ -39,22 +39,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sluice.archive import index
 from sluice.batch import day_job
 from sluice.batch.backfill.lines import BLOCKS, to_blocks, to_partials
 from sluice.batch.backfill.projection import Projection
+from sluice.batch.barred import barred
 from sluice.batch.day_lines import DayOf
+from sluice.batch.reckoned import Parts, Tell, Told, gathered
 from sluice.batch.scan import mapped
-from sluice.batch.task_versions import task_versions
 from sluice.engine.plan import EnginePlan
-from sluice.engine.schema import partials_schema
+from sluice.engine.schema import of_version, partials_schema
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
 from sluice.state.blocks import BlockId
 from sluice.state.portions import read_portions
 from sluice.state.state import BLOCKS_A_PUT
+from sluice.storage import tallies
 from sluice.storage.backfills import (
     Backfill,
     BackfillPointer,
@@ -139,7 +141,6 @@ class _Run:
     task: ActiveTask
     topic_id: str
     boundary: dict[int, int]
-    living: EnginePlan  # the versions that decided which of these lines are dead letters
     own: EnginePlan
 
     @classmethod
@@ -162,7 +163,6 @@ class _Run:
             f"the archive of {backfill.topic} has not reached the task's first commit: see the archiver "
             "(`sluice status`)",
         )
-        versions = task_versions(book.engine, backfill.topic)
         spec = TopicStore(book.engine).get(backfill.topic)
         return cls(
             spark=spark,
@@ -173,7 +173,6 @@ class _Run:
             task=task,
             topic_id=head.topic_id,
             boundary=below,
-            living=EnginePlan.of(versions.tasks, settings.limits, spec, versions.ranges),
             own=EnginePlan.of([task], settings.limits, spec),
         )
 
@@ -200,9 +199,10 @@ class _Run:
     def _fill(self, day: date, filling: Filling, projection: Projection) -> None:
         lines = 0
         if not any(each.day == day for each in self._filled()):
-            pointers, lines = self._write(day)
+            told = self.spark.sparkContext.accumulator({}, Told())
+            pointers, lines = self._write(day, told.add)
             crash_point("backfill_blocks")
-            filling.replace(day, pointers, lines)
+            filling.replace(day, pointers, lines, *self._outcomes(told.value))
             crash_point("backfill_replaced")
         pointers = self.book.pointers_of(self.backfill.task_id, self.backfill.version, day)
         written = 0
@@ -215,13 +215,25 @@ class _Run:
             "%s %s: %d lines, %d blocks, %d results", self.backfill.label, day, lines, len(pointers), written
         )
 
-    def _write(self, day: date) -> tuple[list[BackfillPointer], int]:
+    def _outcomes(self, parts: Parts) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """What became of the day's lines for this version, as rows: tallies and samples."""
+        found, skipped = (
+            tallies.rows(table.filter(of_version(table, *self.version)).to_pylist())
+            for table in gathered(parts)
+        )
+        return found, skipped
+
+    @property
+    def version(self) -> tuple[int, int]:
+        return self.task.task_id, self.task.version
+
+    def _write(self, day: date, told: Tell) -> tuple[list[BackfillPointer], int]:
         """Count the day and write its blocks; returns their pointers, and how many lines there are."""
         name = column(self.backfill.id, secrets.token_hex(8))
         pointers: list[BackfillPointer] = []
         cells: list[tuple[bytes, dict[bytes, bytes]]] = []
         lines = 0
-        for row in self._blocks(day):
+        for row in self._blocks(day, told):
             period = (self.task.task_id, self.task.version, row.period_start)
             data = bytes(row.data)
             pointers.append(point(BlockId.of(period, row.layout, row.bucket), day, name, len(data)))
@@ -233,7 +245,7 @@ class _Run:
         self.hbase.put(STATE, cells)
         return pointers, lines
 
-    def _blocks(self, day: date) -> Iterator[_Block]:
+    def _blocks(self, day: date, told: Tell) -> Iterator[_Block]:
         """The day's blocks (BLOCKS), as Spark makes them."""
         which = DayOf(self.backfill.topic, day)
         files = index.files_for(self.settings, which.topic, day, self.boundary, self.topic_id)
@@ -242,8 +254,9 @@ class _Run:
         paths = [self.settings.hdfs.namenode + file.path for file in files]
         parts = day_job.partitions(self.spark, files, day)
         records = day_job.archived(self.spark, paths, self.boundary)
-        lines = day_job.unique(records, which, self.living, parts)
-        counting = partial(to_partials, living=self.living, own=self.own)
+        lines = day_job.unique(records, which, self.own, parts)
+        gone = barred(self.book.engine, which.topic)
+        counting = partial(to_partials, own=self.own, places=gone, told=told)
         partials = mapped(lines, counting, partials_schema())
         blocks: DataFrame = mapped(
             partials.repartition(PARTS, "period_start"),

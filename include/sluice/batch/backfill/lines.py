@@ -6,13 +6,16 @@ This runs inside Spark's Python workers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.batch.backfill.count_apart import count_apart
 from sluice.batch.day_lines import reasons
 from sluice.batch.day_results import merge_all
+from sluice.batch.reckoned import Tell, tell
+from sluice.engine.count import count
+from sluice.engine.outcomes import Reckoning
 from sluice.engine.plan import EnginePlan
 from sluice.engine.schema import partials_schema
 from sluice.engine.set_aside import TasksFailed
@@ -35,14 +38,16 @@ BLOCKS_A_BATCH = 32
 
 
 def to_partials(
-    batches: Iterator[pa.RecordBatch], living: EnginePlan, own: EnginePlan
+    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, told: Tell
 ) -> Iterator[pa.RecordBatch]:
     """Unique DAY_LINES to PARTIALS of `own`'s versions, merged over these batches.
 
-    A line that was a dead letter when it came stays one: `living` has the versions that counted the topic
-    then, over their ranges. Raises TasksFailed.
+    A line that was a dead letter when it came stays one, also one that is `barred` (`places`). `told` gets
+    what became of the others. Raises TasksFailed.
     """
-    yield from merge_all(_partials(batches, living, own)).to_batches()
+    reckoning = Reckoning()
+    yield from merge_all(_partials(batches, own, places, reckoning)).to_batches()
+    tell(reckoning, told)
 
 
 def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
@@ -67,13 +72,16 @@ def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.Rec
         )
 
 
-def _partials(batches: Iterator[pa.RecordBatch], living: EnginePlan, own: EnginePlan) -> Iterator[pa.Table]:
+def _partials(
+    batches: Iterator[pa.RecordBatch], own: EnginePlan, places: pa.Table, reckoning: Reckoning
+) -> Iterator[pa.Table]:
     for batch in batches:
-        alive = batch.filter(reasons(batch, living).is_null())
-        partials, failed = count_apart(alive.select(RECORDS.names), own)
-        if failed:
-            raise TasksFailed(failed)
-        yield partials
+        alive = batch.filter(reasons(batch, own.limits, places).is_null())
+        counted = count(alive.select(RECORDS.names), replace(own, sampled=reckoning.sampled))
+        if counted.failed:
+            raise TasksFailed(counted.failed)
+        reckoning.add(counted.tallies, counted.skipped)
+        yield counted.partials
 
 
 def _lines(block: BlockId, data: bytes) -> int:

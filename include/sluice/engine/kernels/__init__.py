@@ -107,26 +107,40 @@ def stamps(data: Bytes, bounds: Int32s, months: Bytes, ms: Ints, valid: Bools, s
 def select(
     codes: Int32s,
     filters: Ints,
-    tables: Bools,
+    tables: Bytes,
     table_at: Ints,
     mask: Bools,
     period: Ints,
     columns: Ints,
     radices: Ints,
+    days: Ints,
+    tally: Ints,
+    absent: Ints,
+    long: Ints,
     rows: Ints,
     combined: Ints,
-) -> int:
-    """Find the lines that pass all filters; combine each one's period and columns to a number.
+) -> tuple[int, int, int]:
+    """Find the lines that a task counts; combine each one's period and columns to a number.
 
-    `codes[c, line]`: the code of column c. Filter f passes code v of column `filters[f]` if
-    `tables[table_at[f] + v]`; `mask` (empty: none) is one more filter. Fills `rows` with the lines and
-    `combined` with their numbers (mixed radix); returns how many lines there are.
+    `codes[c, line]`: the code of column c. Code v of column `filters[f]` gives its line the flags
+    `tables[table_at[f] + v]` (`engine.outcomes`); a line without flags is counted. `mask` (empty: none) says
+    which lines the task looks at. Fills `rows` with the lines and `combined` with their numbers (mixed
+    radix), and adds to `tally[days[line], flags]`. `absent` and `long` get the first unmatched and too long
+    lines, as many as they have room for less one. Returns how many lines are in each of the three.
     """
-    found = 0
+    found = unmatched = over = 0
+    room = len(absent) - 1
     for line in range(len(period)):
-        passes = len(mask) == 0 or mask[line]
+        inside = len(mask) == 0 or mask[line]
+        flags = np.uint8(0)
         for f in range(len(filters)):
-            passes &= tables[table_at[f] + codes[filters[f], line]]
+            flags |= tables[table_at[f] + codes[filters[f], line]]
+        tally[days[line], flags] += inside
+        absent[unmatched] = line
+        unmatched += inside and (flags & 6) == 2 and unmatched < room
+        long[over] = line
+        over += inside and flags == 1 and over < room
+        passes = inside and flags == 0
         number = period[line]
         for c in range(len(columns)):
             number = number * radices[c] + codes[columns[c], line]
@@ -134,7 +148,7 @@ def select(
         rows[found] = line
         combined[found] = number
         found += passes
-    return found
+    return found, unmatched, over
 
 
 @compiled

@@ -54,6 +54,42 @@ def enter(table: Int32s, hashes: Hashes, lengths: Int32s, size: int, seed: np.ui
         table[slot] = code
 
 
+@inlined
+def _entered(
+    data: Bytes,
+    begin: int,
+    length: int,
+    seed: np.uint64,
+    at: Ints,
+    entries: Ints,
+    tables: Int32s,
+    hashes: Hashes,
+    begins: Int32s,
+    lengths: Int32s,
+    sizes: Ints,
+    k: int,
+) -> int:
+    """The number of a value of column k, which gets the next one if it is new. See `encode`."""
+    table, values = at[k], at[k] // 2
+    hashed = _hash(data, begin, length, seed)
+    mask = np.uint64(entries[k] - 1)
+    slot = _slot(hashed, length, seed, mask)
+    code = tables[table + np.int64(slot)]
+    while code >= 0 and not (
+        hashes[values + code] == hashed
+        and lengths[values + code] == length
+        and (length <= 8 or equal(data, begin, begins[values + code], length))
+    ):
+        slot = (slot + np.uint64(1)) & mask
+        code = tables[table + np.int64(slot)]
+    if code < 0:
+        code = sizes[k]
+        tables[table + np.int64(slot)] = code
+        hashes[values + code], begins[values + code], lengths[values + code] = hashed, begin, length
+        sizes[k] += 1
+    return code
+
+
 @compiled
 def encode(
     data: Bytes,
@@ -92,28 +128,10 @@ def encode(
             if end >= stop:
                 end, more = stop, False
             if field == wanted[k]:
-                length, table, values = end - begin, at[k], at[k] // 2
-                hashed = _hash(data, begin, length, seed)
-                mask = np.uint64(entries[k] - 1)
-                slot = _slot(hashed, length, seed, mask)
-                code = tables[table + np.int64(slot)]
-                while code >= 0 and not (
-                    hashes[values + code] == hashed
-                    and lengths[values + code] == length
-                    and (length <= 8 or equal(data, begin, begins[values + code], length))
-                ):
-                    slot = (slot + np.uint64(1)) & mask
-                    code = tables[table + np.int64(slot)]
-                if code < 0:
-                    code = sizes[k]
-                    tables[table + np.int64(slot)] = code
-                    hashes[values + code], begins[values + code], lengths[values + code] = (
-                        hashed,
-                        begin,
-                        length,
-                    )
-                    sizes[k] += 1
-                    full |= 2 * sizes[k] >= entries[k]
+                code = _entered(
+                    data, begin, end - begin, seed, at, entries, tables, hashes, begins, lengths, sizes, k
+                )
+                full |= 2 * sizes[k] >= entries[k]
                 codes[k, line] = code
                 k += 1
             field += 1
@@ -121,6 +139,50 @@ def encode(
         while k < len(wanted):
             codes[k, line] = -1
             k += 1
+        line += 1
+    return line
+
+
+@compiled
+def encode_stretches(
+    data: Bytes,
+    starts: Int32s,
+    sizes_of: Int32s,
+    line: int,
+    seed: np.uint64,
+    at: Ints,
+    entries: Ints,
+    tables: Int32s,
+    hashes: Hashes,
+    begins: Int32s,
+    lengths: Int32s,
+    codes: Int32s,
+    sizes: Ints,
+) -> int:
+    """The same for one column, whose fields were found before: `sizes_of[n]` bytes from starts[n] on.
+
+    A line whose size is below 1 has no such field.
+    """
+    full = False
+    while line < len(starts) and not full:
+        code = -1
+        if sizes_of[line] > 0:
+            code = _entered(
+                data,
+                int(starts[line]),
+                int(sizes_of[line]),
+                seed,
+                at,
+                entries,
+                tables,
+                hashes,
+                begins,
+                lengths,
+                sizes,
+                0,
+            )
+            full = 2 * sizes[0] >= entries[0]
+        codes[0, line] = code
         line += 1
     return line
 
