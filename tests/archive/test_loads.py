@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -14,11 +12,12 @@ from sluice.archive import rebalances as module
 from sluice.archive.loads import PLENTY, SETTLED_SECONDS, Loads
 from sluice.archive.rebalances import Rebalances
 from sluice.storage.rebalances import Rebalance
+from tests.messages import Message
 from tests.waiting import SECONDS
 
 
-def messages(*sizes: int) -> Any:
-    return [SimpleNamespace(value=b"x" * size) for size in sizes]
+def messages(*sizes: int) -> list[Message]:
+    return [Message(0, b"x" * size, []) for size in sizes]
 
 
 def test_a_load_is_what_comes_and_what_waits_in_bytes() -> None:

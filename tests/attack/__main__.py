@@ -47,8 +47,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m tests.attack",
         description="Attacks the tests' instance (SLUICE_TEST_INSTANCE; brought up if it does not run): "
-        "every route of Airflow and Sluice by every method and caller, hostile statements and settings at the "
-        "SQL endpoint, hostile records in Kafka. Prints figures and exits with 1 if something was not refused.",
+        "every route of Airflow and Sluice by every method and caller, hostile statements and settings at "
+        "the SQL endpoint, hostile records in Kafka. Prints figures and exits with 1 if something was not "
+        "refused.",
     )
     made.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help=", ".join(PARTS))
     return made

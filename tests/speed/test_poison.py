@@ -26,7 +26,7 @@ from sluice.runtime.settings import ROOT, Settings
 from sluice.storage import schema
 from sluice.storage.hdfs import HdfsStore
 from tests.speed.speed_driver import SpeedTest, access_lines
-from tests.transmission.batches import ALONE, POISON, batch, lines, record
+from tests.transmission.batches import ALONE, NAMES, POISON, batch, lines, record, snappy
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.stack
 BOUND = {"SLUICE_KAFKA__MAX_MESSAGE_BYTES": str(1 << 20), "SLUICE_KAFKA__MAX_UNPACKED_BYTES": str(1 << 20)}
 #: A broker checks these before it takes them; no test sends them to it.
 REFUSED = {"a wrong checksum"}
-FEW_HEADERS = 200_000
+MANY_HEADERS = 200_000
 
 
 @pytest.fixture
@@ -104,47 +104,53 @@ def archived(speed: SpeedTest) -> tuple[list[dict[str, Any]], int, int]:
     return rows, chain.check(speed.topic, 0, links), records
 
 
-def test_poison_of_every_kind_is_named_by_both_layers_and_stops_none(
-    speed: SpeedTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def poisons() -> list[tuple[str, bytes]]:
+    """What a broker may take, by name."""
+    bomb = record(0, bytes(2 << 20))
+    return [
+        *((name, data) for name, (data, _) in POISON.items() if name not in REFUSED),
+        *((name, batch(0, [record(0, b"x"), each, record(2, b"x")])) for name, each in ALONE.items()),
+        *((f"{NAMES[codec]} bomb", batch(0, [bomb], codec=codec)) for codec in (1, 2, 3, 4)),
+        ("raw snappy bomb", batch(0, [bomb], codec=2, packed=snappy)),
+        ("odd times", batch(0, [record(0, b"x")], time=-(1 << 62))),
+        ("no value", batch(0, [record(0, None)])),
+    ]
+
+
+def send_all(poisoner: Poisoner) -> tuple[list[bytes], set[str]]:
+    """Send all poison, with good lines before and after each; returns these lines, and what was taken."""
     good = iter(access_lines(200, seed=5))
     sent: list[bytes] = []
-    poisoner = Poisoner(speed.settings, speed.topic, monkeypatch)
 
     def send_good(codec: int) -> None:
         own = [next(good), next(good)]
         sent.extend(own)
         assert poisoner.send(lines(0, *own, codec=codec))
 
-    taken = []
-    send_good(0)
-    for n, (name, poison) in enumerate(
-        [
-            *((name, data) for name, (data, _) in POISON.items() if name not in REFUSED),
-            *((name, batch(0, [record(0, b"x"), each, record(2, b"x")])) for name, each in ALONE.items()),
-            ("odd times", batch(0, [record(0, b"x")], time=-(1 << 62))),
-            ("no value", batch(0, [record(0, None)])),
-        ]
-    ):
-        taken += [name] if poisoner.send(poison) else []
+    taken = set()
+    for n, (name, poison) in enumerate(poisons()):
         send_good(n % 5)
-    headers = [(b"h", b"v")] * FEW_HEADERS
-    many = next(good)
-    assert poisoner.send(batch(0, [record(0, many, headers)]))
-    sent.append(many)
+        taken |= {name} if poisoner.send(poison) else set()
+    sent.append(next(good))
+    assert poisoner.send(batch(0, [record(0, sent[-1], [(b"h", b"v")] * MANY_HEADERS)]))
     send_good(2)
+    return sent, taken
+
+
+def test_poison_of_every_kind_is_named_by_both_layers_and_stops_none(
+    speed: SpeedTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poisoner = Poisoner(speed.settings, speed.topic, monkeypatch)
+    sent, taken = send_all(poisoner)
     poisoner.close()
-    # What a producer can do with a library that does not look.
-    assert {"a header's name that is not UTF-8", "gzip of 2 MiB", "zstd of 2 MiB", "an offset of after"} <= {
-        *taken
-    }
+    # The broker unpacks, and looks at lengths; it takes what it does not look at.
+    assert {"a header's name that is not UTF-8", "an offset of after", "gzip bomb", "zstd bomb"} <= taken
     speed.expected.add(sent)
 
     with speed.running(**BOUND), archiving(speed):
         until(speed.caught_up)
         end = speed.ends()["0"]
         until(lambda: archived(speed)[1] == end, what="all is archived")
-    rows, _, records = archived(speed)
     assert speed.total("counted") == speed.expected.counted == len(sent)
     assert speed.results(speed.hits) == speed.expected.hits
 
@@ -152,13 +158,15 @@ def test_poison_of_every_kind_is_named_by_both_layers_and_stops_none(
     query = sa.select(t.offset, t.last_offset, t.reason, t.unreadable, t.line).where(t.topic == speed.topic)
     with speed.engine.connect() as connection:
         letters = connection.execute(query.where(t.unreadable.is_not(None)).order_by(t.offset)).all()
-    named = [row for row in rows if row["unreadable"] is not None]
+    rows, _, records = archived(speed)
     assert [(each.offset, each.last_offset, each.unreadable, each.line) for each in letters] == [
-        (row["offset"], row["last_offset"], row["unreadable"], row["line"]) for row in named
+        (row["offset"], row["last_offset"], row["unreadable"], row["line"])
+        for row in rows
+        if row["unreadable"] is not None
     ]
     assert [each.reason for each in letters] == [each.unreadable.partition(":")[0] for each in letters]
     assert {each.reason for each in letters} == {"undecodable", "too_large"}
-    assert len(letters) >= len([name for name in taken if name not in {"odd times", "no value"}])
+    assert len(letters) >= len(taken - {"odd times", "no value"})
     assert records == end  # no offset is missing, and none is there twice
     hops = audit(speed.settings, speed.topic, hive=False)
     assert hops.disagreements == ()

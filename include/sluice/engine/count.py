@@ -66,8 +66,8 @@ def count(
     """Count unique RECORDS: each line is either counted (event_ms says when) or has a reason.
 
     No task counts a dead line: it is forged or unreadable, too long, or has no time. Of the others, each
-    task counts, filters or skips each one (`outcomes`). Lines that passed once, as those of Hive's `logs` did, come
-    without the column FORGED, as text.
+    task counts, filters or skips each one (`outcomes`). Lines that passed once, as those of Hive's `logs`
+    did, come without the column FORGED, as text.
     routed: versions whose lines are to come out as tuples. source: the number of the source of these lines.
     """
     pass_, event_ms, dead, _ = _begin(records, plan, routed, source)

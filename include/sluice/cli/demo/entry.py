@@ -29,9 +29,7 @@ INSTANCE = "demo"
 def demo(
     logs: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="An access log in Apache's combined format, plain, .gz, .bz2, .xz or .zst."
-        ),
+        typer.Option(metavar="FILE", help="An access log in Apache's combined format, plain or packed."),
     ] = None,
     hosts: Annotated[
         str | None,
