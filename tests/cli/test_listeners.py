@@ -94,10 +94,11 @@ def test_postgres_starts_again_for_a_job_s_host_and_listens_to_it_with_tls_alone
     assert said == ["PostgreSQL starts again, because its listeners change"]
     data = tmp_path / "data" / "postgres"
     assert "listen_addresses = '127.0.0.1, 10.0.0.1'\n" in (data / "postgresql.conf").read_text()
-    assert (data / "pg_hba.conf").read_text().splitlines() == [
-        "host all all 127.0.0.0/8 scram-sha-256",
-        "hostssl sluice sluice 10.0.0.31/32 scram-sha-256",
-        "hostssl sluice sluice work2.example scram-sha-256",
+    lines = (data / "pg_hba.conf").read_text().splitlines()
+    assert [line for line in lines if line.startswith("host")] == [
+        *(f'host "{name}" "{name}" 127.0.0.0/8 scram-sha-256' for name in ("sluice", "airflow", "metastore")),
+        'hostssl "sluice" "sluice" 10.0.0.31/32 scram-sha-256',
+        'hostssl "sluice" "sluice" work2.example scram-sha-256',
     ]
     assert stat.S_IMODE((data / "server.key").stat().st_mode) == 0o600
     database.write(tmp_path, None)

@@ -190,13 +190,15 @@ def execute(
     The exit code is the command's own.
     """
     from sluice.stack import supervisord
+    from sluice.stack.airflow_environment import PREFIX
     from sluice.stack.environment import environment
 
     settings = Settings()
     if not supervisord.running(settings):
         raise supervisord.SupervisorDown(settings)
+    yours = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     try:
-        os.execvpe(command[0], command, {**os.environ, **environment(settings)})  # noqa: S606 - no shell: the words are the user's own command
+        os.execvpe(command[0], command, {**yours, **environment(settings)})  # noqa: S606 - no shell: the words are the user's own command
     except OSError as error:
         raise NoCommand(f"exec: {command[0]!r}: {error.strerror}") from error
 

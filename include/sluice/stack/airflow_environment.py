@@ -67,8 +67,9 @@ def _name(section: str, key: str) -> str:
 
 
 def _secret_names(settings: Settings) -> set[str]:
-    """The variables that would hide the secrets in the file."""
-    return {f"{_name(*key)}{suffix}" for key in _secrets(settings) for suffix in ("", "_CMD", "_SECRET")}
+    """The variables that would hide the secrets in the file; Airflow gives its tasks one, of a former name."""
+    keys = [*_secrets(settings), ("core", "sql_alchemy_conn"), ("webserver", "secret_key")]
+    return {f"{_name(*key)}{suffix}" for key in keys for suffix in ("", "_CMD", "_SECRET")}
 
 
 def _secrets(settings: Settings) -> dict[tuple[str, str], str]:
