@@ -67,11 +67,13 @@ class NamedFields:
             cut = self._cut()
             if isinstance(cut, CompiledAccessLog):
                 return cut.found
-            return pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
+            there: Bools = pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
+            return there
         if topic.format == "json":
             if at is not None and at.field is not None:
                 return None
-            return self._parsed().str.json_path_match("$").is_not_null().to_numpy()
+            parsed: Bools = self._parsed().str.json_path_match("$").is_not_null().to_numpy()
+            return parsed
         last = len(topic.columns) - 1
         if at is not None and (at.field == topic.columns[last] or not last):
             return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,7 +168,8 @@ class _Trial:
         self, number: int, where: tuple[Step, ...], dimensions: tuple[Step, ...], measure: MeasureStep | None
     ) -> LineTrial:
         dead = self._dead[number]
-        result, why = ("dead", f"dead letter: {dead}") if dead else _judged((*where, *dimensions))
+        judged: tuple[Result, str] = ("dead", f"dead letter: {dead}")
+        result, why = judged if dead else _judged((*where, *dimensions))
         timed = bool(self._valid[number])
         start = int(self._starts[number])
         return LineTrial(
@@ -213,11 +214,12 @@ class _Trial:
 
 def _judged(steps: Sequence[Step]) -> tuple[Result, str]:
     """What becomes of a line with these steps, and why it is not counted; see `engine.outcomes`."""
-    for result, decides in (
+    rules: tuple[tuple[Result, Callable[[Step], bool]], ...] = (
         ("filtered", lambda step: step.value is not None and not step.too_long),
         ("unmatched", lambda step: step.value is None),
         ("too_long", lambda step: step.too_long),
-    ):
+    )
+    for result, decides in rules:
         for step in steps:
             if not step.passes and decides(step):
                 return result, step.verdict if step.too_long else f"{step.name}: {step.verdict}"

@@ -67,7 +67,7 @@ def _name(section: str, key: str) -> str:
 
 
 def _secret_names(settings: Settings) -> set[str]:
-    """The variables that would hide the secrets in the file; Airflow gives its tasks one, of a former name."""
+    """The variables that would hide the secrets in the file; Airflow gives its tasks one, by an old name."""
     keys = [*_secrets(settings), ("core", "sql_alchemy_conn"), ("webserver", "secret_key")]
     return {f"{_name(*key)}{suffix}" for key in keys for suffix in ("", "_CMD", "_SECRET")}
 

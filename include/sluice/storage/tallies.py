@@ -6,6 +6,7 @@ A layer knows a day's numbers only if it counted all of the day's lines with a r
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -22,6 +23,7 @@ Layer = Literal["online", "filled", "offline"]
 TOPIC: Version = (0, 0)
 #: What the speed layer and backfills counted together is what the batch layer counts.
 ONLINE: tuple[Layer, ...] = ("online", "filled")
+OFFLINE: tuple[Layer, ...] = ("offline",)
 COUNTS = ("counted", "filtered", "unmatched", "too_long")
 EPOCH = date(1970, 1, 1)
 #: Characters of a sample that people see.
@@ -64,7 +66,7 @@ class SkippedLine:
     offset: int
     line_in_record: int
     bytes: int  # of the whole line
-    line: bytes
+    line: builtins.bytes
 
     @property
     def text(self) -> str:
@@ -219,8 +221,8 @@ def forget(connection: sa.Connection, topic: str, days: Collection[date]) -> Non
 def _less(connection: sa.Connection, one: sa.Select[Any], other: sa.Select[Any]) -> int:
     """The difference of two numbers, as of one moment."""
     numbers = (sa.func.coalesce(each.scalar_subquery(), 0) for each in (one, other))
-    one_, other_ = connection.execute(sa.select(*numbers)).one()
-    return int(one_) - int(other_)
+    row = connection.execute(sa.select(*numbers)).one()
+    return int(row[0]) - int(row[1])
 
 
 def _summed(
@@ -229,7 +231,4 @@ def _summed(
     t = schema.tallies.c
     query = sa.select(t.task_id, t.version, *(sa.func.sum(t[name]) for name in COUNTS))
     query = query.where(*conditions, t.layer.in_(layers)).group_by(t.task_id, t.version)
-    return {
-        (task_id, version): Tally(*map(int, counts))
-        for task_id, version, *counts in connection.execute(query)
-    }
+    return {(row[0], row[1]): Tally(*map(int, row[2:])) for row in connection.execute(query)}
