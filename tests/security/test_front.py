@@ -163,7 +163,8 @@ def test_no_route_of_airflow_lets_another_page_change_anything(
         if path not in ("/auth/token", "/auth/token/cli"):
             place = path.replace("{", "").replace("}", "")
             assert http_client.request(method, place, headers=cookie | headers).status_code == 403, path
-    assert http_client.get("/api/v2/auth/logout", headers=cookie | headers).status_code in (403, 307)
+    if headers:  # a program may log out
+        assert http_client.get("/api/v2/auth/logout", headers=cookie | headers).status_code == 403
 
 
 def test_this_servers_own_pages_and_programs_change_what_they_may(
