@@ -141,7 +141,14 @@ WRITES = [
     ("PUT", "/lists/good"),
     ("DELETE", "/lists/good"),
     ("PUT", "/topics/logs"),
+    ("DELETE", "/topics/logs"),
 ]
+
+
+def test_a_topic_that_is_used_is_not_deleted(client: TestClient, login: Login) -> None:
+    login.as_("user")
+    refused = client.delete(f"{API}/topics/logs")
+    assert (refused.status_code, "the platform itself uses it" in refused.text) == (409, True)
 
 
 def test_the_tables_of_this_test_name_every_route(client: TestClient) -> None:

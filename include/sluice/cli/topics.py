@@ -86,6 +86,31 @@ def show(name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's 
 
 
 @app.command()
+def delete(
+    name: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete a topic that was made by mistake: from Kafka, with its records, and its description.
+
+    It says what is deleted, and asks. A topic that tasks read, that agents write to, or that was ever counted
+    or archived stays. A run that was cut short can be repeated.
+
+    Example:
+      sluice topics delete shpo
+    """
+    from sluice.archive import topic_deletion
+    from sluice.runtime.settings import get_settings
+    from sluice.storage.postgres import engine
+
+    settings = get_settings()
+    database = engine(settings)
+    found = topic_deletion.look(settings, database, name)
+    if not yes:
+        typer.confirm(f"Delete topic {name} ({found})?", abort=True)
+    typer.echo(f"{name}: deleted ({topic_deletion.delete(settings, database, name)})")
+
+
+@app.command()
 def move(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     driver: Annotated[str, typer.Argument(metavar="DRIVER", help="As in `sluice topics list`.")],

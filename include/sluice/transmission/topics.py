@@ -7,6 +7,7 @@ Only the id that the broker gave it (KIP-516) tells the two apart, so offsets ar
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -17,6 +18,7 @@ from sluice.runtime.settings import Settings
 from sluice.transmission import clients
 
 REQUEST_MS = 10_000
+GONE_POLL_SECONDS = 0.1
 
 
 class TopicMissing(LookupError):
@@ -92,6 +94,21 @@ class Topics:
             f"topic {name!r} does not exist in Kafka at {self._kafka.bootstrap}: create it, or start the "
             "collection, which creates it"
         )
+
+    def delete(self, name: str) -> None:
+        """Delete the topic with its records, if it is there. Raises KafkaError if no broker answers."""
+        with self._lock:
+            try:
+                self._admin().delete_topics([name])
+            except UnknownTopicOrPartitionError:
+                return
+        deadline = time.monotonic() + REQUEST_MS / 1000
+        while time.monotonic() < deadline:  # the broker has promised it, and does it a moment later
+            try:
+                self.describe(name)
+            except TopicMissing:
+                return
+            time.sleep(GONE_POLL_SECONDS)
 
     def members(self, group: str) -> frozenset[str]:
         """The ids of a consumer group's members. Raises KafkaError if no broker answers."""

@@ -11,6 +11,7 @@ from kafka.errors import KafkaError
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnection
 
+from sluice.archive.topic_deletion import TopicKept
 from sluice.collection.hosts import HostsError
 from sluice.collection.inventory import InventoryError
 from sluice.collection.placed import PlacedError
@@ -28,7 +29,7 @@ from sluice.storage.statements import StatementMissing
 from sluice.tasks import Problem, TasksRefused
 from sluice.tasks.lists import ListInUse, UnknownList
 from sluice.tasks.store import TaskChanged, UnknownTask
-from sluice.tasks.topics import TopicInUse
+from sluice.tasks.topics import TopicInUse, UnknownTopic
 from sluice.transmission.topics import TopicMissing
 from sluice_airflow.api.accepted import NotAcceptable
 from sluice_airflow.api.reads import Busy
@@ -49,6 +50,8 @@ _STATUS: dict[type[Exception], int] = {
     InventoryError: CONFLICT,
     PlacedError: CONFLICT,
     TopicInUse: CONFLICT,
+    TopicKept: CONFLICT,
+    UnknownTopic: NOT_FOUND,
     TaskChanged: CHANGED,
     UnknownVersion: NOT_FOUND,
     UnknownDashboard: NOT_FOUND,

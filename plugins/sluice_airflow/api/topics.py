@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Response, status
 from pydantic import ValidationError
 
+from sluice.archive import topic_deletion
 from sluice.storage.speed_topics import SpeedTopics
 from sluice.tasks import Problem, TasksRefused, TopicSpec, explain
 from sluice_airflow.api.models import TopicOut
 from sluice_airflow.api.security import Reader, Writer
-from sluice_airflow.api.stores import Database, Topics
+from sluice_airflow.api.stores import Database, Instance, Topics
 
 router = APIRouter(tags=["topics"])
 
@@ -48,6 +49,12 @@ def put_topic(name: str, user: Writer, topics: Topics, document: Document, respo
     if topics.apply(spec, user.get_name()) == "created":
         response.status_code = status.HTTP_201_CREATED
     return topics.get(name)
+
+
+@router.delete("/topics/{name}", status_code=status.HTTP_204_NO_CONTENT)
+def delete_topic(name: str, user: Writer, settings: Instance, database: Database) -> None:
+    """Delete a topic that was made by mistake, with its records; one that is or was used stays (409)."""
+    topic_deletion.delete(settings, database, name)
 
 
 def _valid(make: Any) -> TopicSpec:

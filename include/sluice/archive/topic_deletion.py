@@ -1,0 +1,104 @@
+"""Deletes a topic that was made by mistake: from Kafka, and its description.
+
+A topic that was ever counted or archived stays. Results, offsets and the master dataset refer to it by its
+name, and a new topic of that name would be taken for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from sluice.collection import inventory
+from sluice.runtime.crash_points import crash_point
+from sluice.runtime.settings import Settings
+from sluice.storage import schema
+from sluice.tasks import versions
+from sluice.tasks.topics import DEFAULT_TOPIC, UnknownTopic
+from sluice.transmission.topics import TopicMissing, Topics
+
+#: What is known of a topic that nobody counted: its format, and which driver was to count it.
+_FORGOTTEN = ((schema.topics, "name"), (schema.frozen_topics, "topic"), (schema.speed_topics, "topic"))
+#: Rows that say that it was counted or archived. Retention leaves some of them for ever.
+_USED = (
+    (schema.commits, "the speed layer has counted it"),
+    (schema.pruned, "the speed layer has counted it"),
+    (schema.archive_files, "the archive has lines of it"),
+    (schema.archive_losses, "the archive has lines of it"),
+    (schema.days, "a night has computed days of it"),
+)
+#: Kafka's own topics.
+_INTERNAL = "__"
+
+
+class TopicKept(ValueError):
+    """The topic is used, so it is not deleted."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"topic {name!r} stays: {why}")
+
+
+@dataclass(frozen=True)
+class Deletable:
+    """What would be deleted, or was."""
+
+    name: str
+    records: int | None  # that Kafka has; None: it has no such topic
+    described: bool
+
+    def __str__(self) -> str:
+        parts = [] if self.records is None else [f"Kafka's topic with {self.records:,} records"]
+        return " and ".join([*parts, *(["its description"] if self.described else [])])
+
+
+def look(settings: Settings, database: sa.Engine, name: str) -> Deletable:
+    """What `delete` would delete. Raises TopicKept, UnknownTopic, KafkaError."""
+    with database.connect() as connection, Topics(settings) as topics:
+        return _look(settings, connection, topics, name)
+
+
+def delete(settings: Settings, database: sa.Engine, name: str) -> Deletable:
+    """Delete the topic. A run that was cut short is repeated by another.
+
+    No task can be given the topic meanwhile. Raises TopicKept, UnknownTopic, KafkaError.
+    """
+    with versions.writing(database) as connection, Topics(settings) as topics:
+        found = _look(settings, connection, topics, name)
+        topics.delete(name)
+        crash_point("topic_deleted")
+        for table, column in _FORGOTTEN:
+            connection.execute(sa.delete(table).where(table.c[column] == name))
+    return found
+
+
+def _look(settings: Settings, connection: sa.Connection, topics: Topics, name: str) -> Deletable:
+    for why in _uses(settings, connection, name):
+        raise TopicKept(name, why)
+    query = sa.select(schema.topics.c.name).where(schema.topics.c.name == name)
+    described = connection.execute(query).first() is not None
+    try:
+        spans = topics.spans(name, 0)
+    except TopicMissing:
+        if not described:
+            raise UnknownTopic(name, connection.scalars(sa.select(schema.topics.c.name))) from None
+        return Deletable(name, None, described)
+    return Deletable(name, sum(span.end - span.start for span in spans.values()), described)
+
+
+def _uses(settings: Settings, connection: sa.Connection, name: str) -> Iterator[str]:
+    """Why the topic must stay, each with its remedy."""
+    if name == DEFAULT_TOPIC or name.startswith(_INTERNAL):
+        yield "the platform itself uses it"
+    collected = inventory.load(settings)
+    if collected.topic == name:
+        hosts = ", ".join(each.host for each in collected.front_ends)
+        yield f"the agents write to it (front-ends {hosts}): give `topic` in the inventory another name first"
+    t = schema.tasks.c
+    query = sa.select(t.name).where(t.topic == name, t.deleted_at.is_(None)).order_by(t.name)
+    if tasks := connection.scalars(query).all():
+        yield f"tasks read it ({', '.join(tasks)}): delete them first"
+    for table, why in _USED:
+        if connection.execute(sa.select(table.c.topic).where(table.c.topic == name).limit(1)).first():
+            yield f"{why}, and results and files go by its name. Without a task nothing reads it any more"
