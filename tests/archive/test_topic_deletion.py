@@ -37,7 +37,7 @@ def database(inventory_text: str) -> sa.Engine:
 def kept(settings: Settings, database: sa.Engine, name: str) -> str:
     """Why it is not deleted; nobody is asked before."""
     with pytest.raises(TopicKept) as told:
-        topic_deletion.delete(settings, database, name)
+        topic_deletion.delete(settings, database, name, "ann")
     with pytest.raises(TopicKept):
         topic_deletion.look(settings, database, name)
     return str(told.value)
@@ -114,4 +114,4 @@ def test_a_topic_made_by_mistake_is_gone_also_after_a_kill_and_its_name_is_free(
             topic_deletion.look(stack, engine(stack), name)
         assert store.apply(TopicSpec(name=name), "me") == "created"  # in another format
         assert topics.create(name, partitions=1).id != before.id
-        topic_deletion.delete(stack, engine(stack), name)
+        topic_deletion.delete(stack, engine(stack), name, "ann")

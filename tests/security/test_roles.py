@@ -51,6 +51,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/topics"): VIEWER,
     ("GET", "/api/v1/topics/{name}"): VIEWER,
     ("PUT", "/api/v1/topics/{name}"): USER,
+    ("DELETE", "/api/v1/topics/{name}"): USER,
     ("GET", "/api/v1/lag"): VIEWER,
     ("GET", "/api/v1/history"): VIEWER,
     ("GET", "/api/v1/placement/plan"): VIEWER,

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sluice.collection import inventory
 from sluice.runtime.crash_points import crash_point
 from sluice.runtime.settings import Settings
-from sluice.storage import schema
+from sluice.storage import history, schema
 from sluice.tasks import versions
 from sluice.tasks.topics import DEFAULT_TOPIC, UnknownTopic
 from sluice.transmission.topics import TopicMissing, Topics
@@ -59,8 +59,8 @@ def look(settings: Settings, database: sa.Engine, name: str) -> Deletable:
         return _look(settings, connection, topics, name)
 
 
-def delete(settings: Settings, database: sa.Engine, name: str) -> Deletable:
-    """Delete the topic. A run that was cut short is repeated by another.
+def delete(settings: Settings, database: sa.Engine, name: str, user: str) -> Deletable:
+    """Delete the topic for this user. A run that was cut short is repeated by another.
 
     No task can be given the topic meanwhile. Raises TopicKept, UnknownTopic, KafkaError.
     """
@@ -70,6 +70,7 @@ def delete(settings: Settings, database: sa.Engine, name: str) -> Deletable:
         crash_point("topic_deleted")
         for table, column in _FORGOTTEN:
             connection.execute(sa.delete(table).where(table.c[column] == name))
+        history.record(connection, who=user, what="topic", name=name, action="deleted", before=str(found))
     return found
 
 

@@ -107,7 +107,7 @@ def delete(
     found = topic_deletion.look(settings, database, name)
     if not yes:
         typer.confirm(f"Delete topic {name} ({found})?", abort=True)
-    typer.echo(f"{name}: deleted ({topic_deletion.delete(settings, database, name)})")
+    typer.echo(f"{name}: deleted ({topic_deletion.delete(settings, database, name, me())})")
 
 
 @app.command()

@@ -54,7 +54,7 @@ def put_topic(name: str, user: Writer, topics: Topics, document: Document, respo
 @router.delete("/topics/{name}", status_code=status.HTTP_204_NO_CONTENT)
 def delete_topic(name: str, user: Writer, settings: Instance, database: Database) -> None:
     """Delete a topic that was made by mistake, with its records; one that is or was used stays (409)."""
-    topic_deletion.delete(settings, database, name)
+    topic_deletion.delete(settings, database, name, user.get_name())
 
 
 def _valid(make: Any) -> TopicSpec:
