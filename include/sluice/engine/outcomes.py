@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sluice.runtime.arrays import Ints
+from sluice.runtime.arrays import Bools, Bytes, Ints
 
 #: What a value does to its line; a line has the flags of all its values.
 LONG, ABSENT, FILTERED = 1, 2, 4
@@ -75,9 +75,8 @@ class Outcome:
     long: Ints  # the first too long ones
 
 
-def outcome(flags: Ints, inside: Ints, days: Ints, count: int) -> Outcome:
+def outcome(flags: Bytes, inside: Bools, days: Ints, count: int) -> Outcome:
     """The outcome of lines, each with its flags, if it is inside the task's ranges, and its day's code."""
-    inside = inside.astype(bool)
     found = np.bincount(days[inside] * FLAGS + flags[inside], minlength=count * FLAGS)
     unmatched = inside & (flags & (FILTERED | ABSENT) == ABSENT)
     long = inside & (flags == LONG)

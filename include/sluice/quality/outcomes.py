@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from sluice.quality.day_hops import Hop
 from sluice.storage.days import Day
-from sluice.storage.tallies import COUNTS, ONLINE, TOPIC, Tally, Version, known, of_day
+from sluice.storage.tallies import COUNTS, OFFLINE, ONLINE, TOPIC, Tally, Version, known, of_day
 from sluice.tasks.spec import ActiveTask
 
 _MEANING = {
@@ -76,9 +76,8 @@ def outcomes(
         return None
     named = {(task.task_id, task.version): f"{task.spec.name} ({task.label})" for task in tasks}
     names = {TOPIC: f"topic {topic}", **{v: name for v, name in named.items() if v not in without}}
-    return Outcomes(
-        names, of_day(database, topic, day.day, ONLINE), of_day(database, topic, day.day, ("offline",))
-    )
+    online, offline = (of_day(database, topic, day.day, layers) for layers in (ONLINE, OFFLINE))
+    return Outcomes(names, online, offline)
 
 
 def _of(found: Mapping[Version, Tally], version: Version) -> Tally:

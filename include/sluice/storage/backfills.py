@@ -291,8 +291,7 @@ class Filling:
                     sa.insert(blocks), [{"topic": own.topic, **asdict(pointer)} for pointer in some]
                 )
             version = own.task_id, own.version
-            where = (own.topic, "filled", day)
-            replace(self._connection, where, tallies, skipped, version=version)
+            replace(self._connection, (own.topic, "filled", day), tallies, skipped, version=version)
             self._set_day(day, {"lines": lines, "projected": False, "computed_at": sa.func.now()})
 
     def set_projected(self, day: date) -> None:

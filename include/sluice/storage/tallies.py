@@ -22,6 +22,7 @@ Layer = Literal["online", "filled", "offline"]
 TOPIC: Version = (0, 0)
 #: What the speed layer and backfills counted together is what the batch layer counts.
 ONLINE: tuple[Layer, ...] = ("online", "filled")
+OFFLINE: tuple[Layer, ...] = ("offline",)
 COUNTS = ("counted", "filtered", "unmatched", "too_long")
 EPOCH = date(1970, 1, 1)
 #: Characters of a sample that people see.
@@ -63,7 +64,7 @@ class SkippedLine:
     partition: int
     offset: int
     line_in_record: int
-    bytes: int  # of the whole line
+    size: int  # of the whole line, in bytes
     line: bytes
 
     @property
@@ -193,7 +194,7 @@ def samples(
     """Samples of what a version skipped, the newest days first."""
     t = schema.skipped_lines.c
     query = (
-        sa.select(*(t[name] for name in SkippedLine.__dataclass_fields__))
+        sa.select(*(t["bytes" if name == "size" else name] for name in SkippedLine.__dataclass_fields__))
         .where(t.topic == topic, t.task_id == version[0], t.version == version[1], t.layer.in_(layers))
         .order_by(t.day.desc(), t.kind, t.offset.desc(), t.partition, t.line_in_record)
         .limit(limit)
@@ -219,8 +220,8 @@ def forget(connection: sa.Connection, topic: str, days: Collection[date]) -> Non
 def _less(connection: sa.Connection, one: sa.Select[Any], other: sa.Select[Any]) -> int:
     """The difference of two numbers, as of one moment."""
     numbers = (sa.func.coalesce(each.scalar_subquery(), 0) for each in (one, other))
-    one_, other_ = connection.execute(sa.select(*numbers)).one()
-    return int(one_) - int(other_)
+    row = connection.execute(sa.select(*numbers)).one()
+    return int(row[0]) - int(row[1])
 
 
 def _summed(

@@ -87,7 +87,7 @@ def _entered(
         tables[table + np.int64(slot)] = code
         hashes[values + code], begins[values + code], lengths[values + code] = hashed, begin, length
         sizes[k] += 1
-    return code
+    return int(code)
 
 
 @compiled
