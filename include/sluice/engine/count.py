@@ -127,10 +127,10 @@ def _begin(
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
     where: Ints | slice = slice(None) if everything else np.flatnonzero(alive)
-    place = (
+    place: Ints = (
         np.asarray(pc.fill_null(records.column(LINE_IN_RECORD), 0))[where]
         if LINE_IN_RECORD in records.schema.names
-        else np.zeros(len(kept), np.int32)
+        else np.zeros(len(kept), np.int64)
     )
     partition, offset = (np.asarray(records.column(name))[where] for name in ("partition", "offset"))
     places = Places(kept, partition, offset, place)
