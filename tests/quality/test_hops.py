@@ -11,6 +11,7 @@ from sluice.quality.files import FileAccount
 from sluice.quality.hops import Hops, Read, reckon
 from sluice.runtime.arrays import Ints
 from sluice.storage.booked import Booked
+from sluice.storage.tallies import TOPIC, Tally
 
 
 def ints(*values: int) -> Ints:
@@ -148,3 +149,13 @@ def test_records_of_no_file_keep_the_files_provable_and_are_named() -> None:
     )
     found = reckon(Read("logs", book, {0: 16}, (FILE,), [], hive_raw=15, hive_unique=9))
     assert found.disagreements == ("archived records 15 != kafka - expired 16",)
+
+
+def test_skipped_lines_are_named_by_task_and_earlier_releases_are_owned_up_to() -> None:
+    tallies = {TOPIC: Tally(4, 0, 3, 0), (1, 2): Tally(1, 2, 3, 1), (2, 1): Tally(7)}
+    found = hops(booked(tallies=tallies, names={1: "paths", 2: "all"}, untold=2))
+    assert (found.ok, found.unmatched, found.counts()["unmatched"]) == (True, 3, 3)
+    skipped, untold = notes(found)[-2:]
+    assert skipped.startswith("paths (1v2) skipped 4 of 7 lines: 3 unmatched, 1 too long")
+    assert "2 lines were counted by an earlier release" in untold
+    assert not hops(booked(untold=-1)).ok  # more was tallied than counted

@@ -218,7 +218,7 @@ def test_what_tasks_skip_is_counted_and_compared_in_both_layers(topic: Topic) ->
         paths: {"unmatched": 2, "too_long": 1},
     }
     (path, status) = (task.key for task in topic.tasks.list())
-    for layers in (tallies.ONLINE, ("offline",)):
+    for layers in (tallies.ONLINE, tallies.OFFLINE):
         found = tallies.of_day(topic.database, name, DAY, layers)
         assert found == {
             tallies.TOPIC: tallies.Tally(4, 0, 1, 0),

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.storage import schema, tallies
-from sluice.storage.tallies import ONLINE, TOPIC, Tally
+from sluice.storage.tallies import OFFLINE, ONLINE, TOPIC, Tally
 from tests.tasks.database import sqlite
 
 DAY, NEXT = date(2015, 5, 17), date(2015, 5, 18)
@@ -46,7 +46,7 @@ def test_batches_add_up_and_a_day_that_is_computed_again_does_not(database: sa.E
         TOPIC: Tally(16, 0, 2, 0),
         (1, 1): Tally(10, 4, 2, 2),
     }
-    assert tallies.of_day(database, "logs", DAY, ("offline",)) == {(1, 1): Tally(10, 4, 2, 2)}
+    assert tallies.of_day(database, "logs", DAY, OFFLINE) == {(1, 1): Tally(10, 4, 2, 2)}
     assert tallies.of_day(database, "logs", NEXT, ONLINE) == {}
     assert (Tally(10, 4, 2, 2).lines, Tally(10, 4, 2, 2).skipped) == (18, 4)
 

@@ -127,11 +127,13 @@ def _begin(
     everything = bool(alive.all())
     kept = line if everything else line.filter(pa.array(alive))
     where: Ints | slice = slice(None) if everything else np.flatnonzero(alive)
+    place: Ints = (
+        np.asarray(pc.fill_null(records.column(LINE_IN_RECORD), 0))[where]
+        if LINE_IN_RECORD in records.schema.names
+        else np.zeros(len(kept), np.int64)
+    )
     partition, offset = (np.asarray(records.column(name))[where] for name in ("partition", "offset"))
-    in_record: Ints = np.zeros(len(kept), np.int32)
-    if LINE_IN_RECORD in records.schema.names:
-        in_record = np.asarray(pc.fill_null(records.column(LINE_IN_RECORD), 0))[where]
-    places = Places(kept, partition, offset, in_record)
+    places = Places(kept, partition, offset, place)
     lines = Lines(kept, plan.fields, plan.topic)
     pass_ = _Pass(lines, plan, event_ms[where], places, routed=routed, source=source)
     return pass_, event_ms, dead, alive

@@ -67,8 +67,8 @@ class NamedFields:
             cut = self._cut()
             if isinstance(cut, CompiledAccessLog):
                 return cut.found
-            there: Bools = pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
-            return there
+            fits: Bools = pc.is_valid(cut["client"]).to_numpy(zero_copy_only=False)
+            return fits
         if topic.format == "json":
             if at is not None and at.field is not None:
                 return None

@@ -83,11 +83,9 @@ class Outcomes:
         """Tally the lines that are of the topic's format, and those that are not."""
         days, _ = self.days
         fits = self._lines.of_format()
-        flags = (
-            np.zeros(len(days.codes), np.uint8)
-            if fits is None
-            else np.where(fits, 0, ABSENT).astype(np.uint8)
-        )
+        flags = np.zeros(len(days.codes), np.uint8)
+        if fits is not None:
+            flags[~fits] = ABSENT
         found = outcome(flags, np.ones(len(flags), bool), days.codes, days.size)
         self._found.append((TOPIC, found.flags))
         self._sample(TOPIC, UNMATCHED, found.absent, lambda _: _OTHER_FORMAT[self._plan.topic.format])

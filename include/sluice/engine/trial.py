@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,8 +168,9 @@ class _Trial:
         self, number: int, where: tuple[Step, ...], dimensions: tuple[Step, ...], measure: MeasureStep | None
     ) -> LineTrial:
         dead = self._dead[number]
-        judged: tuple[Result, str] = ("dead", f"dead letter: {dead}")
-        result, why = judged if dead else _judged((*where, *dimensions))
+        result, why = _judged((*where, *dimensions))
+        if dead:
+            result, why = "dead", f"dead letter: {dead}"
         timed = bool(self._valid[number])
         start = int(self._starts[number])
         return LineTrial(
@@ -214,16 +215,15 @@ class _Trial:
 
 def _judged(steps: Sequence[Step]) -> tuple[Result, str]:
     """What becomes of a line with these steps, and why it is not counted; see `engine.outcomes`."""
-    rules: tuple[tuple[Result, Callable[[Step], bool]], ...] = (
-        ("filtered", lambda step: step.value is not None and not step.too_long),
-        ("unmatched", lambda step: step.value is None),
-        ("too_long", lambda step: step.too_long),
-    )
-    for result, decides in rules:
-        for step in steps:
-            if not step.passes and decides(step):
-                return result, step.verdict if step.too_long else f"{step.name}: {step.verdict}"
-    return "counted", ""
+    lost = [step for step in steps if not step.passes]
+    filtered = [step for step in lost if step.value is not None and not step.too_long]
+    unmatched = [step for step in lost if step.value is None]
+    if not lost:
+        return "counted", ""
+    if not (filtered or unmatched):
+        return "too_long", lost[0].verdict
+    (first, *_) = filtered or unmatched
+    return "filtered" if filtered else "unmatched", f"{first.name}: {first.verdict}"
 
 
 def _of_lines(values: Values) -> list[str | None]:

@@ -76,9 +76,8 @@ def outcomes(
         return None
     named = {(task.task_id, task.version): f"{task.spec.name} ({task.label})" for task in tasks}
     names = {TOPIC: f"topic {topic}", **{v: name for v, name in named.items() if v not in without}}
-    return Outcomes(
-        names, of_day(database, topic, day.day, ONLINE), of_day(database, topic, day.day, OFFLINE)
-    )
+    online, offline = (of_day(database, topic, day.day, layers) for layers in (ONLINE, OFFLINE))
+    return Outcomes(names, online, offline)
 
 
 def _of(found: Mapping[Version, Tally], version: Version) -> Tally:

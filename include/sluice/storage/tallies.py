@@ -6,7 +6,6 @@ A layer knows a day's numbers only if it counted all of the day's lines with a r
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -65,8 +64,8 @@ class SkippedLine:
     partition: int
     offset: int
     line_in_record: int
-    bytes: int  # of the whole line
-    line: builtins.bytes
+    size: int  # of the whole line, in bytes
+    line: bytes
 
     @property
     def text(self) -> str:
@@ -195,7 +194,7 @@ def samples(
     """Samples of what a version skipped, the newest days first."""
     t = schema.skipped_lines.c
     query = (
-        sa.select(*(t[name] for name in SkippedLine.__dataclass_fields__))
+        sa.select(*(t["bytes" if name == "size" else name] for name in SkippedLine.__dataclass_fields__))
         .where(t.topic == topic, t.task_id == version[0], t.version == version[1], t.layer.in_(layers))
         .order_by(t.day.desc(), t.kind, t.offset.desc(), t.partition, t.line_in_record)
         .limit(limit)
