@@ -190,12 +190,13 @@ def execute(
     The exit code is the command's own.
     """
     from sluice.stack import supervisord
-    from sluice.stack.airflow_environment import PREFIX
+    from sluice.stack.airflow_environment import PREFIX, write_config
     from sluice.stack.environment import environment
 
     settings = Settings()
     if not supervisord.running(settings):
         raise supervisord.SupervisorDown(settings)
+    write_config(settings)  # Airflow refuses to start without it, be it another's
     yours = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     try:
         os.execvpe(command[0], command, {**yours, **environment(settings)})  # noqa: S606 - no shell: the words are the user's own command

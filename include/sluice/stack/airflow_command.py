@@ -10,6 +10,7 @@ import subprocess
 from typing import Any
 
 from sluice.runtime.settings import Settings
+from sluice.stack.airflow_environment import write_config
 from sluice.stack.daemons.airflow import AIRFLOW
 from sluice.stack.environment import environment
 
@@ -26,6 +27,7 @@ def connection(settings: Settings, name: str) -> dict[str, Any]:
 
     Raises ConnectionNotRead.
     """
+    write_config(settings)  # of an instance that was never up there is none
     inherited = environment(settings)
     inherited.pop("FORCE_COLOR", None)  # it would colour the answer
     command = [AIRFLOW, "connections", "get", name, "--output", "json"]
