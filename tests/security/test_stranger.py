@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
 from sluice.runtime.settings import ROOT, Settings, read_secret
+from sluice.stack.users import Users
 from tests.security.attacker import wire
 from tests.security.attacker.airflow import FRAME, forge, forged
 from tests.security.attacker.hadoop import rpc
@@ -74,7 +76,9 @@ def test_the_same_attacks_succeed_from_inside_and_with_the_right_passwords(
     user, sql, jwt = stack.hive.user, stack.hive.password, read_secret(stack.home, "airflow_jwt")
     attempt(report, "sql", "log in", stack.port("sql"), plain(user, sql))
     attempt(report, "postgres", "log in", stack.port("postgres"), scram(user, stack.postgres.password))
-    for how, token in forged(user, [jwt]):
+    admin = Users(stack).all()[stack.airflow.user]
+    log_in = {"sid": "forged", "auth_time": int(time.time()), "gen": admin.generation}
+    for how, token in forged(user, [jwt], log_in):
         forge(report, stack.port("airflow"), token, how, "/api/v2/dags")
     harmed = {row["door"] for row in report.rows() if row["outcome"] in HARM}
     assert harmed == {

@@ -8,7 +8,7 @@ import http.client
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -125,13 +125,15 @@ def _log_in(report: Report, port: int, name: str, password: object) -> None:
         )
 
 
-def forged(user: str, keys: Sequence[str] = KEYS) -> list[tuple[str, str]]:
-    """Tokens that nobody signed, or with a key that anybody may guess."""
+def forged(
+    user: str, keys: Sequence[str] = KEYS, known: Mapping[str, object] | None = None
+) -> list[tuple[str, str]]:
+    """Tokens that nobody signed, or with a key that anybody may guess; `known`: more that they claim."""
     now = int(time.time())
     made = []
     for name in ("admin", user):
         claims = {"sub": name, "role": "admin", "iat": now, "nbf": now, "exp": now + 3600}
-        claims |= {"aud": AUDIENCES, "iss": "airflow", "jti": "0" * 32}
+        claims |= {"aud": AUDIENCES, "iss": "airflow", "jti": "0" * 32, **(known or {})}
         made.append((f"unsigned as {name}", _token({"alg": "none"}, claims, None)))
         made += [
             (f"signed with {key!r} as {name}", _token({"alg": alg}, claims, key.encode()))
