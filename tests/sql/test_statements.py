@@ -22,13 +22,15 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 45
-#: In which another user's small query is answered, on a machine that does much else.
-SMALL_SECONDS = 30
-FOR_EVER = "SELECT count(*) FROM range(10000000) a CROSS JOIN range(10000000) b WHERE a.id + b.id = -1"
+SECONDS = 60
+#: In which another user's small query is answered, on a machine that does much else: before the others end.
+SMALL_SECONDS = 50
+#: It takes no memory.
+FOR_EVER = "SELECT count(*) FROM range(1000000000000000) WHERE id % 7 = 8"
 HOSTILE = {
     "collect_list": "SELECT size(collect_list(repeat(CAST(id AS STRING), 9))) FROM range(1000000000)",
-    "cross join": FOR_EVER,
+    "for ever": FOR_EVER,
+    "cross join": "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.id + b.id = -1",
     "range": "SELECT count(DISTINCT repeat(CAST(id AS STRING), 9)) FROM range(1000000000000)",
     "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT max(n) FROM r",
     "one value": "SELECT length(concat_ws('', collect_list(repeat('a', 30000000)))) FROM range(100)",
@@ -75,7 +77,7 @@ def test_ten_thousand_values_are_answered_soon(endpoint: Endpoint) -> None:
     began = time.monotonic()
     asked = f"SELECT count(*) FROM range(10000) WHERE id IN ({values})"
     assert endpoint.ask(asked, "ann").rows == [(9_000,)]
-    assert time.monotonic() - began < 3 * SMALL_SECONDS  # 50,000 took 90 s
+    assert time.monotonic() - began < SMALL_SECONDS  # 50,000 took 90 s
 
 
 class Running:
@@ -144,13 +146,14 @@ def cancel_all(endpoint: Endpoint, user: str) -> None:
 
 
 def runs(endpoint: Endpoint) -> list[statements.Statement]:
-    """What runs now, as the platform sees it."""
-    return [each for each in statements.running(endpoint.settings) if each.state == "runs"]
+    """What of FOR_EVER runs now, as the platform sees it."""
+    found = statements.running(endpoint.settings)
+    return [each for each in found if each.state == "runs" and FOR_EVER in each.statement]
 
 
 def of(endpoint: Endpoint, user: str) -> list[tuple[str, str]]:
-    """The id and state of each of the user's statements that this user sees."""
-    return [(row[0], row[4]) for row in endpoint.ask("SHOW STATEMENTS", user).rows if row[1] == user]
+    """The id and state of FOR_EVER, as often as the user sees it run."""
+    return [(row[0], row[4]) for row in endpoint.ask("SHOW STATEMENTS", user).rows if FOR_EVER in row[5]]
 
 
 def test_statements_are_seen_and_cancelled_by_their_user_and_the_platform(endpoint: Endpoint) -> None:

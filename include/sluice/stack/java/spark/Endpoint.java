@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -119,7 +120,9 @@ public final class Endpoint {
 
     @Override
     public Future<?> submit(Runnable work) {
-      return super.submit(statements.submitted(work));
+      FutureTask<Void> task = statements.submitted(work);
+      execute(task);
+      return task;
     }
   }
 

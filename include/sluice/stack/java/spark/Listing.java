@@ -49,7 +49,7 @@ final class Listing {
             .findAny()
             .orElseThrow(() -> new Refused("no statement " + cancel.group(1) + " of yours runs: see SHOW STATEMENTS"));
     statements.stop(found, "the statement was cancelled by " + (found.user.equals(user) ? "its user" : "an operator"));
-    return "SELECT " + Text.literal(found.id) + " AS cancelled";
+    return "SELECT * FROM VALUES (" + Text.literal(found.id) + ") AS statements(cancelled)";
   }
 
   private static String shown(List<Statement> visible) {
@@ -72,6 +72,11 @@ final class Listing {
             Text.literal(each.state()),
             Text.literal(Text.shown(each.text, BEGIN_LETTERS)));
     return texts.stream().collect(Collectors.joining(", ", "(", ")"));
+  }
+
+  /** Literals are collected without a job, which would have to wait for what its user runs. */
+  static void collectAtOnce(SparkSession session) {
+    session.conf().set(INCREMENTAL, false);
   }
 
   /**

@@ -18,7 +18,8 @@ import java.util.Set;
  * process ends, and its supervisor starts it again.
  */
 final class Memory {
-  private static final double FULL = 0.85;
+  private static final double FULL = 0.75;
+  private static final long PATIENCE_NANOS = 10_000_000_000L;
   private static final int BROKEN = 52;
   /** Threads that work for one client or one statement. */
   private static final Set<String> REPLACEABLE = Set.of("sql-connection", "sql-statement", "Executor task");
@@ -28,7 +29,10 @@ final class Memory {
   private final MemoryPoolMXBean old;
   private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private Map<Long, Long> before = new HashMap<>();
+  private final long much;
   private long collectionsSeen;
+  private Statement stopped;
+  private long patience;
 
   Memory(Statements statements, Shares shares) {
     this.statements = statements;
@@ -38,6 +42,7 @@ final class Memory {
             .filter(each -> each.getType() == MemoryType.HEAP && each.isCollectionUsageThresholdSupported())
             .max(Comparator.comparingLong(each -> each.getUsage().getMax()))
             .orElseThrow();
+    much = old.getUsage().getMax() / 4;
     old.setCollectionUsageThreshold((long) (FULL * old.getUsage().getMax()));
     Thread.setDefaultUncaughtExceptionHandler((thread, error) -> endIfBroken(thread, error));
   }
@@ -60,14 +65,30 @@ final class Memory {
     before = now;
     // The threshold is of the last collection: it says nothing of what was stopped since.
     long collections = collections();
+    if (stillHolds(stopped)) {
+      collectionsSeen = collections;
+    }
     if (!old.isCollectionUsageThresholdExceeded() || collections == collectionsSeen) {
       return;
     }
     collectionsSeen = collections;
     statements.running().stream()
-        .filter(each -> each.stopped == null)
+        .filter(each -> each.stopped == null && each.allocated > much)
         .max(Comparator.comparingLong(each -> each.allocated))
-        .ifPresent(each -> statements.stop(each, Statement.plain("OutOfMemoryError")));
+        .ifPresent(this::stop);
+  }
+
+  private void stop(Statement statement) {
+    stopped = statement;
+    patience = System.nanoTime() + PATIENCE_NANOS;
+    statements.stop(statement, Statement.plain("OutOfMemoryError"));
+  }
+
+  /** Whether what was stopped last has not ended, so that its memory cannot be collected yet. */
+  private boolean stillHolds(Statement statement) {
+    return statement != null
+        && System.nanoTime() - patience < 0
+        && (statement.thread != null || (statement.group() != null && !shares.tasksOf(statement.group()).isEmpty()));
   }
 
   private long collections() {

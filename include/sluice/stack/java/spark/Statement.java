@@ -20,6 +20,8 @@ final class Statement {
   final String user;
   final String text;
   final SessionHandle session;
+  /** Whether it waits for no other. */
+  final boolean atOnce;
   final long since = System.currentTimeMillis();
   /** Whether it ran to its end; its result may still be read. */
   final CountDownLatch done = new CountDownLatch(1);
@@ -44,11 +46,12 @@ final class Statement {
   private long bytes;
   private int nextRows = FIRST_ROWS;
 
-  Statement(String id, String user, String text, SessionHandle session) {
+  Statement(String id, String user, String text, SessionHandle session, boolean atOnce) {
     this.id = id;
     this.user = user;
     this.text = text;
     this.session = session;
+    this.atOnce = atOnce;
   }
 
   OperationHandle handle() {

@@ -7,6 +7,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Pattern;
@@ -79,14 +80,17 @@ final class Statements {
       Shape.check(text, limits);
       checkOpen(user);
     }
-    Statement statement = new Statement(Long.toString(last.incrementAndGet(), 36), user, text, session);
-    if (!listing) {
-      all.add(statement);
+    boolean atOnce = listing || limits.isOwner(user) || USE.matcher(text).matches();
+    Statement statement = new Statement(Long.toString(last.incrementAndGet(), 36), user, text, session, atOnce);
+    if (listing) {
+      Listing.collectAtOnce(sessionOf(session));
+    } else {
       Listing.collectAsFits(sessionOf(session), text);
+      all.add(statement);
     }
     OperationHandle handle;
     try {
-      enter(statement, client, listing || USE.matcher(text).matches());
+      enter(statement, client);
       SUBMITTED.set(statement);
       handle = service.executeStatementAsync(session, text, Map.of(), 0);
       statement.operation = operations().getOperation(handle);
@@ -150,7 +154,7 @@ final class Statements {
     request.setMaxRows(statement.rowsNow(request.getMaxRows()));
     TFetchResultsResp answer;
     try {
-      enter(statement, client, false);
+      enter(statement, client);
       statement.fetching = true;
       statement.begin(Thread.currentThread());
       answer = call.call();
@@ -175,13 +179,13 @@ final class Statements {
   }
 
   /** Wait until another statement may be worked for. */
-  private void enter(Statement statement, Connection client, boolean atOnce) throws Exception {
+  private void enter(Statement statement, Connection client) throws Exception {
     long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(limits.waitSeconds());
     try {
       while (true) {
         synchronized (this) {
           line.add(statement);
-          if (atOnce || limits.isOwner(statement.user) || isNext(statement)) {
+          if (statement.atOnce || isNext(statement)) {
             running.add(statement);
             return;
           }
@@ -206,12 +210,12 @@ final class Statements {
 
   /** The first in line of those whose user may have one more. */
   private boolean isNext(Statement statement) {
-    long others = running.stream().filter(each -> !limits.isOwner(each.user)).count();
+    long others = running.stream().filter(each -> !each.atOnce).count();
     if (others >= limits.statements()) {
       return false;
     }
     for (Statement each : line) {
-      long own = running.stream().filter(other -> other.user.equals(each.user)).count();
+      long own = running.stream().filter(other -> !other.atOnce && other.user.equals(each.user)).count();
       if (own < limits.statementsOfUser()) {
         return each == statement;
       }
@@ -225,21 +229,34 @@ final class Statements {
     notifyAll();
   }
 
-  /** What the pool's thread does for the statement that this call submits. */
-  Runnable submitted(Runnable work) {
+  /** What the pool does for the statement that this call submits; for none it is the work alone. */
+  FutureTask<Void> submitted(Runnable work) {
     Statement statement = SUBMITTED.get();
     if (statement == null) {
-      return work;
+      return new FutureTask<>(work, null);
     }
-    return () -> {
-      statement.begin(Thread.currentThread());
-      try {
-        work.run();
-      } finally {
-        leave(statement);
-        statement.done.countDown();
+    Runnable noted =
+        () -> {
+          statement.begin(Thread.currentThread());
+          try {
+            work.run();
+          } finally {
+            end(statement);
+          }
+        };
+    return new FutureTask<>(noted, null) {
+      @Override
+      protected void done() {
+        if (isCancelled() && statement.thread == null) {
+          end(statement); // It was cancelled before it began.
+        }
       }
     };
+  }
+
+  private void end(Statement statement) {
+    leave(statement);
+    statement.done.countDown();
   }
 
   /** Why the endpoint stopped the statement, or null. */
