@@ -56,6 +56,9 @@ test-containers: $(INSTALLED) ## the platform in containers, with podman as root
 	@$(BIN)/python -m tests.containers.preflight
 	@$(BIN)/pytest -x -v -s -m containers tests/containers tests/hosts
 
+attack: setup ## every route by every caller, hostile SQL and hostile records, against the tests' instance; prints figures (about 15 minutes)
+	@$(BIN)/python -m tests.attack
+
 bench: setup ## the performance bars, measured here (about 100 minutes); not grouping's, nor topic_moves; exits with 1 if one fails
 	@$(BIN)/python -m tests.bench
 
@@ -94,4 +97,4 @@ clean: ## delete the environment, the jars and every instance's data (stop them 
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-containers bench bench-grouping lab lab-transmission lab-placement lint format lock clean
+.PHONY: help setup demo up down fast test test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock clean
