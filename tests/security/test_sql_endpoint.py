@@ -228,16 +228,17 @@ def test_a_viewer_reads_results_and_no_lines(stack: Settings, viewer: dict[str, 
                 run(cursor, statement)
 
 
-def test_a_new_role_and_a_removal_hold_in_an_open_session(stack: Settings) -> None:
-    with somebody(stack, "viewer") as login, closing(session(stack, **login)) as connection:
-        assert "the role viewer" in refused(connection, "SELECT count(*) FROM logs")
-        Users(stack).set_role(login["user"], "user")
-        with closing(connection.cursor()) as cursor:
-            run(cursor, "SELECT count(*) FROM logs")
-        Users(stack).set_role(login["user"], "viewer")
-        assert "the role viewer" in refused(connection, "SELECT count(*) FROM logs")
-        Users(stack).remove(login["user"])
-        assert "not allowed any more" in refused(connection, "SELECT 1")
+def test_a_new_role_holds_at_once_and_ends_open_sessions(stack: Settings) -> None:
+    with somebody(stack, "viewer") as login:
+        with closing(session(stack, **login)) as connection:
+            assert "the role viewer" in refused(connection, "SELECT count(*) FROM logs")
+            Users(stack).set_role(login["user"], "user")
+            assert "your log-in is over" in refused(connection, "SELECT 1")
+        with closing(session(stack, **login)) as connection:
+            with closing(connection.cursor()) as cursor:
+                run(cursor, "SELECT count(*) FROM logs")
+            Users(stack).set_role(login["user"], "viewer")
+            assert "your log-in is over" in refused(connection, "SELECT count(*) FROM logs")
 
 
 def test_a_session_brings_no_settings_that_load_code(

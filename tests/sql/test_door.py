@@ -15,6 +15,8 @@ from pyhive import exc
 from TCLIService import ttypes
 from thrift.transport.TTransport import TTransportException
 
+from sluice.stack.users import Users
+from sluice.storage.hive import connect
 from tests.sql import alone
 from tests.sql.alone import Endpoint
 from tests.waiting import until
@@ -95,6 +97,30 @@ def test_another_user_s_session_and_operation_are_refused(endpoint: Endpoint) ->
         for call, request in calls:
             assert "not yours" in str(call(request).status.errorMessage), request
         assert cursor.fetchall() == [(42,)]
+
+
+@pytest.mark.parametrize("change", ["password", "role", "removed", "again"])
+def test_an_open_session_ends_with_what_its_user_was(endpoint: Endpoint, change: str) -> None:
+    users, name = Users(endpoint.settings), f"gone-{change}"
+    login = {"user": name, "password": users.add(name, "viewer")}
+    where = endpoint.settings.hive.model_copy(update=login)
+    with closing(connect(where, 60)) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT 1")
+        assert cursor.fetchall() == [(1,)]
+        cursor.execute("SELECT 2")
+        if change == "password":
+            users.set_password(name)
+        elif change == "role":
+            users.set_role(name, "admin")
+        else:
+            users.remove(name)
+            if change == "again":  # another person gets the name
+                users.add(name, "admin")
+        for call in (cursor.fetchall, lambda: cursor.execute("SELECT 1")):
+            with pytest.raises(exc.Error) as error:
+                call()
+            assert "your log-in is over" in reason(error.value)
+    assert endpoint.ask("SELECT 1", "ann").rows == [(1,)]
 
 
 def test_a_call_that_is_not_named_is_refused(endpoint: Endpoint) -> None:

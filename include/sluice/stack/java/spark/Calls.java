@@ -41,6 +41,9 @@ final class Calls implements InvocationHandler {
           "GetOperationStatus", "CancelOperation", "CloseOperation", "GetResultSetMetadata", "FetchResults",
           "GetQueryId");
 
+  /** What may still be done after the log-in is over. */
+  private static final Set<String> ENDING = Set.of("CloseSession", "CancelOperation", "CloseOperation");
+
   private static final int LISTS_OF_CONNECTION = 64;
   private static final int SESSIONS_OF_CONNECTION = 16;
   private static final TStatus DONE = new TStatus(TStatusCode.SUCCESS_STATUS);
@@ -68,6 +71,10 @@ final class Calls implements InvocationHandler {
     try {
       if (!ALLOWED.contains(call)) {
         throw new Refused("the call " + call + " is not allowed here");
+      }
+      if (!ENDING.contains(call) && !connection.holds()) {
+        throw new Refused(
+            "your log-in is over: the user was removed, or has another password or role; log in again");
       }
       checkHandles(arguments[0]);
       return answer(call, method, arguments[0]);

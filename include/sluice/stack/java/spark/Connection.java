@@ -41,6 +41,7 @@ final class Connection implements Runnable {
   private volatile long deadline;
   private volatile boolean said;
   private String user;
+  private String generation;
   private BufferedInputStream input;
 
   Connection(Door door, Socket socket, Limits limits) {
@@ -53,6 +54,11 @@ final class Connection implements Runnable {
   /** Who logged in; null before. */
   String user() {
     return user;
+  }
+
+  /** Whether the user still is who logged in: not removed, and with the same password and role. */
+  boolean holds() {
+    return !generation.isEmpty() && generation.equals(Passwords.generationOf(user));
   }
 
   String source() {
@@ -134,6 +140,7 @@ final class Connection implements Runnable {
       }
       said = true;
       within(0);
+      generation = Passwords.generationOf(login[1]); // before the password, in case both change meanwhile
       SessionManager.setIpAddress(source());
       new Passwords().Authenticate(login[1], login[2]);
       door.enter(this, login[1]);

@@ -72,7 +72,7 @@ public final class Passwords implements PasswdAuthenticationProvider {
 
   /**
    * What changes when the user gets another password or role, or when another person gets the name; empty for a name
-   * that is not in the file. A session that was opened with another generation is over.
+   * that is not in the file. A connection that logged in with another generation is over.
    */
   static String generationOf(String user) {
     try {
