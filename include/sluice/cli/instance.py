@@ -22,7 +22,7 @@ def up(settings: Settings, say: Say) -> None:
     ``say`` gets a line for each step.
     """
     bringup.up(settings, say, ALL_STEPS)
-    if text := outdated(settings):
+    if text := outdated(bringup.reread(settings)):
         say(text)
 
 

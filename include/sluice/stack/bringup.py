@@ -42,7 +42,7 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     if not supervisord.running(settings):
         secrets.keep_given(settings)
     secrets.make(settings)
-    settings = _reread(settings)
+    settings = reread(settings)
     daemons = catalogue.own(settings)
     with _alone(settings):
         clear_way(settings, daemons)
@@ -163,7 +163,7 @@ class _BringUp:
         self.say(f"{self.told - self.begin:6.1f} s  {text}")
 
 
-def _reread(settings: Settings) -> Settings:
+def reread(settings: Settings) -> Settings:
     """The same settings with the secrets now on disk, since they may just have been made."""
     return Settings(
         instance=settings.instance,
