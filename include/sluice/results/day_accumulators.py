@@ -19,7 +19,7 @@ from sluice.storage.commits import Version
 from sluice.storage.hive import Hive
 
 FILES = """
-SELECT DISTINCT input_file_name() FROM task_results WHERE topic = %(topic)s AND day = %(day)s
+SELECT DISTINCT _metadata.file_path FROM task_results WHERE topic = %(topic)s AND day = %(day)s
 """
 _COLUMNS = ["task_id", "version", "period_start", "series", "accumulators"]
 #: A version's rows are handed over when they have so many bytes, or at the end.
