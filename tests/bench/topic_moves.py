@@ -46,7 +46,7 @@ def run(quick: bool = False) -> Outcome:
 
 def _move(made: DriversTest, moves: int) -> None:
     moving, other = (test.topic for test in made.topics)
-    made.table.move({moving: FIRST, other: SECOND})
+    made.table.move({moving: FIRST, other: SECOND}, "ann")
     with made.lines():
         for driver in (FIRST, SECOND):
             made.start(driver)

@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from sluice.runtime.settings import Settings
-from sluice.stack.airflow_api import Airflow
+from tests.attack.callers import token
 from tests.browser.people import PATIENCE_MS, admin, log_in
 from tests.security.strangers import ASK, Stranger, outside
 
@@ -45,8 +46,8 @@ server.serve_forever()
 
 def cookie_of_another(settings: Settings) -> str:
     """A valid token, which a page on another port could put into a browser."""
-    with Airflow(settings) as airflow:
-        return airflow.token()
+    with httpx.Client(base_url=settings.airflow.url, trust_env=False) as http:
+        return token(http, *admin(settings))
 
 
 @pytest.fixture

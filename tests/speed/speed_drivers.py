@@ -39,7 +39,7 @@ class DriversTest:
         self.settings = first.settings
         self.table = SpeedTopics(first.engine)
         self.drivers: dict[str, subprocess.Popen[bytes]] = {}
-        self.table.move({DEFAULT_TOPIC: NEVER_RUN})
+        self.table.move({DEFAULT_TOPIC: NEVER_RUN}, "ann")
 
     def start(self, driver: str, drivers: int = 3, **more: str) -> None:
         """Start a driver; it dies at the crash points that are named in its folder `faults`.
@@ -73,7 +73,7 @@ class DriversTest:
 
     def move(self, topic: str, driver: str) -> None:
         """Move a topic, and wait until the driver counts lines of it."""
-        self.table.move({topic: driver})
+        self.table.move({topic: driver}, "ann")
         self.wait(topic, driver)
 
     def wait(self, topic: str, driver: str) -> None:

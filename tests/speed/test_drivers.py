@@ -67,7 +67,7 @@ def test_new_topics_are_shared_and_topics_move_back_and_forth(two: DriversTest) 
 
 def test_either_driver_dies_at_each_step_of_a_move(two: DriversTest) -> None:
     topic, other = (test.topic for test in two.topics)
-    two.table.move({topic: FIRST, other: FIRST})  # who dies in a batch is the first one
+    two.table.move({topic: FIRST, other: FIRST}, "ann")  # who dies in a batch is the first one
     with two.lines():
         for driver in (FIRST, SECOND):
             two.start(driver)
@@ -78,7 +78,7 @@ def test_either_driver_dies_at_each_step_of_a_move(two: DriversTest) -> None:
             dying = old if side == "old" else new
             if point:
                 (two.faults(dying) / point).touch()
-            two.table.move({topic: new})
+            two.table.move({topic: new}, "ann")
             if not point:
                 two.drivers[dying].kill()
             assert two.drivers[dying].wait(PATIENCE) == KILLED, (side, point)
@@ -91,7 +91,7 @@ def test_either_driver_dies_at_each_step_of_a_move(two: DriversTest) -> None:
 
 def test_a_topic_that_another_writer_took_does_not_stop_the_others(two: DriversTest) -> None:
     taken, other = two.topics
-    two.table.move({taken.topic: FIRST, other.topic: FIRST})
+    two.table.move({taken.topic: FIRST, other.topic: FIRST}, "ann")
     with two.lines():
         two.start(FIRST)
         for topic in (taken.topic, other.topic):
@@ -111,7 +111,7 @@ def test_one_driver_is_handed_all_topics(two: DriversTest) -> None:
     given = (two.settings.root / "include" / "settings.yaml").read_text()
     (include / "settings.yaml").write_text(given.replace("drivers: 1}", "drivers: 2}"))
     one, other = (test.topic for test in two.topics)
-    two.table.move({one: FIRST, other: SECOND})
+    two.table.move({one: FIRST, other: SECOND}, "ann")
     with two.lines():
         for driver in (FIRST, SECOND):
             two.start(driver, drivers=0, SLUICE_ROOT=str(include.parent))

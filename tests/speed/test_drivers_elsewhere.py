@@ -76,7 +76,7 @@ def test_a_driver_counts_until_the_next_one_can_and_its_topic_waits_for_no_start
 ) -> None:
     settings = Settings()
     one, other = (test.topic for test in two.topics)
-    two.table.move({one: FIRST, other: FIRST})
+    two.table.move({one: FIRST, other: FIRST}, "ann")
     with watched(settings, FIRST):
         with two.lines():
             two.wait(one, FIRST)
@@ -111,7 +111,7 @@ def test_each_line_counts_once_whichever_driver_or_mover_is_killed_while_one_mov
     """Two points are those of the driver that stops, and two those of the next one."""
     settings, unit = Settings(), places.unit(FIRST)
     one, other = (test.topic for test in two.topics)
-    two.table.move({one: FIRST, other: FIRST})
+    two.table.move({one: FIRST, other: FIRST}, "ann")
     with watched(settings, FIRST):
         with two.lines():
             two.wait(one, FIRST)
@@ -139,7 +139,7 @@ def test_a_driver_that_was_left_on_a_silent_host_counts_until_it_is_stopped(
     monkeypatch.setattr(ssh, "AWAY_SECONDS", 0.0)
     settings, unit = Settings(), places.unit(FIRST)
     one, other = (test.topic for test in two.topics)
-    two.table.move({one: FIRST, other: FIRST})
+    two.table.move({one: FIRST, other: FIRST}, "ann")
     with watched(settings, FIRST) as supervisor:
         with two.lines():
             moving.move(settings, unit, "h1", print)

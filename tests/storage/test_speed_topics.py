@@ -56,7 +56,7 @@ def test_topics_keep_their_drivers_until_there_are_others(test: SpeedTest) -> No
     }
     found = table.settle(["a", "b", "c"], DRIVERS)
     assert {name: each.driver for name, each in found.items()} == {"a": "one", "b": "one", "c": "two"}
-    table.move({"b": "three"})
+    table.move({"b": "three"}, "ann")
     assert table.settle(["a", "b"], DRIVERS)["b"].driver == "three"
     assert table.settle(["a", "b"], ["one", "two"])["b"].driver == "two", "the third is gone"
     assert table.places().keys() == {"a", "b"}
@@ -65,7 +65,7 @@ def test_topics_keep_their_drivers_until_there_are_others(test: SpeedTest) -> No
 @pytest.mark.stack
 def test_one_driver_gets_all_topics_and_waits_for_those_that_another_holds(test: SpeedTest) -> None:
     table = SpeedTopics(test.engine)
-    table.move({"a": "one", "b": "two", "c": "two"})
+    table.move({"a": "one", "b": "two", "c": "two"}, "ann")
     claim = TopicClaim(test.engine, "b", "two")
     claim.take()
     assert table.settle(["a", "b", "c"], ["one"]) == {"b": Place("one", "two")}
@@ -76,7 +76,7 @@ def test_one_driver_gets_all_topics_and_waits_for_those_that_another_holds(test:
 @pytest.mark.stack
 def test_the_row_says_who_took_the_topic_until_it_is_released(test: SpeedTest) -> None:
     table = SpeedTopics(test.engine)
-    table.move({test.topic: "two"})
+    table.move({test.topic: "two"}, "ann")
     old, new = (TopicClaim(test.engine, test.topic, driver) for driver in ("one", "two"))
     old.take()
     assert table.places()[test.topic] == Place("two", "one")

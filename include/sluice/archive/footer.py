@@ -45,10 +45,10 @@ class Footer:
     files of a partition follow each other without a gap even where Kafka's offsets have gaps (in this file
     they are `skipped` offsets): next - first = records + skipped. A file has whole records, and a row for
     each of their `lines`. A file with a `loss` has no records: Kafka no longer had these offsets, and `loss`
-    says what was found. `records` counts a range that could not be
-    read by its offsets. `days` counts the lines by day of event time (UTC), doubles included; `times` has the
-    stretches of event time of each day's lines (first, last, first, last ...), and is empty in older files;
-    `unparsed` counts the lines without an event time.
+    says what was found. `records` counts a range that could not be read by its offsets. `days` counts the
+    lines by day of event time (UTC), doubles included; `times` has the stretches of event time of each day's
+    lines (first, last, first, last ...), and is empty in older files; `unparsed` counts the lines without an
+    event time.
     """
 
     topic: str

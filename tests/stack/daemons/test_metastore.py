@@ -28,7 +28,7 @@ class Undone(RuntimeError):
 @pytest.fixture
 def cursor(stack: Settings) -> Iterator[Any]:
     """Of the running metastore's database, in a transaction that is rolled back."""
-    with suppress(Undone), databases.locked(stack, "metastore") as found:
+    with suppress(Undone), databases.locked(stack.postgres.of(stack.postgres.metastore)) as found:
         yield found
         raise Undone
 
