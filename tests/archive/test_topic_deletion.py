@@ -91,7 +91,8 @@ def test_a_topic_made_by_mistake_is_gone_also_after_a_kill_and_its_name_is_free(
     stack: Settings, name: str
 ) -> None:
     store = TopicStore(engine(stack))
-    store.apply(TopicSpec(name=name, format="json"), "me")
+    json = {"name": name, "format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
+    store.apply(TopicSpec.model_validate(json), "me")
     with Topics(stack) as topics:
         before = topics.create(name, partitions=2)
         producer = KafkaProducer(bootstrap_servers=stack.kafka.bootstrap)
