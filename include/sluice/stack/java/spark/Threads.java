@@ -2,18 +2,13 @@ package sluice.sql;
 
 import java.util.Set;
 
-/** Ends threads that do not heed an interruption: an expression may compute for ever without looking at it. */
+/** Finds and interrupts threads. */
 final class Threads {
   private Threads() {}
 
-  /** A thread ended so leaves its locks; where Java no longer has this, it goes on until its work is done. */
-  @SuppressWarnings({"deprecation", "removal"})
+  /** Only asked to end: to end a thread by force corrupts what native code holds, and so the whole process. */
   static void end(Thread thread) {
-    try {
-      thread.stop();
-    } catch (UnsupportedOperationException newerJava) {
-      thread.interrupt();
-    }
+    thread.interrupt();
   }
 
   /** The thread that runs this task of Spark's; null if none does. */
