@@ -160,15 +160,13 @@ def sql(settings: Settings) -> Command:
         [
             str(spark_home() / "bin" / "spark-submit"),
             *("--properties-file", str(spark_defaults(settings))),
-            # The endpoint only answers queries: on one machine two threads are enough, however many the
-            # jobs have.
-            *("--master", "local[2]" if settings.spark.master.startswith("local") else settings.spark.master),
+            *_processors(settings),
             *("--driver-memory", settings.spark.sql_memory),
             *("--name", "sluice-sql"),
             *("--conf", f"spark.driver.host={settings.host('sql')}"),
             *("--driver-java-options", " ".join([*_driver_options(settings), *options])),
             *("--conf", "spark.scheduler.mode=FAIR"),
-            *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
+            *("--conf", "spark.sql.extensions=sluice.sql.Guard,sluice.sql.Heeding"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *_confs({f"spark.sluice.sql.{name}": value for name, value in settings.sql.model_dump().items()}),
             *_confs(BOUNDED),
@@ -191,6 +189,13 @@ def sql(settings: Settings) -> Command:
         # Hive would impersonate the user in this variable, which HDFS refuses. Both accept the property.
         unset=("HADOOP_USER_NAME",),
     )
+
+
+def _processors(settings: Settings) -> list[str]:
+    """A statement is divided for two threads, however many the jobs have; two more are for others."""
+    if not settings.spark.master.startswith("local"):
+        return ["--master", settings.spark.master]
+    return ["--master", "local[4]", *_confs({"spark.default.parallelism": 2})]
 
 
 def _confs(values: Mapping[str, object]) -> list[str]:

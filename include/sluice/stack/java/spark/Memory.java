@@ -1,25 +1,25 @@
 package sluice.sql;
 
 import com.sun.management.ThreadMXBean;
-import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryPoolMXBean;
 import java.lang.management.MemoryType;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
 /**
- * Keeps the heap from filling: once little is free after a collection of garbage, the statement that allocated most is
- * stopped. What fails for lack of memory all the same fails alone, unless it is a part of the endpoint itself: then the
+ * Keeps the heap from filling: when much of it is used, and most of that is no garbage, the statement that allocated
+ * most is stopped. What fails for lack of memory all the same fails alone, unless it is a part of the endpoint itself: then the
  * process ends, and its supervisor starts it again.
  */
 final class Memory {
   private static final double FULL = 0.75;
-  private static final long PATIENCE_NANOS = 10_000_000_000L;
+  private static final double HELD = 0.6;
+  private static final long PATIENCE_NANOS = 1_000_000_000L;
+  private static final long STOPPED_NANOS = 10_000_000_000L;
   private static final int BROKEN = 52;
   /** Threads that work for one client or one statement. */
   private static final Set<String> REPLACEABLE = Set.of("sql-connection", "sql-statement", "Executor task");
@@ -30,20 +30,18 @@ final class Memory {
   private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private Map<Long, Long> before = new HashMap<>();
   private final long much;
-  private long collectionsSeen;
+  private long looked;
   private Statement stopped;
-  private long patience;
 
   Memory(Statements statements, Shares shares) {
     this.statements = statements;
     this.shares = shares;
     old =
         ManagementFactory.getMemoryPoolMXBeans().stream()
-            .filter(each -> each.getType() == MemoryType.HEAP && each.isCollectionUsageThresholdSupported())
+            .filter(each -> each.getType() == MemoryType.HEAP)
             .max(Comparator.comparingLong(each -> each.getUsage().getMax()))
             .orElseThrow();
     much = old.getUsage().getMax() / 4;
-    old.setCollectionUsageThreshold((long) (FULL * old.getUsage().getMax()));
     Thread.setDefaultUncaughtExceptionHandler((thread, error) -> endIfBroken(thread, error));
   }
 
@@ -52,9 +50,7 @@ final class Memory {
     if (error instanceof OutOfMemoryError && !replaceable) {
       Runtime.getRuntime().halt(BROKEN);
     }
-    if (!(error instanceof ThreadDeath)) {
-      System.err.println(thread.getName() + ": " + error);
-    }
+    System.err.println(thread.getName() + ": " + error);
   }
 
   void tick() {
@@ -63,39 +59,35 @@ final class Memory {
       each.allocated += allocatedBy(each, now);
     }
     before = now;
-    // The threshold is of the last collection: it says nothing of what was stopped since.
-    long collections = collections();
-    if (stillHolds(stopped)) {
-      collectionsSeen = collections;
-    }
-    if (!old.isCollectionUsageThresholdExceeded() || collections == collectionsSeen) {
+    long time = System.nanoTime();
+    boolean asked = time - looked < PATIENCE_NANOS || (stillHolds(stopped) && time - looked < STOPPED_NANOS);
+    if (asked || used() < FULL) {
       return;
     }
-    collectionsSeen = collections;
-    statements.running().stream()
-        .filter(each -> each.stopped == null && each.allocated > much)
-        .max(Comparator.comparingLong(each -> each.allocated))
-        .ifPresent(this::stop);
+    // What is garbage is not held by anybody; without this it would be known only when the heap is full.
+    System.gc();
+    looked = System.nanoTime();
+    if (used() > HELD) {
+      statements.running().stream()
+          .filter(each -> each.stopped == null && each.allocated > much)
+          .max(Comparator.comparingLong(each -> each.allocated))
+          .ifPresent(this::stop);
+    }
+  }
+
+  private double used() {
+    return (double) old.getUsage().getUsed() / old.getUsage().getMax();
   }
 
   private void stop(Statement statement) {
     stopped = statement;
-    patience = System.nanoTime() + PATIENCE_NANOS;
     statements.stop(statement, Statement.plain("OutOfMemoryError"));
   }
 
   /** Whether what was stopped last has not ended, so that its memory cannot be collected yet. */
   private boolean stillHolds(Statement statement) {
     return statement != null
-        && System.nanoTime() - patience < 0
         && (statement.thread != null || (statement.group() != null && !shares.tasksOf(statement.group()).isEmpty()));
-  }
-
-  private long collections() {
-    return ManagementFactory.getGarbageCollectorMXBeans().stream()
-        .filter(each -> List.of(each.getMemoryPoolNames()).contains(old.getName()))
-        .mapToLong(GarbageCollectorMXBean::getCollectionCount)
-        .sum();
   }
 
   private long allocatedBy(Statement statement, Map<Long, Long> now) {

@@ -6,6 +6,8 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.apache.spark.Success$;
 import org.apache.spark.scheduler.SparkListener;
@@ -22,7 +24,8 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
 final class Shares extends SparkListener {
   private static final long PATIENCE_NANOS = 200_000_000L;
   private static final long FIRST_TURN_NANOS = 2_000_000_000L;
-  private static final long GRACE_NANOS = 5_000_000_000L;
+  private static final long LAST_RESORT_NANOS = 60_000_000_000L;
+  private static final int BROKEN = 52;
   private static final int LONGEST_TURN = 7;
 
   private record Stage(String pool, String group, int tasks, int[] begun) {}
@@ -34,7 +37,6 @@ final class Shares extends SparkListener {
     final String group;
     final long began = System.nanoTime();
     long ended;
-    boolean heeds = true;
 
     Task(long id, int stage, String pool, String group) {
       this.id = id;
@@ -45,6 +47,7 @@ final class Shares extends SparkListener {
   }
 
   private final SparkContext spark;
+  private final int processors;
   private final Map<Integer, Stage> stages = new HashMap<>();
   private final Map<Long, Task> tasks = new HashMap<>();
   private final Map<String, Long> starving = new HashMap<>();
@@ -54,6 +57,8 @@ final class Shares extends SparkListener {
 
   Shares(SparkContext spark) {
     this.spark = spark;
+    Matcher local = Pattern.compile("local\\[(\\d+)]").matcher(spark.master());
+    processors = local.matches() ? Integer.parseInt(local.group(1)) : spark.defaultParallelism();
   }
 
   @Override
@@ -103,7 +108,6 @@ final class Shares extends SparkListener {
 
   synchronized void tick() {
     long now = System.nanoTime();
-    tasks.values().stream().filter(each -> each.heeds && each.ended != 0).forEach(each -> endIfItMust(each, now));
     Set<String> active = new HashSet<>();
     Set<String> pending = new HashSet<>();
     for (Stage each : stages.values()) {
@@ -113,9 +117,14 @@ final class Shares extends SparkListener {
     }
     tasks.values().forEach(each -> active.add(each.pool));
     active.addAll(pending);
-    int processors = spark.defaultParallelism();
     int share = Math.max(1, processors / Math.max(1, active.size()));
     starving.keySet().retainAll(pending);
+    long lost =
+        tasks.values().stream().filter(each -> each.ended != 0 && now - each.ended > LAST_RESORT_NANOS).count();
+    if (lost >= processors) {
+      System.err.println("no processor is left: tasks heed no stop, so the SQL endpoint starts again");
+      Runtime.getRuntime().halt(BROKEN);
+    }
     given.keySet().retainAll(Set.copyOf(stages.values().stream().map(Stage::group).toList()));
     for (String pool : pending) {
       if (count(pool) >= share) {
@@ -124,15 +133,6 @@ final class Shares extends SparkListener {
         makeRoom(pool, share, now);
         starving.put(pool, now);
       }
-    }
-  }
-
-  /** Once only: the thread must be able to say that it ended, or its processor is lost. */
-  private static void endIfItMust(Task task, long now) {
-    Thread thread = now - task.ended > GRACE_NANOS ? Threads.ofTask(task.id) : null;
-    if (thread != null) {
-      task.heeds = false;
-      Threads.end(thread);
     }
   }
 

@@ -32,11 +32,6 @@ final class Statement {
   /** Why the endpoint stopped it. */
   volatile String stopped;
 
-  volatile long stoppedAt;
-
-  /** Whether its thread may still end by itself. */
-  volatile boolean heeds = true;
-
   volatile Operation operation;
   volatile long allocated;
   volatile boolean fetching;
@@ -125,10 +120,6 @@ final class Statement {
     }
     if (message.contains("StackOverflowError")) {
       return "the statement is nested too deep: give its parts names with WITH, or make several statements of it";
-    }
-    if (message.contains("java.lang.ThreadDeath")) {
-      return "the statement was stopped: it did not give back a processor that another user's statement waited for. "
-          + "Make several statements of it";
     }
     return message;
   }

@@ -34,7 +34,6 @@ final class Statements {
   private static final Pattern USE = Pattern.compile("\\s*USE\\s+`?\\w{1,128}`?\\s*", Pattern.CASE_INSENSITIVE);
 
   private static final long OPEN_FOR_EACH = 4;
-  private static final long GRACE_NANOS = 5_000_000_000L;
 
   /** The statement that a call's thread is about to submit. */
   private static final ThreadLocal<Statement> SUBMITTED = new ThreadLocal<>();
@@ -158,8 +157,6 @@ final class Statements {
       statement.fetching = true;
       statement.begin(Thread.currentThread());
       answer = call.call();
-    } catch (ThreadDeath stopped) {
-      throw new Refused(statement.stopped);
     } finally {
       leave(statement);
       Thread.interrupted();
@@ -290,7 +287,6 @@ final class Statements {
       if (statement.stopped != null) {
         return;
       }
-      statement.stoppedAt = System.nanoTime();
       statement.stopped = why;
     }
     halt(statement);
@@ -309,7 +305,14 @@ final class Statements {
     }
   }
 
-  /** Stop what has run too long; a thread that does not heed it is ended. */
+  private static void interrupt(Statement statement) {
+    Thread worker = statement.thread;
+    if (worker != null) {
+      worker.interrupt();
+    }
+  }
+
+  /** Stop what has run too long. What does not heed it counts among its user's statements until it ends. */
   void tick() {
     for (Statement each : running()) {
       boolean late = each.nanos() > TimeUnit.SECONDS.toNanos(limits.statementSeconds());
@@ -321,10 +324,7 @@ final class Statements {
       }
       if (each.stopped != null && each.thread != null) {
         halt(each);
-        if (each.heeds && System.nanoTime() - each.stoppedAt > GRACE_NANOS) {
-          each.heeds = false;
-          Threads.end(each.thread);
-        }
+        interrupt(each);
       }
     }
   }
