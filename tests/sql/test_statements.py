@@ -37,6 +37,8 @@ HOSTILE = {
     "large rows": "SELECT id, repeat('a', 1000000) FROM range(100000)",
     "many rows": "SELECT id FROM range(1000000000)",
     "many parts": "SELECT id, repeat('a', 1000) FROM range(0, 100000000, 1, 10000)",
+    "no stop within": "SELECT aggregate(sequence(1, 1000000), 0D, (a, x) -> a + aggregate("
+    "sequence(1, 1000000), 0D, (b, y) -> b + x * y)) FROM range(8)",
 }
 MALFORMED = {
     "sql.statement_bytes": f"SELECT '{'a' * (1 << 20)}'",
