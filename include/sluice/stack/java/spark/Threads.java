@@ -2,13 +2,18 @@ package sluice.sql;
 
 import java.util.Set;
 
-/** Finds and interrupts threads. */
+/** Ends threads that do not heed an interruption: an expression may compute for ever without looking at it. */
 final class Threads {
   private Threads() {}
 
-  /** Only asked to end: to end a thread by force corrupts what native code holds, and so the whole process. */
+  /** A thread ended so leaves its locks; where Java no longer has this, it goes on until its work is done. */
+  @SuppressWarnings({"deprecation", "removal"})
   static void end(Thread thread) {
-    thread.interrupt();
+    try {
+      thread.stop();
+    } catch (UnsupportedOperationException newerJava) {
+      thread.interrupt();
+    }
   }
 
   /** The thread that runs this task of Spark's; null if none does. */
