@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
@@ -44,19 +44,13 @@ from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
 from sluice.transmission.identity import records
 from sluice.transmission.mac import mac
+from tests.messages import Message
 from tests.processes import command_line
 from tests.waiting import until
 
 KEY = b"key"
 DAY = "2016-01-01"
 BEGAN = 1_000.0  # of a made-up run, in seconds since the epoch
-
-
-class Message(NamedTuple):
-    offset: int
-    timestamp: int
-    value: bytes
-    headers: list[tuple[str, bytes]]
 
 
 def message(
@@ -66,9 +60,8 @@ def message(
     body = b"\n".join([b"x" * (LINE_BYTES - 1)] * lines)
     name, place = f"/log/{host}.{day}.log".encode(), str(first * LINE_BYTES).encode()
     proof = mac(key, host.encode(), name, place, body)
-    return Message(
-        0, at, body, [("host", host.encode()), ("src_file", name), ("src_offset", place), ("mac", proof)]
-    )
+    headers = [("host", host.encode()), ("src_file", name), ("src_offset", place), ("mac", proof)]
+    return Message(0, body, headers, at)
 
 
 def counted(messages: Sequence[Message], lines: int = 6) -> Account:

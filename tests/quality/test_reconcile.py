@@ -246,7 +246,7 @@ def _give_up(topic: Topic, records: pa.RecordBatch) -> None:
     (row,) = records.to_pylist()
     letter = {"partition": 0, "offset": row["offset"], "line_in_record": 0, "bytes": len(row["line"])}
     letter |= {"reason": "dimension over 1024 bytes", "line": b"x", "arrived_at": datetime.now(UTC)}
-    topic.count(records.slice(0, 0))  # a commit of its own
+    topic.count(records.slice(0, 0), {"0": row["offset"] + 1})
     with topic.database.begin() as connection:
         connection.execute(sa.insert(schema.dead_letters).values(topic=topic.topic, **letter))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
@@ -102,8 +102,8 @@ class TwoLayers:
         self._archived[partition] = footer.next
         index.add(self.database, [(footer, size, claims.path(footer.first))])
 
-    def count(self, records: pa.RecordBatch) -> None:
-        """Make one commit of the speed layer and put its results into HBase."""
+    def count(self, records: pa.RecordBatch, given_up: Mapping[str, int] | None = None) -> None:
+        """Make one commit of the speed layer, which may pass records, and put its results into HBase."""
         found, ends = identify(records, self.topic)
         fresh = self._ledger.claim(
             found.column("host"), found.column("src_file"), found.column("src_offset"), ends
@@ -119,6 +119,7 @@ class TwoLayers:
         for partition in np.unique(found.column("partition").to_numpy()).tolist():
             inside = found.column("partition").to_numpy() == partition
             end[str(partition)] = int(offsets[inside].max()) + 1
+        end |= given_up or {}
         self._seq += 1
         self.log.append(
             Commit(
