@@ -91,10 +91,16 @@ lock: $(INSTALLED) ## resolve requirements.in into requirements.txt, and with re
 	$$lock --python-version 3.11 requirements-dev.in -c requirements.txt -o requirements-dev.txt; \
 	sed -Ei "/sys_platform == '(win32|never)'/d" requirements.txt requirements-dev.txt
 
+audit: setup ## compare all pins, also those inside of jars, with known advisories; exits with 1 if one is open (docs/audit.md)
+	@$(BIN)/python -m tests.pins
+
+advisories: setup ## renew the known advisories: make advisories DATE=2026-11-27 FROM="GitHub=/path/to/database ..." (docs/audit.md)
+	@$(BIN)/python -m tests.pins.collect $(DATE) $(FROM)
+
 clean: ## delete the environment, the jars and every instance's data (stop them first)
 	@for pid in var/*/run/supervisord.pid; do \
 	  if [ -f "$$pid" ] && kill -0 "$$(cat "$$pid")" 2>/dev/null; \
 	  then echo "$$pid: this instance runs; stop it with sluice down" >&2; exit 1; fi; done
 	@rm -rf .venv var .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo up down fast test test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock clean
+.PHONY: help setup demo up down fast test test-containers attack bench bench-grouping lab lab-transmission lab-placement lint format lock audit advisories clean

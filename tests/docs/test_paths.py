@@ -12,8 +12,8 @@ from sluice.runtime.settings import ROOT
 PACKAGES = ROOT / "include" / "sluice"
 TESTS = ROOT / "tests"
 #: Tests of what is not a package of `include/sluice`. dags and plugins test the folders of their names,
-#: browser the console's pages, containers the image, and hosts are machines for other tests.
-BESIDE = {"bench", "browser", "containers", "dags", "docs", "e2e", "hosts", "plugins", "security"}
+#: browser the console's pages, containers the image, pins what is pinned; hosts are machines for other tests.
+BESIDE = {"bench", "browser", "containers", "dags", "docs", "e2e", "hosts", "pins", "plugins", "security"}
 FILES = sorted(
     path.relative_to(TESTS)
     for package in PACKAGES.glob("*/__init__.py")
