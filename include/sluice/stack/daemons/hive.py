@@ -34,8 +34,8 @@ PYTHON_MODULES = {
         "    import sluice.sql.planner\n"
     ),
 }
-#: The endpoint's memory: results come a part at a time, and nothing of past statements is kept for a page that
-#: nobody sees.
+#: The endpoint's memory: results come a part at a time, and nothing of past statements is kept for a page
+#: that nobody sees.
 BOUNDED = {
     "spark.sql.thriftServer.incrementalCollect": "true",
     "spark.driver.maxResultSize": "128m",
@@ -48,8 +48,8 @@ BOUNDED = {
     "spark.sql.thriftserver.ui.retainedSessions": "50",
     "spark.sql.thriftserver.ui.retainedStatements": "50",
 }
-#: Statements are computed in processes of their own, one task at a time: a task that does not heed that it was
-#: stopped is ended with its process. A task that failed is not tried again, as in Spark's local mode.
+#: Statements are computed in processes of their own, one task at a time: a task that does not heed that it
+#: was stopped is ended with its process. A task that failed is not tried again, as in Spark's local mode.
 EXECUTORS = {
     "spark.executor.cores": "1",
     "spark.task.maxFailures": "1",
