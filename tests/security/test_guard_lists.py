@@ -176,6 +176,10 @@ def test_every_name_on_a_list_is_one_of_spark_and_is_needed(inspected: Inspected
     assert listed("Options.java", "OF_FUNCTIONS") - known == set()
 
 
+def test_what_is_computed_while_a_statement_is_planned_is_one_of_spark(inspected: Inspected) -> None:
+    assert listed("Folding.java", "CHEAP") - inspected.found["expression"] == set()
+
+
 def test_everything_that_spark_has_is_decided_on(inspected: Inspected) -> None:
     """Whatever is on no list is refused; a new Spark's news must be written down after they were read."""
     written: dict[str, set[str]] = defaultdict(set)

@@ -105,6 +105,8 @@ def poisoned(site: Site, name: str, *, days: slice) -> Iterator[None]:
 
 
 #: Conditions that leave one day, and how many of its rows they let pass.
+#: The main classes of the endpoint's processes.
+JAVA = {"sluice.sql.Endpoint", "sluice.sql.Executor"}
 ONE_DAY = (
     f"date(period) = DATE '{YESTERDAY}'",
     f"period >= '{YESTERDAY}' AND period < '{TODAY}'",
@@ -199,23 +201,24 @@ def test_tables_are_read_only_for_everyone(site: Site, sql: Hive) -> None:
 
 
 def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
-    """A process that is forked from has the endpoint's Java as its parent; the forks end when they idle."""
+    """A process that is forked from has one of the endpoint's as its parent; the forks end when they idle."""
     for _ in range(3):
         with Hive(site.settings) as another:
             another.query(site.own("SELECT count(*) FROM v_hits_by_status"))
     found = [*python_daemons(site)]
     assert sorted(found) == sorted(set(found))
-    assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= set(found)
+    modules = {module for _, module in found}
+    assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= modules
 
 
-def python_daemons(site: Site) -> Iterator[str]:
-    """The module of each process from which the endpoint's Python processes are forked."""
+def python_daemons(site: Site) -> Iterator[tuple[int, str]]:
+    """Parent and module of each process from which Python processes of the endpoint or a task are forked."""
     for pid in Family(site.settings).pids():
         with suppress(psutil.Error):  # it ended
             process = psutil.Process(pid)
             parent, words = process.parent(), process.cmdline()
-            if parent is not None and "sluice.sql.Endpoint" in parent.cmdline() and "-m" in words:
-                yield words[-1]
+            if parent is not None and JAVA & set(parent.cmdline()) and "-m" in words:
+                yield parent.pid, words[-1]
 
 
 def test_the_comment_says_what_a_task_counts(site: Site, sql: Hive) -> None:

@@ -146,7 +146,8 @@ class Postgres(BaseModel):
 class Spark(BaseModel):
     master: str = "local[2]"
     driver_memory: str = "1g"
-    sql_memory: str = "700m"
+    sql_memory: str = "700m"  # the SQL endpoint: statements are planned in it, and results pass
+    sql_task_memory: str = "512m"  # each of its processes that compute
 
 
 class Airflow(BaseModel):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from sluice.stack.environment import spark_home
 HERE = Path(__file__).parent
 POMS = HERE / "poms"
 JAVA = HERE / "java"
+SERVICES = "META-INF/services"
 # The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
@@ -47,7 +49,7 @@ def components() -> list[str]:
 def stamp(component: str) -> str:
     """Hash of everything that decides the content of the component's directory."""
     digest = hashlib.sha256(platform.machine().encode())
-    for path in (POMS / "pom.xml", POMS / component / "pom.xml", *sorted((JAVA / component).glob("*.java"))):
+    for path in (POMS / "pom.xml", POMS / component / "pom.xml", *_sources(component), *_services(component)):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -106,7 +108,7 @@ def _maven(wanted: list[str], target: Path) -> None:
 
 def _compile(component: str, directory: Path) -> None:
     """Compile Sluice's own classes for the component into its ``classes`` directory."""
-    sources = sorted((JAVA / component).glob("*.java"))
+    sources = _sources(component)
     if not sources:
         return
     classes, jars = directory / "classes", str(directory / "*")
@@ -119,11 +121,20 @@ def _compile(component: str, directory: Path) -> None:
         _pack(classes, directory / AGENT, "Premain-Class: sluice.metastore.ListenOn\n")
     if component == "spark":
         (directory / ENDPOINT).parent.mkdir()
-        _pack(classes, directory / ENDPOINT)
+        _pack(classes, directory / ENDPOINT, services=_services(component))
 
 
-def _pack(classes: Path, target: Path, manifest: str = "") -> None:
-    """Pack the classes into a jar with these manifest lines; an agent's name its class.
+def _sources(component: str) -> list[Path]:
+    return sorted((JAVA / component).glob("*.java"))
+
+
+def _services(component: str) -> list[Path]:
+    """Files that name the classes which Java finds by what they implement."""
+    return sorted((JAVA / component / SERVICES).glob("*"))
+
+
+def _pack(classes: Path, target: Path, manifest: str = "", services: Sequence[Path] = ()) -> None:
+    """Pack the classes into a jar with these files of services and manifest lines; an agent's name its class.
 
     The entries have one fixed time, so the same classes give the same file.
     """
@@ -131,6 +142,8 @@ def _pack(classes: Path, target: Path, manifest: str = "") -> None:
         jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF"), f"Manifest-Version: 1.0\n{manifest}")
         for path in sorted(classes.rglob("*.class")):
             jar.writestr(zipfile.ZipInfo(str(path.relative_to(classes))), path.read_bytes())
+        for path in services:
+            jar.writestr(zipfile.ZipInfo(f"{SERVICES}/{path.name}"), path.read_bytes())
 
 
 def _unpack_postgres(directory: Path) -> None:

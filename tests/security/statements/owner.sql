@@ -36,4 +36,4 @@ DROP TABLE d.copy3
 DROP VIEW IF EXISTS d.raw
 DROP TABLE IF EXISTS d.nothing
 DROP DATABASE d CASCADE
-SELECT DISTINCT _metadata.file_path FROM d.logs WHERE topic = 'a' AND day = '2015-05-17'
+SELECT DISTINCT _metadata.file_path FROM t WHERE host = 'a' AND day = '2015-05-17'

@@ -34,14 +34,13 @@ PYTHON_MODULES = {
         "    import sluice.sql.planner\n"
     ),
 }
-#: The endpoint's memory: results come a part at a time, nothing of past statements is kept for a page that
-#: nobody sees, and a task that finds no memory fails alone.
+#: The endpoint's memory: results come a part at a time, and nothing of past statements is kept for a page
+#: that nobody sees.
 BOUNDED = {
     "spark.sql.thriftServer.incrementalCollect": "true",
     "spark.driver.maxResultSize": "128m",
     "spark.sql.maxBroadcastTableSize": "64m",
     "spark.sql.maxPlanStringLength": "16384",
-    "spark.executor.killOnFatalError.depth": "0",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
@@ -49,6 +48,27 @@ BOUNDED = {
     "spark.sql.thriftserver.ui.retainedSessions": "50",
     "spark.sql.thriftserver.ui.retainedStatements": "50",
 }
+#: Statements are computed in processes of their own, one task at a time: a task that does not heed that it
+#: was stopped is ended with its process. A task that failed is not tried again, as in Spark's local mode.
+EXECUTORS = {
+    "spark.executor.cores": "1",
+    "spark.task.maxFailures": "1",
+    "spark.scheduler.revive.interval": "250ms",
+    # For a cluster of others; here Processes.java does it, also if the process is too busy to hear.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "10s",
+    "spark.task.reaper.threadDump": "false",
+    # Only cheap values are computed while a statement is planned (Folding.java).
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+        for rule in ("ConstantFolding", "ConvertToLocalRelation")
+    ),
+}
+#: A process that is mostly garbage fails, instead of looking for memory for minutes.
+_EXECUTOR_OPTIONS = (
+    *("-XX:+UseParallelGC", "-XX:ParallelGCThreads=1", "-XX:GCTimeLimit=80", "-XX:GCHeapFreeLimit=10"),
+    *("-XX:MaxMetaspaceSize=256m", "-Xss1m"),
+)
 #: Where the metastore's database has locations: tables, and their columns with URLs.
 _LOCATIONS = (
     ("CTLGS", "LOCATION_URI"),
@@ -155,15 +175,16 @@ def _driver_options(settings: Settings) -> list[str]:
 def sql(settings: Settings) -> Command:
     options = ["-XX:+UseSerialGC", "-XX:MaxMetaspaceSize=256m", "-XX:ReservedCodeCacheSize=96m", "-Xss1m"]
     known = settings.home / "secrets" / users.FILE
-    options += [f"-DHADOOP_USER_NAME={settings.hdfs.user}", f"-Dsluice.users={known}"]
+    hadoop_user = f"-DHADOOP_USER_NAME={settings.hdfs.user}"
+    options += [hadoop_user, f"-Dsluice.users={known}"]
+    executor_options = [*_driver_options(settings), *_EXECUTOR_OPTIONS, hadoop_user]
     return Command(
         [
             str(spark_home() / "bin" / "spark-submit"),
             *("--properties-file", str(spark_defaults(settings))),
-            # The endpoint only answers queries: on one machine two threads are enough, however many the
-            # jobs have.
-            *("--master", "local[2]" if settings.spark.master.startswith("local") else settings.spark.master),
+            *("--master", _master(settings)),
             *("--driver-memory", settings.spark.sql_memory),
+            *("--conf", f"spark.executor.memory={settings.spark.sql_task_memory}"),
             *("--name", "sluice-sql"),
             *("--conf", f"spark.driver.host={settings.host('sql')}"),
             *("--driver-java-options", " ".join([*_driver_options(settings), *options])),
@@ -171,7 +192,8 @@ def sql(settings: Settings) -> Command:
             *("--conf", "spark.sql.extensions=sluice.sql.Guard"),
             *("--conf", f"spark.sluice.sql.owner={settings.hive.user}"),
             *_confs({f"spark.sluice.sql.{name}": value for name, value in settings.sql.model_dump().items()}),
-            *_confs(BOUNDED),
+            *_confs({**BOUNDED, **EXECUTORS}),
+            *("--conf", f"spark.executor.extraJavaOptions={' '.join(executor_options)}"),
             *("--conf", "spark.sql.runSQLOnFiles=false"),
             # Otherwise ${env:NAME} in a statement is replaced by the server's own variable.
             *("--conf", "spark.sql.variable.substitute=false"),
@@ -191,6 +213,11 @@ def sql(settings: Settings) -> Command:
         # Hive would impersonate the user in this variable, which HDFS refuses. Both accept the property.
         unset=("HADOOP_USER_NAME",),
     )
+
+
+def _master(settings: Settings) -> str:
+    """On one machine two processes are enough, however many threads the jobs have (Cluster.java)."""
+    return "local-processes[2]" if settings.spark.master.startswith("local") else settings.spark.master
 
 
 def _confs(values: Mapping[str, object]) -> list[str]:

@@ -94,6 +94,7 @@ final class Calls implements InvocationHandler {
       case "FetchResults":
         return fetch((TFetchResultsReq) request);
       case "GetOperationStatus":
+        statements.settle(new OperationHandle(operationOf(request)));
         return status((TGetOperationStatusResp) pass(method, request), request);
       case "CloseOperation":
         Object closed = pass(method, request);

@@ -2,6 +2,8 @@ package sluice.sql;
 
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
+import java.security.SecureRandom;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executors;
@@ -41,6 +43,11 @@ public final class Endpoint {
   /** Of a session: the fair pool of its jobs, which is its user's. */
   static final String POOL = "spark.sql.thriftserver.scheduler.pool";
 
+  /** With this the endpoint and its executors know each other, until it ends. */
+  static final String SECRET = "spark.authenticate.secret";
+
+  private static final String MASTER = "spark.master";
+  private static final int SECRET_BYTES = 32;
   private static final int BROKEN = 52;
   private static final int DEPTH_OF_UNKNOWN_FIELDS = 32;
   private static final long TICK_MILLIS = 250;
@@ -51,6 +58,9 @@ public final class Endpoint {
   private Endpoint() {}
 
   public static void main(String[] arguments) {
+    if (Cluster.isMeant(System.getProperty(MASTER, ""))) {
+      System.setProperty(SECRET, secret());
+    }
     SparkSession spark = SparkSession.builder().getOrCreate();
     settings = Map.copyOf(CollectionConverters.asJava(spark.newSession().conf().getAll()));
     TProtocolUtil.setMaxSkipDepth(DEPTH_OF_UNKNOWN_FIELDS);
@@ -73,6 +83,12 @@ public final class Endpoint {
       throw new IllegalStateException("Sluice was not written for this release of Spark", error);
     }
     server.start();
+  }
+
+  private static String secret() {
+    byte[] bytes = new byte[SECRET_BYTES];
+    new SecureRandom().nextBytes(bytes);
+    return HexFormat.of().formatHex(bytes);
   }
 
   /** Put the door into the place of Hive's own, and the bounds behind it. */
@@ -127,9 +143,9 @@ public final class Endpoint {
   }
 
   private static void keep(SparkContext context, Statements statements, Door door) {
-    Shares shares = new Shares(context);
+    Shares shares = new Shares(context, statements::outOfMemory);
     context.addSparkListener(shares);
-    Memory memory = new Memory(statements, shares);
+    Memory memory = new Memory(statements);
     Executors.newSingleThreadScheduledExecutor()
         .scheduleWithFixedDelay(
             () -> {

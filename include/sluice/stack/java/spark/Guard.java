@@ -66,6 +66,7 @@ public final class Guard implements Function1<SparkSessionExtensions, BoxedUnit>
               }
               return BoxedUnit.UNIT;
             });
+    extensions.injectOptimizerRule(session -> new Folding());
     return BoxedUnit.UNIT;
   }
 

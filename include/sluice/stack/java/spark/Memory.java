@@ -7,25 +7,23 @@ import java.lang.management.MemoryPoolMXBean;
 import java.lang.management.MemoryType;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
 /**
- * Keeps the heap from filling: once little is free after a collection of garbage, the statement that allocated most is
- * stopped. What fails for lack of memory all the same fails alone, unless it is a part of the endpoint itself: then the
- * process ends, and its supervisor starts it again.
+ * Keeps the endpoint's own heap from filling, where statements are planned and results pass: once little is free after a
+ * collection of garbage, the statement that allocated most is stopped. What fails for lack of memory all the same fails
+ * alone, unless it is a part of the endpoint itself: then the process ends, and its supervisor starts it again.
  */
 final class Memory {
   private static final double FULL = 0.75;
   private static final long PATIENCE_NANOS = 10_000_000_000L;
   private static final int BROKEN = 52;
   /** Threads that work for one client or one statement. */
-  private static final Set<String> REPLACEABLE = Set.of("sql-connection", "sql-statement", "Executor task");
+  private static final Set<String> REPLACEABLE = Set.of("sql-connection", "sql-statement");
 
   private final Statements statements;
-  private final Shares shares;
   private final MemoryPoolMXBean old;
   private final ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
   private Map<Long, Long> before = new HashMap<>();
@@ -34,9 +32,8 @@ final class Memory {
   private Statement stopped;
   private long patience;
 
-  Memory(Statements statements, Shares shares) {
+  Memory(Statements statements) {
     this.statements = statements;
-    this.shares = shares;
     old =
         ManagementFactory.getMemoryPoolMXBeans().stream()
             .filter(each -> each.getType() == MemoryType.HEAP && each.isCollectionUsageThresholdSupported())
@@ -60,7 +57,12 @@ final class Memory {
   void tick() {
     Map<Long, Long> now = new HashMap<>();
     for (Statement each : statements.running()) {
-      each.allocated += allocatedBy(each, now);
+      Thread working = each.thread;
+      if (working != null) {
+        long allocated = threads.getThreadAllocatedBytes(working.getId());
+        each.allocated += Math.max(0, allocated - before.getOrDefault(working.getId(), allocated));
+        now.put(working.getId(), allocated);
+      }
     }
     before = now;
     // The threshold is of the last collection: it says nothing of what was stopped since.
@@ -81,14 +83,12 @@ final class Memory {
   private void stop(Statement statement) {
     stopped = statement;
     patience = System.nanoTime() + PATIENCE_NANOS;
-    statements.stop(statement, Statement.plain("OutOfMemoryError"));
+    statements.stop(statement, Statement.plain(Processes.OUT_OF_MEMORY));
   }
 
   /** Whether what was stopped last has not ended, so that its memory cannot be collected yet. */
   private boolean stillHolds(Statement statement) {
-    return statement != null
-        && System.nanoTime() - patience < 0
-        && (statement.thread != null || (statement.group() != null && !shares.tasksOf(statement.group()).isEmpty()));
+    return statement != null && System.nanoTime() - patience < 0 && statement.thread != null;
   }
 
   private long collections() {
@@ -96,21 +96,5 @@ final class Memory {
         .filter(each -> List.of(each.getMemoryPoolNames()).contains(old.getName()))
         .mapToLong(GarbageCollectorMXBean::getCollectionCount)
         .sum();
-  }
-
-  private long allocatedBy(Statement statement, Map<Long, Long> now) {
-    Set<Thread> working = new HashSet<>();
-    working.add(statement.thread);
-    if (statement.group() != null) {
-      shares.tasksOf(statement.group()).forEach(each -> working.add(Threads.ofTask(each)));
-    }
-    working.remove(null);
-    long sum = 0;
-    for (Thread each : working) {
-      long allocated = threads.getThreadAllocatedBytes(each.getId());
-      now.put(each.getId(), allocated);
-      sum += Math.max(0, allocated - before.getOrDefault(each.getId(), allocated));
-    }
-    return sum;
   }
 }

@@ -6,8 +6,11 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.function.Consumer;
+import org.apache.spark.ExecutorLostFailure;
 import org.apache.spark.SparkContext;
 import org.apache.spark.Success$;
+import org.apache.spark.TaskEndReason;
 import org.apache.spark.scheduler.SparkListener;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
@@ -17,12 +20,14 @@ import org.apache.spark.scheduler.SparkListenerTaskStart;
 /**
  * A fair share of the processors for each user: Spark's fair pools share out tasks that begin, but a task that has begun
  * holds its processor to its end. Here a user who has none for a moment is given one: the youngest task of whoever has
- * most is ended, and begins again later.
+ * most is ended, and begins again later. A task that does not heed this for some
+ * seconds is ended together with its process.
  */
 final class Shares extends SparkListener {
   private static final long PATIENCE_NANOS = 200_000_000L;
   private static final long FIRST_TURN_NANOS = 2_000_000_000L;
-  private static final long GRACE_NANOS = 5_000_000_000L;
+  private static final long JUST_BEGUN_NANOS = 1_000_000_000L;
+  private static final long GRACE_NANOS = 2_000_000_000L;
   private static final int LONGEST_TURN = 7;
 
   private record Stage(String pool, String group, int tasks, int[] begun) {}
@@ -32,19 +37,21 @@ final class Shares extends SparkListener {
     final int stage;
     final String pool;
     final String group;
+    final String executor;
     final long began = System.nanoTime();
     long ended;
-    boolean heeds = true;
 
-    Task(long id, int stage, String pool, String group) {
+    Task(long id, int stage, String pool, String group, String executor) {
       this.id = id;
       this.stage = stage;
       this.pool = pool;
       this.group = group;
+      this.executor = executor;
     }
   }
 
   private final SparkContext spark;
+  private final Consumer<String> outOfMemory;
   private final Map<Integer, Stage> stages = new HashMap<>();
   private final Map<Long, Task> tasks = new HashMap<>();
   private final Map<String, Long> starving = new HashMap<>();
@@ -52,8 +59,10 @@ final class Shares extends SparkListener {
   /** How often a statement gave a processor away: each time its next turn is twice as long. */
   private final Map<String, Integer> given = new HashMap<>();
 
-  Shares(SparkContext spark) {
+  /** `outOfMemory` is told the group of jobs that filled an executor's memory. */
+  Shares(SparkContext spark, Consumer<String> outOfMemory) {
     this.spark = spark;
+    this.outOfMemory = outOfMemory;
   }
 
   @Override
@@ -81,29 +90,33 @@ final class Shares extends SparkListener {
     if (stage != null) {
       stage.begun()[0]++;
       long id = event.taskInfo().taskId();
-      tasks.put(id, new Task(id, event.stageId(), stage.pool(), stage.group()));
+      String executor = event.taskInfo().executorId();
+      tasks.put(id, new Task(id, event.stageId(), stage.pool(), stage.group(), executor));
     }
   }
 
   @Override
   public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
-    tasks.remove(event.taskInfo().taskId());
+    Task task = tasks.remove(event.taskInfo().taskId());
+    if (task != null && filledItsExecutor(task, event.reason())) {
+      outOfMemory.accept(task.group);
+    }
     Stage stage = stages.get(event.stageId());
     if (stage != null && event.reason() != Success$.MODULE$) {
       stage.begun()[0]--;
     }
   }
 
-  /** The ids of the tasks that run for these jobs. */
-  synchronized Set<Long> tasksOf(String group) {
-    Set<Long> found = new HashSet<>();
-    tasks.values().stream().filter(each -> each.group.equals(group)).forEach(each -> found.add(each.id));
-    return found;
+  /** Spark begins such a task again, and it would end one executor after the other. */
+  private static boolean filledItsExecutor(Task task, TaskEndReason reason) {
+    return reason instanceof ExecutorLostFailure lost
+        && lost.reason().exists(why -> why.contains(Processes.OUT_OF_MEMORY))
+        && System.nanoTime() - task.began > JUST_BEGUN_NANOS;
   }
 
   synchronized void tick() {
     long now = System.nanoTime();
-    tasks.values().stream().filter(each -> each.heeds && each.ended != 0).forEach(each -> endIfItMust(each, now));
+    tasks.values().stream().filter(each -> each.ended != 0 && now - each.ended > GRACE_NANOS).forEach(this::end);
     Set<String> active = new HashSet<>();
     Set<String> pending = new HashSet<>();
     for (Stage each : stages.values()) {
@@ -127,12 +140,9 @@ final class Shares extends SparkListener {
     }
   }
 
-  /** Once only: the thread must be able to say that it ended, or its processor is lost. */
-  private static void endIfItMust(Task task, long now) {
-    Thread thread = now - task.ended > GRACE_NANOS ? Threads.ofTask(task.id) : null;
-    if (thread != null) {
-      task.heeds = false;
-      Threads.end(thread);
+  private void end(Task task) {
+    if (spark.schedulerBackend() instanceof Processes own) {
+      own.end(task.executor);
     }
   }
 

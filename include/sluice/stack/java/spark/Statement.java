@@ -121,14 +121,10 @@ final class Statement {
       return null;
     }
     if (message.contains("OutOfMemoryError") || message.contains("bigger than spark.driver.maxResultSize")) {
-      return "the statement needs more memory than the endpoint has (spark.sql_memory): " + NARROW;
+      return "the statement needs more memory than the endpoint has (spark.sql_memory, spark.sql_task_memory): " + NARROW;
     }
     if (message.contains("StackOverflowError")) {
       return "the statement is nested too deep: give its parts names with WITH, or make several statements of it";
-    }
-    if (message.contains("java.lang.ThreadDeath")) {
-      return "the statement was stopped: it did not give back a processor that another user's statement waited for. "
-          + "Make several statements of it";
     }
     return message;
   }

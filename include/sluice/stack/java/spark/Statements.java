@@ -15,6 +15,7 @@ import org.apache.hive.service.cli.CLIService;
 import org.apache.hive.service.cli.HiveSQLException;
 import org.apache.hive.service.cli.OperationHandle;
 import org.apache.hive.service.cli.OperationState;
+import org.apache.hive.service.cli.OperationStatus;
 import org.apache.hive.service.cli.SessionHandle;
 import org.apache.hive.service.cli.operation.Operation;
 import org.apache.hive.service.rpc.thrift.TFetchResultsReq;
@@ -34,6 +35,7 @@ final class Statements {
   private static final Pattern USE = Pattern.compile("\\s*USE\\s+`?\\w{1,128}`?\\s*", Pattern.CASE_INSENSITIVE);
 
   private static final long OPEN_FOR_EACH = 4;
+  private static final long SETTLING_SECONDS = 5;
   private static final long GRACE_NANOS = 5_000_000_000L;
 
   /** The statement that a call's thread is about to submit. */
@@ -124,6 +126,7 @@ final class Statements {
         stop(statement, "the client has gone");
       }
     }
+    settle(statement);
     OperationState state = operation.getStatus().getState();
     if (state == OperationState.FINISHED && statement.stopped == null) {
       return;
@@ -134,6 +137,22 @@ final class Statements {
       throw new Refused(statement.stopped == null ? "the statement was cancelled" : statement.stopped);
     }
     throw error;
+  }
+
+  /** Wait until the statement's error can be read. */
+  void settle(OperationHandle handle) throws InterruptedException {
+    Statement statement = byHandle.get(handle);
+    if (statement != null && statement.operation != null) {
+      settle(statement);
+    }
+  }
+
+  /** Spark tells that a statement failed a moment before it tells why. */
+  private static void settle(Statement statement) throws InterruptedException {
+    OperationStatus now = statement.operation.getStatus();
+    if (now.getState() == OperationState.ERROR && now.getOperationException() == null) {
+      statement.done.await(SETTLING_SECONDS, TimeUnit.SECONDS);
+    }
   }
 
   private void close(Statement statement) throws HiveSQLException {
@@ -294,6 +313,13 @@ final class Statements {
       statement.stopped = why;
     }
     halt(statement);
+  }
+
+  /** Stop the statement that these jobs of Spark's are of. */
+  void outOfMemory(String group) {
+    running().stream()
+        .filter(each -> group.equals(each.group()))
+        .forEach(each -> stop(each, Statement.plain(Processes.OUT_OF_MEMORY)));
   }
 
   private void halt(Statement statement) {

@@ -1,8 +1,6 @@
 package sluice.sql;
 
-import java.util.Set;
-
-/** Ends threads that do not heed an interruption: an expression may compute for ever without looking at it. */
+/** Ends threads that do not heed an interruption: planning a statement may compute without looking at it. */
 final class Threads {
   private Threads() {}
 
@@ -14,12 +12,5 @@ final class Threads {
     } catch (UnsupportedOperationException newerJava) {
       thread.interrupt();
     }
-  }
-
-  /** The thread that runs this task of Spark's; null if none does. */
-  static Thread ofTask(long task) {
-    String mark = "(TID " + task + ")";
-    Set<Thread> all = Thread.getAllStackTraces().keySet();
-    return all.stream().filter(each -> each.getName().endsWith(mark)).findAny().orElse(null);
   }
 }
