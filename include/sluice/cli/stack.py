@@ -76,6 +76,8 @@ def up(
         f"\nAirflow  {settings.airflow.url}  user {settings.airflow.user}, "
         f"password in {settings.home}/secrets/airflow_admin"
     )
+    if settings.speaks_tls("airflow"):
+        typer.echo("Its certificate is of an authority that browsers must know first: see `sluice tls`")
 
 
 def down() -> None:

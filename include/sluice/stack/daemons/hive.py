@@ -15,7 +15,7 @@ from psycopg2.sql import Identifier
 from sluice.runtime.files import write_whole
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 from sluice.runtime.settings import Settings
-from sluice.stack import databases, health, templating, users
+from sluice.stack import databases, health, templating, tls, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_authentication, spark_conf, spark_defaults, spark_home
@@ -156,6 +156,9 @@ def sql(settings: Settings) -> Command:
     options = ["-XX:+UseSerialGC", "-XX:MaxMetaspaceSize=256m", "-XX:ReservedCodeCacheSize=96m", "-Xss1m"]
     known = settings.home / "secrets" / users.FILE
     options += [f"-DHADOOP_USER_NAME={settings.hdfs.user}", f"-Dsluice.users={known}"]
+    if settings.speaks_tls("sql"):
+        store = tls.folder(settings) / tls.STORE
+        options += [f"-Dsluice.tls={store}", "-Djdk.tls.rejectClientInitiatedRenegotiation=true"]
     return Command(
         [
             str(spark_home() / "bin" / "spark-submit"),
@@ -216,7 +219,7 @@ SQL = Daemon(
     service="sql",
     ports=("sql",),
     depends_on=("metastore", "namenode"),
-    prepare=(users.prepare_users, configure_spark, configure_python),
+    prepare=(users.prepare_users, tls.prepare_tls, configure_spark, configure_python),
     command=sql,
     health=health.sql,
 )
