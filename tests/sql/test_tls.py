@@ -25,6 +25,7 @@ from sluice.storage.hive import connect
 from sluice.transmission.listener import STORE_PASSWORD
 from tests.sql import alone
 from tests.sql.alone import Endpoint
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -174,13 +175,28 @@ def test_a_wrong_password_is_answered(endpoint: Endpoint) -> None:
         connect(wrong, 20)
 
 
-def test_a_statement_of_a_client_that_has_gone_is_stopped(endpoint: Endpoint) -> None:
-    """The endpoint looks at the connection while a call is answered, and goes on to read it afterwards."""
+def test_a_connection_is_read_on_after_a_long_statement(endpoint: Endpoint) -> None:
+    """While it runs, the endpoint looks whether the client is still there, and gives up waiting each time."""
     with closing(endpoint.session("ann", 120)) as opened, closing(opened.cursor()) as cursor:
         cursor.execute("SELECT count(*) FROM range(200000000) WHERE id % 7 = 1")
-        assert cursor.fetchall() == [(28_571_428,)]
+        assert cursor.fetchall() == [(28_571_429,)]
         cursor.execute("SELECT 1")
         assert cursor.fetchall() == [(1,)]
+
+
+def test_a_statement_of_a_client_that_has_gone_is_stopped(endpoint: Endpoint) -> None:
+    mark = "gone_over_tls"
+    opened = endpoint.session("ann", 120)
+    statement = f"SELECT count(*) AS {mark} FROM range(1000000000000) WHERE id % 7 = 1"
+    opened.cursor().execute(statement, async_=True)
+    until(lambda: mark in listed(endpoint))
+    opened._transport.close()
+    until(lambda: mark not in listed(endpoint), 60)
+
+
+def listed(endpoint: Endpoint) -> str:
+    """The statements that run."""
+    return str([row for row in endpoint.ask("SHOW STATEMENTS").rows if "SHOW STATEMENTS" not in str(row)])
 
 
 def test_a_renewed_certificate_is_shown_without_a_start(

@@ -142,6 +142,12 @@ def test_another_name_or_another_authority_makes_another_one(tmp_path: Path) -> 
     assert len({first, second, certificate(of(tmp_path))}) == 3
 
 
+def test_an_authority_that_has_ended_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authority, "DECADE", timedelta(hours=-1))
+    with pytest.raises(BadCertificate, match=r"hosts/authority\.pem has ended.*: remove it, run `sluice up`"):
+        prepare_tls(of(tmp_path))
+
+
 def test_a_certificate_of_one_s_own_is_shown(own: Made) -> None:
     settings = own("127.0.0.1", "sluice.example")
     prepare_tls(settings)

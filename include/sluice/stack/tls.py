@@ -261,8 +261,14 @@ def _check(settings: Settings, door: str, host: str, wanted: Files) -> None:
 
 
 def _why(settings: Settings, door: str, host: str, chain: bytes, said: str) -> str:
-    path = settings.tls.certificate or str(folder(settings) / CERTIFICATE)
+    """What to tell the person whose certificate a client refuses with these words of OpenSSL."""
+    path = settings.tls.certificate
     first = x509.load_pem_x509_certificate(chain)
+    if not path:
+        return (
+            f"the instance's authority {settings.home}/hosts/{authority.FILE} has ended, or cannot be used "
+            f"({said}): remove it, run `sluice up`, and enrol every host again"
+        )
     if "not valid for" in said:
         variable = {"airflow": "SLUICE_AIRFLOW__URL", "sql": "SLUICE_HIVE__HOST"}[door]
         names = ", ".join(_names(first)) or "nothing"

@@ -241,6 +241,8 @@ class Hive:
 class TlsSocket(TSocket):  # type: ignore[misc] # Thrift has no types
     """A connection over TLS; its certificate must be of the endpoint's authority, and for its host."""
 
+    handle: Any
+
     def __init__(self, where: Where) -> None:
         super().__init__(where.host, where.port)
         self._context = ssl.create_default_context(cafile=where.root_certificate)
