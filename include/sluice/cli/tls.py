@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice.runtime.settings import TLS_DOORS, Settings
 from sluice.transmission.listener import STORE_PASSWORD
+
+if TYPE_CHECKING:
+    from sluice.stack.tls import Shown
 
 
 class NoTls(LookupError):
@@ -39,29 +43,27 @@ def show(
         found = tls.shown(settings)
     except FileNotFoundError as error:
         raise NoTls(f"{error.filename} is not there yet: `sluice up` makes it") from error
-    folder = settings.home / tls.FOLDER
-    file, store = folder / tls.AUTHORITY, folder / tls.TRUST_STORE
     if authority:
-        typer.echo(file.read_text(), nl=False)
-        return
+        typer.echo((tls.folder(settings) / tls.AUTHORITY).read_text(), nl=False)
+    else:
+        typer.echo("\n".join(_lines(settings, doors, found)))
+
+
+def _lines(settings: Settings, doors: Collection[str], found: Shown) -> Iterator[str]:
+    from sluice.stack import tls
+
+    file, store = tls.folder(settings) / tls.AUTHORITY, tls.folder(settings) / tls.TRUST_STORE
     others = ", ".join(door for door in (*TLS_DOORS, "postgres") if door not in doors)
-    lines = [
-        f"TLS at       {', '.join(doors)}; not at {others}",
-        f"certificate  for {', '.join(found.names)}; until {found.until:%Y-%m-%d}",
-        f"authority    {file}",
-        f"             SHA-256 {found.fingerprint}",
-    ]
+    yield f"TLS at       {', '.join(doors)}; not at {others}"
+    yield f"certificate  for {', '.join(found.names)}; until {found.until:%Y-%m-%d}"
+    yield f"authority    {file}"
+    yield f"             SHA-256 {found.fingerprint}"
     if "airflow" in doors:
-        lines.append(f"browser      {settings.airflow.url}")
+        yield f"browser      {settings.airflow.url}"
+    where = settings.hive
     if "sql" in doors:
-        where = settings.hive
         trusted = f"sslTrustStore={store};trustStorePassword={STORE_PASSWORD}"
-        lines.append(
-            f"JDBC         jdbc:hive2://{where.host}:{where.port}/{where.database};ssl=true;{trusted}"
-        )
-    if {"airflow", "sql"} <= doors.keys():
-        port, trusted = settings.hive.port, f'authority="{file}"'
-        lines.append(
-            f'Python       Client("{settings.airflow.url}", USER, PASSWORD, sql_port={port}, {trusted})'
-        )
-    typer.echo("\n".join(lines))
+        yield f"JDBC         jdbc:hive2://{where.host}:{where.port}/{where.database};ssl=true;{trusted}"
+    if {"airflow", "sql"} <= set(doors):
+        rest = f'sql_port={where.port}, authority="{file}"'
+        yield f'Python       Client("{settings.airflow.url}", USER, PASSWORD, {rest})'

@@ -465,14 +465,6 @@ class Settings(BaseSettings):
             given = given if isinstance(given, dict) else given.model_dump()
             data[name] = {**defaults, **{k: v for k, v in given.items() if v not in ("", 0, None)}}
 
-        tls = data.get("tls") or {}
-        tls = tls if isinstance(tls, dict) else tls.model_dump()
-        doors = _tls(tls.get("mode", "auto"), data.get("bind_host", LOOPBACK))
-
-        def trusted(door: str) -> str:
-            own = doors and door not in (data.get("external") or ())
-            return str(home / TRUSTED) if own else ""
-
         section(
             "kafka", bootstrap=f"{host('kafka')}:{at('kafka')}", identity_key=read_secret(home, "identity")
         )
@@ -488,19 +480,28 @@ class Settings(BaseSettings):
             host=host("sql"),
             port=at("sql"),
             password=read_secret(home, "sql"),
-            root_certificate=trusted("sql"),
         )
         section(
             "postgres", host=host("postgres"), port=at("postgres"), password=read_secret(home, "postgres")
         )
         _fill_roles(data["postgres"], home, external="postgres" in (data.get("external") or ()))
-        scheme = "https" if trusted("airflow") else "http"
-        section(
-            "airflow",
-            url=f"{scheme}://{host('airflow-api')}:{at('airflow')}",
-            root_certificate=trusted("airflow"),
-        )
+        _fill_doors(data, home, f"{host('airflow-api')}:{at('airflow')}")
         return data
+
+
+def _fill_doors(data: dict[str, Any], home: Path, airflow: str) -> None:
+    """Derive Airflow's address, and by which authority the doors are checked. airflow: its host and port."""
+    tls = data.get("tls") or {}
+    mode = tls.get("mode", "auto") if isinstance(tls, dict) else tls.mode
+    secured = _tls(mode, data.get("bind_host", LOOPBACK))
+    for door, name in (("airflow", "airflow"), ("sql", "hive")):
+        section = data.get(name) or {}
+        section = section if isinstance(section, dict) else section.model_dump()
+        given = {field: value for field, value in section.items() if value not in ("", None)}
+        own = secured and door not in (data.get("external") or ())
+        data[name] = {"root_certificate": str(home / TRUSTED) if own else "", **given}
+        if name == "airflow":
+            data[name] = {"url": f"{'https' if own else 'http'}://{airflow}", **data[name]}
 
 
 def _tls(mode: object, bind_host: str) -> bool:
