@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from sluice.runtime.settings import Settings, get_settings
@@ -137,6 +138,19 @@ def test_plain_http_is_told_at_once(site: Site) -> None:
     assert b"evil.example" not in said
     assert time.monotonic() - began < 10
     until(lambda: taken(site) == 0, 20)
+
+
+def test_of_plain_http_nothing_is_kept(site: Site) -> None:
+    process = psutil.Process()
+    before = process.memory_info().rss
+    with closing(site.connected()) as connection, suppress(ConnectionError):
+        began = time.monotonic()
+        for _ in range(4000):
+            connection.sendall(b"GET" + b"x" * 65_533)
+            if time.monotonic() - began > 20:
+                break
+    assert process.memory_info().rss - before < 100 << 20
+    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("hello", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01", b"GET"], ids=repr)

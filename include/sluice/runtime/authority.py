@@ -58,15 +58,15 @@ def issue(
     name: str,
     addresses: Iterable[str],
     usages: Sequence[x509.ObjectIdentifier],
-    valid: timedelta = DECADE,
+    valid: timedelta | None = None,
 ) -> Issued:
     """Make a key and a certificate, made out to these IP addresses and names.
 
-    The authority is made with the first one, and no certificate outlives it.
+    The authority is made with the first one, and no certificate outlives it. valid: by default a DECADE.
     """
     authority_key, authority = load(folder)
     key = ec.generate_private_key(ec.SECP256R1())
-    until = min(datetime.now(UTC) + valid, authority.not_valid_after_utc)
+    until = min(datetime.now(UTC) + (valid or DECADE), authority.not_valid_after_utc)
     certificate = (
         _builder(name, authority.subject, key.public_key(), until)
         .add_extension(x509.SubjectAlternativeName([_at(each) for each in addresses]), critical=False)

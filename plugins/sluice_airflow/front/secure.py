@@ -37,6 +37,7 @@ class SecureProtocol(BoundedProtocol):
         self._peeked: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
         self._early: bytearray | None = bytearray()  # what comes with the handshake's end; None: it is over
+        self._plain = False  # the client speaks no TLS, and was told so
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.transport = transport
@@ -59,7 +60,7 @@ class SecureProtocol(BoundedProtocol):
     def data_received(self, data: bytes) -> None:
         if self._early is None:
             super().data_received(data)
-        else:
+        elif not self._plain:
             self._early += data
 
     def _look(self) -> None:
@@ -76,8 +77,8 @@ class SecureProtocol(BoundedProtocol):
         if first == HANDSHAKE:
             self._task = self.loop.create_task(self._secure())
         elif first:
+            self._plain = True
             self.transport.write(PLAIN)
-            self._early = bytearray()
             self.transport.resume_reading()  # what is not read would reset the connection, answer and all
             self.transport.write_eof()
         else:
