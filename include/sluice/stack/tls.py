@@ -37,7 +37,7 @@ FOLDER, AUTHORITY = Path(TRUSTED).parts
 CERTIFICATE, KEY = "doors.crt", "doors.key"
 #: The same for Java, and the authority as a store for Java's clients.
 STORE, TRUST_STORE = "doors.p12", "authority.p12"
-#: Browsers take no longer ones; after so long there are about thirty days left to renew it.
+#: How long a certificate is valid (browsers take none for longer), and how early it is made again.
 VALID, EARLY = timedelta(days=397), timedelta(days=30)
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"  # of TLS 1.2
 _SECONDS = 3600.0
