@@ -121,6 +121,31 @@ def test_a_certificate_stays_until_it_ends_soon(tmp_path: Path, monkeypatch: pyt
     assert certificate(of(tmp_path)) != first
 
 
+def test_a_door_that_runs_renews_what_ends_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare_tls(of(tmp_path))
+    first, context = certificate(of(tmp_path)), tls.Context(of(tmp_path))
+    before = context()
+    assert context() is before
+    monkeypatch.setattr(tls, "EARLY", timedelta(days=396))
+    assert context() is before  # it looks once an hour
+    monkeypatch.setattr(tls, "_SECONDS", 0.0)
+    monkeypatch.setattr(tls, "EARLY", timedelta(days=398))
+    assert context() is not before
+    assert certificate(of(tmp_path)) != first
+
+
+def test_a_door_that_runs_keeps_what_it_has_if_the_new_one_will_not_do(
+    own: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = own("127.0.0.1")
+    prepare_tls(settings)
+    context = tls.Context(settings)
+    before = context()
+    Path(settings.tls.key).write_bytes(b"half a ")
+    monkeypatch.setattr(tls, "_SECONDS", 0.0)
+    assert context() is before
+
+
 def test_an_expired_certificate_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as past:
         past.setattr(tls, "VALID", timedelta(hours=-1))
