@@ -1,7 +1,8 @@
 """Starts Airflow's API server with bounds that Airflow has no settings for.
 
 ``python -P server.py`` does what ``airflow api-server`` does. Airflow hands uvicorn few of its options; this
-adds the protocol with bounds, no web sockets, and the application behind `sluice_airflow.front`.
+adds the protocol with bounds, also over TLS, no web sockets, and the application behind
+`sluice_airflow.front`.
 """
 
 from __future__ import annotations
@@ -22,17 +23,26 @@ def main() -> None:
         sys.path.append(PLUGINS)
     from airflow.__main__ import main as airflow
 
+    from sluice.runtime.settings import get_settings
+    from sluice.stack.tls import Context
     from sluice_airflow.front.head import HEAD_BYTES
     from sluice_airflow.front.protocol import BoundedProtocol
+    from sluice_airflow.front.secure import SecureProtocol
 
     serve = uvicorn.run
 
     @functools.wraps(serve)
     def bounded(app: str, **options: Any) -> None:
+        secured = options.get("ssl_certfile")
+        plain = {name: value for name, value in options.items() if not name.startswith("ssl_")}
+        protocol: Any = BoundedProtocol
+        if secured:  # the protocol itself speaks TLS
+            protocol = functools.partial(SecureProtocol, context=Context(get_settings()))
+            plain["loop"] = "asyncio"
         serve(
             "sluice_airflow.front.app:app",
-            **options,
-            http=BoundedProtocol,
+            **plain,
+            http=protocol,
             ws="none",
             backlog=BACKLOG,
             h11_max_incomplete_event_size=HEAD_BYTES,

@@ -18,6 +18,7 @@ from sqlalchemy.exc import OperationalError
 
 from sluice.collection import certificates, database, hosts
 from sluice.collection.enrolment import folder
+from sluice.runtime.authority import certificate as authority_of
 from sluice.runtime.settings import Settings, make_secret
 from sluice.stack import secrets
 from sluice.stack.entry import check
@@ -55,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     found = Listener("127.0.0.1", [f"{HOST}/32"], str(own / "crt"), str(own / "key"), "1")
     listener.write(home, found)
     authority = tmp_path / "authority.crt"
-    authority.write_bytes(certificates.authority(folder(settings)))
+    authority.write_bytes(authority_of(folder(settings)))
     variables = {"HOME": str(home), "INSTANCE": "test", "PORT_BASE": str(base), "NETWORK": "host"}
     environment = {**os.environ, **{f"SLUICE_{name}": value for name, value in variables.items()}}
     with subprocess.Popen([*ENTRY, "run", "postgres"], env=environment) as process:
@@ -95,7 +96,7 @@ def test_a_job_speaks_tls_and_insists_on_the_instance_s_authority(server: Server
     assert spoken(there) == "TLSv1.3"
     certificates.issue(tmp_path / "theirs", hosts.LOCAL, "127.0.0.1")
     other = tmp_path / "other.crt"
-    other.write_bytes(certificates.authority(tmp_path / "theirs"))
+    other.write_bytes(authority_of(tmp_path / "theirs"))
     with pytest.raises(OperationalError, match="certificate verify failed"):
         spoken(database.from_elsewhere(server.settings, str(other)))
 

@@ -16,6 +16,7 @@ from sluice.collection import certificates, enrolment, hosts, ssh
 from sluice.collection.emulated.host import EmulatedHost
 from sluice.collection.enrolment import EnrolError
 from sluice.collection.hosts import Host
+from sluice.runtime import authority
 from sluice.runtime.settings import Settings
 from tests.collection.one_host import emulated
 
@@ -167,7 +168,7 @@ def test_a_certificate_is_made_again_before_it_ends(
     settings: Settings, machine: EmulatedHost, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fingerprint = ssh.host_key(host.address, machine.port)[1]
-    monkeypatch.setattr(certificates, "_YEARS", timedelta(days=300))
+    monkeypatch.setattr(authority, "DECADE", timedelta(days=300))
     (enrolment.folder(settings) / "authority.pem").unlink(missing_ok=True)
     enrolment.enrol(settings, host, fingerprint)
     with pytest.raises(EnrolError, match=r"ends within a year"):

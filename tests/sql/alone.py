@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from thrift.transport.TTransport import TTransportException
+
 from sluice.runtime.settings import Settings
-from sluice.stack import secrets, users
+from sluice.stack import secrets, tls, users
 from sluice.stack.daemons import hive
 from sluice.stack.environment import environment
 from sluice.storage.hive import Rows, connect
@@ -45,13 +47,16 @@ class Endpoint:
 
 
 @contextmanager
-def running(folder: Path, **limits: int) -> Iterator[Endpoint]:
-    """The endpoint with these settings of the section sql."""
+def running(folder: Path, *, secured: bool = False, **limits: int) -> Iterator[Endpoint]:
+    """The endpoint with these settings of the section sql; secured: over TLS."""
     (port,) = free_ports(1)
     base = Settings(instance="test", home=folder)
-    settings = Settings(instance="test", home=folder, port_base=port - base.port_offsets["sql"], sql=limits)
+    given = {"port_base": port - base.port_offsets["sql"], "sql": limits}
+    given["tls"] = {"mode": "on" if secured else "off"}
+    settings = Settings(instance="test", home=folder, **given)
     secrets.make_missing(settings)
-    settings = Settings(**settings.model_dump(include={"instance", "home", "port_base", "sql"}))
+    settings = Settings(instance="test", home=folder, **given)
+    tls.prepare_tls(settings)
     users.prepare_users(settings)
     hive.configure_spark(settings)
     hive.configure_python(settings)
@@ -60,14 +65,16 @@ def running(folder: Path, **limits: int) -> Iterator[Endpoint]:
     alone = hive._confs({**ALONE, "spark.sql.warehouse.dir": folder / "warehouse"})
     where = command.argv.index("--class")
     argv = [*command.argv[:where], *alone, *command.argv[where:]]
-    given = {**environment(settings), **command.env}
-    given = {name: value for name, value in given.items() if name not in command.unset}
+    variables = {**environment(settings), **command.env}
+    variables = {name: value for name, value in variables.items() if name not in command.unset}
     with (folder / "endpoint.log").open("wb") as log:
-        process = subprocess.Popen(argv, env=given, cwd=folder, stdout=log, stderr=log)
+        process = subprocess.Popen(argv, env=variables, cwd=folder, stdout=log, stderr=log)
         try:
             made = Endpoint(settings, process, passwords)
             until(lambda: listens(settings, process), what=lambda: log_of(made)[-3_000:])
-            made.ask("SELECT 1", seconds=SECONDS)  # loads Spark's classes
+            until(
+                lambda: answers(made), what=lambda: log_of(made)[-3_000:]
+            )  # loads Java's classes, and Spark's
             yield made
         finally:
             process.terminate()
@@ -78,6 +85,13 @@ def listens(settings: Settings, process: subprocess.Popen[bytes]) -> bool:
     assert process.poll() is None, "the endpoint has ended"
     with suppress(OSError), closing(socket.create_connection((settings.hive.host, settings.hive.port), 1)):
         return True
+    return False
+
+
+def answers(endpoint: Endpoint) -> bool:
+    """The first handshakes may take longer than a log-in may."""
+    with suppress(TTransportException):
+        return bool(endpoint.ask("SELECT 1", seconds=SECONDS).rows)
     return False
 
 

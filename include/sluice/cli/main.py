@@ -112,6 +112,13 @@ COMMANDS = {
         "Who may log in: add, list, change and remove the instance's users.",
         metrics=False,
     ),
+    "tls": Lazy(
+        "sluice.cli.tls",
+        "show",
+        "Show the doors' certificate, and how to trust it.",
+        metrics=False,
+        inside=False,
+    ),
     "results": Lazy(
         "sluice.cli.results", "results", "Print what a task counted: filtered, rolled up, sorted."
     ),

@@ -72,10 +72,16 @@ def up(
             after=after,
         )
     (settings.root / "var" / "current").write_text(settings.instance)
+    _say_where(settings)
+
+
+def _say_where(settings: Settings) -> None:
     typer.echo(
         f"\nAirflow  {settings.airflow.url}  user {settings.airflow.user}, "
         f"password in {settings.home}/secrets/airflow_admin"
     )
+    if settings.speaks_tls("airflow") and not settings.tls.certificate:
+        typer.echo("Its certificate is of the instance's own authority: `sluice tls` says how to trust it")
 
 
 def down() -> None:

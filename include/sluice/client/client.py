@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -33,8 +34,10 @@ class Client:
     """A platform, by the address of Airflow's pages, such as http://127.0.0.1:21080.
 
     It logs in with its first request. `sql_port` is the SQL endpoint's, which `sluice status` shows; without
-    it there is no `sql`. `patience`: for how many seconds a busy server is asked again. Everything raises
-    subclasses of `SluiceError`. A client is used by one thread at a time.
+    it there is no `sql`. `patience`: for how many seconds a busy server is asked again. `authority`: the file
+    of the authority, if the address begins with https and this system does not know it. The SQL endpoint
+    speaks TLS if the address begins with https; `sql_tls` says otherwise. Everything raises subclasses of
+    `SluiceError`. A client is used by one thread at a time.
     """
 
     def __init__(
@@ -47,10 +50,14 @@ class Client:
         sql_host: str | None = None,
         database: str = "sluice",
         patience: float = 30.0,
+        authority: str | None = None,
+        sql_tls: bool | None = None,
     ) -> None:
-        self._session = Session(url, user, password, patience)
+        self._session = Session(url, user, password, patience, authority)
         host = sql_host or urlsplit(url).hostname or ""
-        self._sql = None if sql_port is None else Sql(host, sql_port, user, password, database)
+        secured = url.startswith("https:") if sql_tls is None else sql_tls
+        tls = ssl.create_default_context(cafile=authority) if secured and sql_port is not None else None
+        self._sql = None if sql_port is None else Sql(host, sql_port, user, password, database, tls=tls)
 
     def tasks(self) -> list[Task]:
         """The tasks there are, by name."""

@@ -31,12 +31,18 @@ class _Bearer(AuthBase):
 
 
 class Session:
-    """Requests in the name of one user. `patience`: for how many seconds it asks a busy server again."""
+    """Requests in the name of one user. `patience`: for how many seconds it asks a busy server again.
 
-    def __init__(self, url: str, user: str, password: str, patience: float) -> None:
+    `authority`: the file by which an https server is checked; without it, those that requests knows.
+    """
+
+    def __init__(
+        self, url: str, user: str, password: str, patience: float, authority: str | None = None
+    ) -> None:
         self._url, self._user, self._password, self._patience = url.rstrip("/"), user, password, patience
         self._http = requests.Session()
         self._http.trust_env = urlsplit(url).hostname not in _LOOPBACK  # no proxy leads to oneself
+        self._http.verify = authority or True
         self._token: str | None = None
 
     def get(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -27,11 +29,23 @@ _TYPES = {
 
 
 class Sql:
-    """One session at the endpoint, opened when first needed."""
+    """One session at the endpoint, opened when first needed.
 
-    def __init__(self, host: str, port: int, user: str, password: str, database: str) -> None:
+    tls: how the endpoint's certificate is checked; None: it has none.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        user: str,
+        password: str,
+        database: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._host, self._port, self._user, self._password = host, port, user, password
-        self._database = database
+        self._database, self._tls = database, tls
         self._connection: Any = None
 
     def query(self, statement: str) -> pa.Table:
@@ -63,17 +77,28 @@ class Sql:
         if self._connection is None:
             try:
                 self._connection = hive.connect(
-                    self._host,
-                    self._port,
+                    thrift_transport=self._transport(),
                     username=self._user,
-                    password=self._password,
-                    auth="CUSTOM",
                     database=self._database,
                     configuration={"spark.sql.session.timeZone": "UTC"},
                 )
             except (TException, OSError, exc.Error) as error:
                 raise self._unreachable(error) from error
         return self._connection
+
+    def _transport(self) -> Any:
+        """As PyHive makes it, but TLS, for which it has no setting."""
+        from pyhive import hive
+        from thrift.transport.TSocket import TSocket
+        from thrift_sasl import TSaslClientTransport
+
+        plain = TSocket(self._host, self._port)
+        if self._tls is not None:
+            plain.open()
+            plain.setHandle(self._tls.wrap_socket(plain.handle, server_hostname=self._host))
+        login = self._user, self._password
+        client = partial(hive.get_installed_sasl, self._host, "PLAIN", "hive", *login)
+        return TSaslClientTransport(client, "PLAIN", plain)
 
     def _unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(

@@ -14,7 +14,7 @@ from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_CLASSES, SPARK_COMPILES_LAT
 from sluice.runtime.settings import LOOPBACK, Settings
 
 #: What no job needs, or has there otherwise: its own place, and secrets of other parts.
-_PLACE = {"instance", "home", "root", "network", "bind_host", "hadoop_host", "metrics"}
+_PLACE = {"instance", "home", "root", "network", "bind_host", "hadoop_host", "metrics", "tls"}
 _LEFT_OUT = dict.fromkeys(_PLACE | {"notifications", "airflow", "api", "hive", "inherit"}, True) | {
     "postgres": {"airflow", "metastore"}
 }

@@ -12,6 +12,7 @@ import functools
 import ipaddress
 import json
 import os
+import re
 import secrets
 from pathlib import Path
 from typing import Any, Literal
@@ -35,8 +36,13 @@ DEFAULT_INSTANCE = "main"
 LOOPBACK = "127.0.0.1"
 #: The daemons of HDFS and HBase that jobs ask; they listen at `hadoop_host` if it is given.
 HADOOP = frozenset({"namenode", "datanode", "hbase-thrift"})
+#: The services with a door that can speak TLS.
+TLS_DOORS = ("airflow", "sql")
+#: In the instance's directory: the authority by which the platform's own clients check the doors.
+TRUSTED = "tls/authority.crt"
 #: In the home of a job on another host: the settings that the platform's machine told it while it runs.
 TOLD = "told.json"
+_NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}))*")
 
 
 class UnknownInstance(ValueError):
@@ -99,6 +105,7 @@ class Hive(BaseModel):
     metastore: str = ""
     host: str = ""
     port: int = 0
+    root_certificate: str = ""  # a file: with it, TLS to an endpoint whose certificate this authority signed
     user: str = "sluice"
     password: str = Field("", repr=False)
     auth: Literal["CUSTOM", "LDAP", "NONE", "NOSASL"] = "CUSTOM"  # HiveServer2's names for it
@@ -153,6 +160,42 @@ class Spark(BaseModel):
 class Airflow(BaseModel):
     url: str = ""
     user: str = "admin"
+    root_certificate: str = ""  # a file with the authority for an https `url`; empty: this system's own
+
+
+class Tls(BaseModel):
+    """TLS at the doors."""
+
+    mode: Literal["auto", "on", "off"] = "auto"  # auto: unless the doors listen on loopback
+    certificate: str = ""  # a file in PEM, with what leads to the authority; empty: one of the instance's
+    key: str = ""  # a file in PEM without a password
+    authority: str = ""  # a file in PEM: by it the platform's own clients check the certificate
+    names: tuple[str, ...] = ()  # further names and addresses for the instance's certificate
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _of_yaml(cls, given: Any) -> Any:
+        return {True: "on", False: "off"}.get(given, given) if isinstance(given, bool) else given
+
+    @field_validator("names")
+    @classmethod
+    def _usable(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not _NAME.fullmatch(name) and not _ip(name):
+                raise ValueError(f"{name!r} is no name of a host and no address: correct it, or leave it out")
+        return names
+
+    @model_validator(mode="after")
+    def _whole(self) -> Tls:
+        given = {"certificate": self.certificate, "key": self.key, "authority": self.authority}
+        missing = [name for name, path in given.items() if not path]
+        if missing and len(missing) < len(given):
+            raise ValueError(
+                f"{missing[0]}: is missing: give certificate, key and authority, or none of them"
+            )
+        if not missing and self.names:
+            raise ValueError("names: a certificate of your own has its names already: leave them out")
+        return self
 
 
 class Speed(BaseModel):
@@ -298,6 +341,7 @@ class Settings(BaseSettings):
     port_offsets: dict[str, int] = {}
     network: Literal["auto", "private", "host"] = "auto"
     doors: tuple[str, ...] = ()
+    tls: Tls = Tls()
     external: frozenset[str] = frozenset()
     kafka: Kafka = Kafka()
     hdfs: Hdfs = Hdfs()
@@ -346,6 +390,10 @@ class Settings(BaseSettings):
         }
         return [name for name, given in found.items() if given]
 
+    def speaks_tls(self, door: str) -> bool:
+        """Whether the door, which is one of TLS_DOORS, is the instance's own and speaks TLS."""
+        return door not in self.external and _tls(self.tls.mode, self.bind_host)
+
     def port(self, name: str) -> int:
         return self.port_base + self.port_offsets[name]
 
@@ -379,6 +427,11 @@ class Settings(BaseSettings):
         if self.network == "private" and (elsewhere := self._elsewhere()):
             needs = f"{elsewhere[0]} needs other machines"
             raise ValueError(f"network: 'private' does not go with other settings: {needs}. Say auto or host")
+        if self.speaks_tls("airflow") and not self.airflow.url.startswith("https:"):
+            raise ValueError(
+                f"airflow.url: {self.airflow.url!r}, but Airflow speaks TLS: begin it with https:, or say "
+                "tls: {mode: off}"
+            )
         if self.private and self.notifications.given and "postgres" not in self.doors:
             raise ValueError("doors: notifications are sent from the host, so 'postgres' must be a door")
         return self
@@ -433,8 +486,38 @@ class Settings(BaseSettings):
             "postgres", host=host("postgres"), port=at("postgres"), password=read_secret(home, "postgres")
         )
         _fill_roles(data["postgres"], home, external="postgres" in (data.get("external") or ()))
-        section("airflow", url=f"http://{host('airflow-api')}:{at('airflow')}")
+        _fill_doors(data, home, f"{host('airflow-api')}:{at('airflow')}")
         return data
+
+
+def _fill_doors(data: dict[str, Any], home: Path, airflow: str) -> None:
+    """Derive Airflow's address, and by which authority the doors are checked. airflow: its host and port."""
+    tls = data.get("tls") or {}
+    mode = tls.get("mode", "auto") if isinstance(tls, dict) else tls.mode
+    secured = _tls(mode, data.get("bind_host", LOOPBACK))
+    for door, name in (("airflow", "airflow"), ("sql", "hive")):
+        section = data.get(name) or {}
+        section = section if isinstance(section, dict) else section.model_dump()
+        given = {field: value for field, value in section.items() if value not in ("", None)}
+        own = secured and door not in (data.get("external") or ())
+        data[name] = {"root_certificate": str(home / TRUSTED) if own else "", **given}
+        if name == "airflow":
+            data[name] = {"url": f"{'https' if own else 'http'}://{airflow}", **data[name]}
+
+
+def _tls(mode: object, bind_host: str) -> bool:
+    """Whether doors that listen at this address speak TLS."""
+    if mode == "auto":
+        address = _ip(bind_host)
+        return not (bind_host == "localhost" or (address is not None and address.is_loopback))
+    return mode in ("on", True)
+
+
+def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
 
 
 def _fill_roles(postgres: dict[str, Any], home: Path, *, external: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from sluice.runtime import given_secrets
 from sluice.runtime.files import write_whole
 from sluice.runtime.settings import Settings, read_secret
+from sluice.stack import tls
 
 AUTH_MANAGER = "sluice_airflow.auth.AuthManager"  # unless the environment names another
 TOKEN_SECONDS = 8 * 3600  # a working day
@@ -126,8 +127,15 @@ def _sections(settings: Settings) -> dict[str, dict[str, object]]:
 
 
 def _api(settings: Settings) -> dict[str, dict[str, object]]:
+    own = tls.folder(settings)
+    secured = {
+        "SSL_CERT": own / tls.CERTIFICATE,
+        "SSL_KEY": own / tls.KEY,
+        "SSL_CA_FILE": settings.airflow.root_certificate,  # by it tasks check the server
+    }
     return {
         "API": {
+            **(secured if settings.speaks_tls("airflow") else {}),
             "HOST": settings.bind_host,
             "PORT": settings.port("airflow"),
             "BASE_URL": settings.airflow.url,

@@ -43,7 +43,10 @@ class AirflowSession(ApiClient):
     """
 
     def __init__(self, settings: Settings, for_user: str = "") -> None:
-        super().__init__(Configuration(host=settings.airflow.url, no_proxy="*", retries=PATIENCE))
+        trusted = settings.airflow.root_certificate or None
+        super().__init__(
+            Configuration(host=settings.airflow.url, no_proxy="*", retries=PATIENCE, ssl_ca_cert=trusted)
+        )
         self._settings, self._for_user = settings, for_user
         self._token = ""  # kept from a log-in; the platform's own are made anew for each request
 

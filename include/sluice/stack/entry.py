@@ -23,6 +23,7 @@ from sluice.stack.database_roles import UnusableRole
 from sluice.stack.environment import DAEMON, own_environment
 from sluice.stack.jars import JarsMissing
 from sluice.stack.log import Log, lack_of_memory
+from sluice.stack.tls import BadCertificate
 
 POLL_SECONDS = 0.5
 REPORT_SECONDS = 15.0
@@ -97,7 +98,7 @@ def main(argv: list[str]) -> int:
     """Run ``run NAME...``, ``health NAME...`` or ``jars``; returns the exit code."""
     try:
         return _main(argv)
-    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed) as error:
+    except (UnknownDaemon, JarsMissing, UnusableRole, PostgresFailed, BadCertificate) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import ssl
 from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
-from urllib.request import ProxyHandler, build_opener
+from urllib.request import HTTPSHandler, ProxyHandler, build_opener
 
 from sluice.runtime.settings import Settings
 from sluice.stack.daemon import Unhealthy
@@ -176,18 +177,22 @@ def sql(settings: Settings) -> None:
 
 def airflow(settings: Settings, component: str) -> None:
     """Airflow's own report says that the component is healthy: it has a recent heartbeat."""
-    report = get_json(f"{settings.airflow.url}/api/v2/monitor/health")
+    url = f"{settings.airflow.url}/api/v2/monitor/health"
+    report = get_json(url, settings.airflow.root_certificate)
     state = (report.get(component) or {}).get("status")
     if state != "healthy":
         raise Unhealthy(f"{component} is {state or 'unknown'}")
 
 
-def get_json(url: str, **query: str) -> dict[str, Any]:
-    """The JSON object at a URL, never fetched through a proxy."""
+def get_json(url: str, authority: str = "", **query: str) -> dict[str, Any]:
+    """The JSON object at a URL, never fetched through a proxy.
+
+    authority: the file of the one that an https server's certificate must be of; "": one of the system's.
+    """
     try:
-        with build_opener(ProxyHandler({})).open(
-            f"{url}?{urlencode(query)}" if query else url, timeout=SECONDS
-        ) as answer:
+        context = ssl.create_default_context(cafile=authority or None) if url.startswith("https:") else None
+        opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+        with opener.open(f"{url}?{urlencode(query)}" if query else url, timeout=SECONDS) as answer:
             return dict(json.load(answer))
     except (URLError, OSError, ValueError) as error:
         raise Unhealthy(f"{url}: {error}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -237,9 +238,28 @@ class Hive:
         )
 
 
+class TlsSocket(TSocket):  # type: ignore[misc] # Thrift has no types
+    """A connection over TLS; its certificate must be of the endpoint's authority, and for its host."""
+
+    handle: Any
+
+    def __init__(self, where: Where) -> None:
+        super().__init__(where.host, where.port)
+        self._context = ssl.create_default_context(cafile=where.root_certificate)
+
+    def open(self) -> None:
+        """Raises TTransportException."""
+        super().open()
+        try:
+            self.handle = self._context.wrap_socket(self.handle, server_hostname=self.host)
+        except OSError as error:
+            self.close()
+            raise TTransportException(TTransportException.NOT_OPEN, f"TLS: {error}", error) from error
+
+
 def connect(where: Where, seconds: float | None = None, **options: Any) -> Any:
     """A PyHive connection to the SQL endpoint; an answer may take `seconds` (None: no limit)."""
-    plain = TSocket(where.host, where.port)
+    plain = TlsSocket(where) if where.root_certificate else TSocket(where.host, where.port)
     if seconds is not None:
         plain.setTimeout(int(seconds * 1000))
     if where.auth == "NOSASL":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.utils import get_remote_addr
 
 from sluice.runtime.settings import LOOPBACK, get_settings
 from sluice.stack.shares import Shares
@@ -32,19 +34,15 @@ class BoundedProtocol(H11Protocol):
         super().__init__(*args, **options)
         self._deadline: asyncio.TimerHandle | None = None
         self._source = ""
+        self._end: Callable[[], None] | None = None  # while the connection has a place
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        settings = get_settings()
-        peer = self.client or (LOOPBACK, 0)
-        self._source = peer[0] if settings.private else source_of(peer, settings.port("airflow"))
-        if not shares().take(self._source, transport.abort):
-            transport.abort()
-            return
-        self._expect_head()
+        if self._take_place(transport):
+            self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        shares().give_back(self._source, self.transport.abort)
+        self._give_place_back()
         self._forget()
         super().connection_lost(exc)
 
@@ -54,6 +52,22 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if not self._idle():
             self._forget()
+
+    def _take_place(self, transport: asyncio.Transport) -> bool:
+        """Whether there is room for the connection; if not, it is reset."""
+        settings = get_settings()
+        peer = get_remote_addr(transport) or (LOOPBACK, 0)
+        self._source = peer[0] if settings.private else source_of(peer, settings.port("airflow"))
+        if not shares().take(self._source, transport.abort):
+            transport.abort()
+            return False
+        self._end = transport.abort
+        return True
+
+    def _give_place_back(self) -> None:
+        if self._end is not None:
+            shares().give_back(self._source, self._end)
+            self._end = None
 
     def _idle(self) -> bool:
         """Whether no request is being answered."""

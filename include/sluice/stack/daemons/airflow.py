@@ -15,7 +15,7 @@ from pathlib import Path
 from psycopg2.sql import SQL, Identifier
 
 from sluice.runtime.settings import Settings
-from sluice.stack import databases, health, users
+from sluice.stack import databases, health, tls, users
 from sluice.stack.airflow_environment import airflow_environment, write_config
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hive import configure_spark
@@ -81,7 +81,13 @@ def _api_server(settings: Settings) -> list[str]:
     return [sys.executable, "-P", str(settings.root / "plugins" / "sluice_airflow" / "server.py")]
 
 
-API = _daemon("airflow-api", _api_server, "metadatabase", ports=("airflow",), prepare=(users.prepare_users,))
+API = _daemon(
+    "airflow-api",
+    _api_server,
+    "metadatabase",
+    ports=("airflow",),
+    prepare=(users.prepare_users, tls.prepare_tls),
+)
 # The log servers are skipped because they would listen on every interface; the API server finds the logs on
 # disk. The scheduler needs the API: a task that starts while the API does not answer is killed, and tried
 # again a minute later.

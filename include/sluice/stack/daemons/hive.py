@@ -15,7 +15,7 @@ from psycopg2.sql import Identifier
 from sluice.runtime.files import write_whole
 from sluice.runtime.jvm import SPARK_ANYWHERE, SPARK_OPTIONS, java_command
 from sluice.runtime.settings import Settings
-from sluice.stack import databases, health, templating, users
+from sluice.stack import databases, health, templating, tls, users
 from sluice.stack.daemon import Command, Daemon
 from sluice.stack.daemons.hdfs import hadoop_conf
 from sluice.stack.environment import spark_authentication, spark_conf, spark_defaults, spark_home
@@ -178,6 +178,9 @@ def sql(settings: Settings) -> Command:
     hadoop_user = f"-DHADOOP_USER_NAME={settings.hdfs.user}"
     options += [hadoop_user, f"-Dsluice.users={known}"]
     executor_options = [*_driver_options(settings), *_EXECUTOR_OPTIONS, hadoop_user]
+    if settings.speaks_tls("sql"):
+        store = tls.folder(settings) / tls.STORE
+        options += [f"-Dsluice.tls={store}", "-Djdk.tls.rejectClientInitiatedRenegotiation=true"]
     return Command(
         [
             str(spark_home() / "bin" / "spark-submit"),
@@ -243,7 +246,7 @@ SQL = Daemon(
     service="sql",
     ports=("sql",),
     depends_on=("metastore", "namenode"),
-    prepare=(users.prepare_users, configure_spark, configure_python),
+    prepare=(users.prepare_users, tls.prepare_tls, configure_spark, configure_python),
     command=sql,
     health=health.sql,
 )

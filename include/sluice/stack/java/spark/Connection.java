@@ -10,6 +10,7 @@ import java.util.ArrayDeque;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import javax.net.ssl.SSLSocket;
 import javax.security.sasl.AuthenticationException;
 import org.apache.hive.service.cli.OperationHandle;
 import org.apache.hive.service.cli.SessionHandle;
@@ -21,7 +22,8 @@ import org.apache.thrift.protocol.TBinaryProtocol;
 /**
  * One client: it logs in (SASL PLAIN, as Hive's drivers speak it), then its calls are answered one after another.
  *
- * <p>Before the log-in a stranger's numbers decide nothing: each message has a few KiB at most.
+ * <p>Before the log-in a stranger's numbers decide nothing: each message has a few KiB at most. With TLS the
+ * handshake is a part of the log-in: it has the same place and the same seconds.
  */
 final class Connection implements Runnable {
   private static final int START = 1;
@@ -33,7 +35,14 @@ final class Connection implements Runnable {
   private static final int LOGIN_BYTES = 4096;
   private static final int LIST_LENGTH = 10_000;
 
-  final Socket socket;
+  /** What the client came by; closing it ends whatever is done on it, a handshake, too. */
+  private final Socket raw;
+
+  private final Tls tls;
+
+  /** The same, or TLS over it. */
+  private Socket socket;
+
   final Set<SessionHandle> sessions = ConcurrentHashMap.newKeySet();
   final Queue<OperationHandle> lists = new ArrayDeque<>();
   private final Door door;
@@ -44,9 +53,12 @@ final class Connection implements Runnable {
   private String generation;
   private BufferedInputStream input;
 
-  Connection(Door door, Socket socket, Limits limits) {
+  /** tls: null without. */
+  Connection(Door door, Socket raw, Tls tls, Limits limits) {
     this.door = door;
-    this.socket = socket;
+    this.raw = raw;
+    this.tls = tls;
+    this.socket = raw;
     this.limits = limits;
     within(limits.loginSeconds());
   }
@@ -62,7 +74,7 @@ final class Connection implements Runnable {
   }
 
   String source() {
-    return socket.getInetAddress().getHostAddress();
+    return raw.getInetAddress().getHostAddress();
   }
 
   /** Whether the client has said who it is, so that its log-in waits for the endpoint. */
@@ -81,10 +93,14 @@ final class Connection implements Runnable {
 
   void close() {
     try {
-      socket.close();
+      raw.close();
     } catch (IOException already) {
       // It is closed.
     }
+  }
+
+  boolean closed() {
+    return raw.isClosed();
   }
 
   /** Whether the client has gone while its call is answered. */
@@ -113,8 +129,13 @@ final class Connection implements Runnable {
   @Override
   public void run() {
     try {
-      socket.setTcpNoDelay(true);
-      socket.setKeepAlive(true);
+      raw.setTcpNoDelay(true);
+      raw.setKeepAlive(true);
+      if (tls != null) {
+        SSLSocket secured = tls.over(raw);
+        secured.startHandshake();
+        socket = secured;
+      }
       input = new BufferedInputStream(socket.getInputStream());
       if (logIn()) {
         answer();

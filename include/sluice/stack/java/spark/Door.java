@@ -31,6 +31,7 @@ final class Door extends ThriftBinaryCLIService {
   private final CLIService service;
   private final Limits limits;
   private final Statements statements;
+  private final Tls tls = Tls.ofProcess();
   private final ExecutorService threads =
       Executors.newCachedThreadPool(
           task -> {
@@ -53,6 +54,9 @@ final class Door extends ThriftBinaryCLIService {
   @Override
   protected void initializeServer() {
     try {
+      if (tls != null) {
+        tls.prepare();
+      }
       socket = new ServerSocket();
       socket.setReuseAddress(true);
       socket.bind(new InetSocketAddress(InetAddress.getByName(hiveHost), portNum), limits.logins());
@@ -75,7 +79,7 @@ final class Door extends ThriftBinaryCLIService {
   public void run() {
     while (!socket.isClosed()) {
       try {
-        admit(new Connection(this, socket.accept(), limits));
+        admit(new Connection(this, socket.accept(), tls, limits));
       } catch (IOException | OutOfMemoryError error) {
         // No file or no thread is free, or the endpoint stops: those who are inside make room.
         pause();

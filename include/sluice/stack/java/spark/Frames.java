@@ -92,7 +92,7 @@ final class Frames extends TEndpointTransport {
 
   @Override
   public boolean isOpen() {
-    return !connection.socket.isClosed();
+    return !connection.closed();
   }
 
   @Override
