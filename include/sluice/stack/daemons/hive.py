@@ -64,9 +64,11 @@ EXECUTORS = {
         for rule in ("ConstantFolding", "ConvertToLocalRelation")
     ),
 }
-#: A process that is mostly garbage fails, instead of looking for memory for minutes.
+#: A process that is mostly garbage fails, instead of looking for memory for minutes. Only this collector does
+#: so; JAVA_TOOL_OPTIONS may have chosen another one, and Java takes no two.
 _EXECUTOR_OPTIONS = (
-    *("-XX:+UseParallelGC", "-XX:ParallelGCThreads=1", "-XX:GCTimeLimit=80", "-XX:GCHeapFreeLimit=10"),
+    *("-XX:-UseSerialGC", "-XX:-UseG1GC", "-XX:+UseParallelGC", "-XX:ParallelGCThreads=1"),
+    *("-XX:GCTimeLimit=80", "-XX:GCHeapFreeLimit=10"),
     *("-XX:MaxMetaspaceSize=256m", "-Xss1m"),
 )
 #: Where the metastore's database has locations: tables, and their columns with URLs.

@@ -31,12 +31,15 @@ final class Processes extends CoarseGrainedSchedulerBackend {
   /** Why a task that ended with its executor did so, as Spark's listeners are told. */
   static final String OUT_OF_MEMORY = "java.lang.OutOfMemoryError";
 
-  private static final long PAUSE_MILLIS = 1_000;
+  private static final long SHORTEST_PAUSE_MILLIS = 1_000;
+  private static final long LONGEST_PAUSE_MILLIS = 30_000;
+  private static final long SHORT_LIFE_SECONDS = 10;
 
   private final SparkContext spark;
   private final int wanted;
   private final Map<String, Process> running = new HashMap<>();
   private int last;
+  private long pause = SHORTEST_PAUSE_MILLIS;
   private boolean stopped;
 
   Processes(SparkContext spark, TaskSchedulerImpl scheduler, int wanted) {
@@ -77,11 +80,12 @@ final class Processes extends CoarseGrainedSchedulerBackend {
       process = builder.start();
     } catch (IOException error) {
       System.err.println("the SQL endpoint cannot begin an executor: " + error);
-      later();
+      later(true);
       return;
     }
     running.put(id, process);
-    process.onExit().thenAccept(ended -> replace(id, ended));
+    long began = System.nanoTime();
+    process.onExit().thenAccept(ended -> replace(id, ended, System.nanoTime() - began));
     try (OutputStream input = process.getOutputStream()) {
       input.write((conf().get(Endpoint.SECRET) + "\n").getBytes(StandardCharsets.US_ASCII));
     } catch (IOException gone) {
@@ -97,7 +101,7 @@ final class Processes extends CoarseGrainedSchedulerBackend {
     }
   }
 
-  private void replace(String id, Process ended) {
+  private void replace(String id, Process ended, long lived) {
     synchronized (this) {
       running.remove(id);
       if (stopped) {
@@ -105,11 +109,13 @@ final class Processes extends CoarseGrainedSchedulerBackend {
       }
     }
     removeExecutor(id, reason(ended.exitValue()));
-    later();
+    later(lived < TimeUnit.SECONDS.toNanos(SHORT_LIFE_SECONDS));
   }
 
-  private void later() {
-    CompletableFuture.delayedExecutor(PAUSE_MILLIS, TimeUnit.MILLISECONDS).execute(this::begin);
+  /** Begin another one; after longer and longer if they do not live. */
+  private synchronized void later(boolean failed) {
+    pause = failed ? Math.min(2 * pause, LONGEST_PAUSE_MILLIS) : SHORTEST_PAUSE_MILLIS;
+    CompletableFuture.delayedExecutor(pause, TimeUnit.MILLISECONDS).execute(this::begin);
   }
 
   /** No fault of the task: it may have come to the executor when that was already ending. */
