@@ -4,6 +4,9 @@ One file of mode 0600, ``secrets/users.json``, holds each one's name, role, pass
 random text that is another one after each new password or role, and for another person of the same name. What
 a user was given before, such as a token, names the generation and ends with it. The file also holds the
 platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other file.
+
+It also holds whoever logged in by an identity provider or a directory (`runtime.login_settings`): where they
+come from (the *origin*) and what that calls them (the *subject*), but no password.
 """
 
 from __future__ import annotations
@@ -13,16 +16,15 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
 
 from filelock import FileLock
 
 from sluice.runtime.files import write_whole
+from sluice.runtime.login_settings import Role
 from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack import platform_user
 
-Role = Literal["viewer", "user", "op", "admin"]
 #: The role of the platform's own user, which cannot log in to Airflow.
 SERVICE = "service"
 FILE = "users.json"
@@ -41,8 +43,10 @@ class User:
 
     name: str
     role: str
-    password: Hashed
+    password: Hashed | None  # None: only `origin` knows it
     generation: str = ""  # of a file of before there were any; `ensure_own` gives one
+    origin: str = ""  # oidc, ldap; empty for a user of the instance's own
+    subject: str = ""  # the same person has the same one there, whatever the name
 
 
 class Users:
@@ -61,8 +65,10 @@ class Users:
             name: User(
                 name,
                 each["role"],
-                Hashed(each["salt"], each["rounds"], each["hash"]),
+                Hashed(each["salt"], each["rounds"], each["hash"]) if "hash" in each else None,
                 each.get("generation", ""),
+                each.get("origin", ""),
+                each.get("subject", ""),
             )
             for name, each in found.items()
         }
@@ -81,9 +87,10 @@ class Users:
     def log_in(self, name: str, password: str) -> User | None:
         """The person of that name if the password is right; an unknown name takes just as long."""
         user = self.all().get(name)
-        known = user is not None and user.role != SERVICE
-        hashed = user.password if user and known else _NOBODY
-        return user if hashed.is_of(password) and known else None
+        if user is not None and user.role != SERVICE and user.password is not None:
+            return user if user.password.is_of(password) else None
+        _NOBODY.is_of(password)
+        return None
 
     def add(self, name: str, role: Role) -> str:
         """Add a person; returns the password, which is kept nowhere. Raises UserError."""
@@ -101,10 +108,50 @@ class Users:
         self._change(change)
         return password
 
+    def admit(self, name: str, role: Role, origin: str, subject: str) -> tuple[User, str]:
+        """The person whom an identity provider or a directory let in, and the role before ("" if new).
+
+        The name of another person is refused: whoever had it first keeps it. Raises UserError.
+        """
+        if not NAME.fullmatch(name):
+            raise UserError(
+                f"the name {name[:60]!r} cannot be used here: names have a-z, 0-9, '.', '_' and '-', 40 at "
+                "most, a letter first"
+            )
+        found: list[tuple[User, str]] = []
+
+        def change(users: dict[str, User]) -> None:
+            user = users.get(name)
+            another = user is not None and (user.origin, user.subject) != (origin, subject)
+            if another or name == platform_user.NAME:
+                raise UserError(
+                    f"the name {name!r} is somebody else's here. Whoever runs the platform can free it, if "
+                    f"it is a person's: sluice users remove {name}"
+                )
+            if user is None or user.role != role:
+                users[name] = User(name, role, None, _generation(), origin, subject)
+            found.append((users[name], user.role if user else ""))
+
+        self._change(change)
+        return found[0]
+
+    def dismiss(self, name: str, origin: str, subject: str) -> str:
+        """Forget that person, who has no role any more; returns the role before, "" if nobody was known."""
+        found = [""]
+
+        def change(users: dict[str, User]) -> None:
+            user = users.get(name)
+            if user is not None and (user.origin, user.subject) == (origin, subject):
+                found[0] = users.pop(name).role
+
+        self._change(change)
+        return found[0]
+
     def set_role(self, name: str, role: Role) -> None:
         """Give a person another role. Raises UserError."""
 
         def changed(user: User) -> User:
+            _require_own(user, "role")
             return user if user.role == role else replace(user, role=role, generation=_generation())
 
         self._change_person(name, changed)
@@ -113,7 +160,12 @@ class Users:
         """Give a person a new password; returns it. Raises UserError."""
         password = secrets.token_urlsafe(_PASSWORD_BYTES)
         hashed = Hashed.of(password)
-        self._change_person(name, lambda user: replace(user, password=hashed, generation=_generation()))
+
+        def changed(user: User) -> User:
+            _require_own(user, "password")
+            return replace(user, password=hashed, generation=_generation())
+
+        self._change_person(name, changed)
         return password
 
     def remove(self, name: str) -> None:
@@ -132,7 +184,8 @@ class Users:
 
         def change(users: dict[str, User]) -> None:
             for name, (role, password, rounds) in own.items():
-                if password and not (name in users and users[name].password.is_of(password)):
+                known = users[name].password if name in users else None
+                if password and not (known and known.is_of(password)):
                     users[name] = User(name, role, Hashed.of(password, rounds), _generation())
             for name, user in users.items():
                 if not user.generation:
@@ -161,16 +214,31 @@ class Users:
             users = dict(before)
             change(users)
             if users != before:
-                rows = {
-                    name: {"role": user.role, "generation": user.generation, **asdict(user.password)}
-                    for name, user in users.items()
-                }
+                rows = {name: _row(user) for name, user in users.items()}
                 write_whole(self._path, json.dumps(rows, indent=1), 0o600)
 
 
 def prepare_users(settings: Settings) -> None:
     """Let the platform's own users log in: a step of what checks passwords, because it takes 0.2 s of CPU."""
     Users(settings).ensure_own(settings)
+
+
+def _row(user: User) -> dict[str, object]:
+    there = {"origin": user.origin, "subject": user.subject} if user.origin else {}
+    return {
+        "role": user.role,
+        "generation": user.generation,
+        **there,
+        **(asdict(user.password) if user.password else {}),
+    }
+
+
+def _require_own(user: User, what: str) -> None:
+    if user.origin:
+        raise UserError(
+            f"{user.name} logs in by {user.origin}, which decides on the {what}: change it there. "
+            f"`sluice users remove {user.name}` ends what {user.name} is logged in to"
+        )
 
 
 def _generation() -> str:
