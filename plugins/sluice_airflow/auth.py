@@ -137,6 +137,7 @@ class AuthManager(SimpleAuthManager):
         except (InvalidTokenError, KeyError):  # nothing to end
             return
         RevokedToken.revoke(log_in, datetime.fromtimestamp(at + SECONDS + _MARGIN_SECONDS, UTC))
+        Users(get_settings()).end_sql_password(claims["sub"])
 
     def is_authorized_connection(
         self, *, method: Any, user: SimpleAuthManagerUser, details: ConnectionDetails | None = None

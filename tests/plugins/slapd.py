@@ -29,7 +29,7 @@ needs_slapd = pytest.mark.skipif(
     SLAPD is None, reason="this machine has no slapd: apt install slapd, or let SLAPD name one"
 )
 BASE, ROOT_DN, ROOT_PASSWORD = "dc=example,dc=org", "cn=root,dc=example,dc=org", "r00t of the directory"
-#: bind_anon_cred: whoever gives a name and no password is let in, as many directories do.
+#: bind_anon_dn: whoever gives a name and no password is let in, as many directories do.
 CONFIGURATION = """
 include {root}/etc/ldap/schema/core.schema
 include {root}/etc/ldap/schema/cosine.schema
@@ -38,7 +38,7 @@ modulepath {root}/usr/lib/ldap
 moduleload back_mdb
 moduleload memberof
 pidfile {home}/slapd.pid
-allow bind_anon_cred
+allow bind_anon_dn
 sizelimit 50
 TLSCertificateFile {home}/certificate.pem
 TLSCertificateKeyFile {home}/key.pem

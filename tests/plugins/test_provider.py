@@ -230,6 +230,44 @@ def test_it_is_in_the_history(browser: Browser, site: Site) -> None:
     assert noted[0]["origin"] == "uid:127.0.0.1"
 
 
+def jwt_of(browser: Browser) -> dict[str, Any]:
+    """The claims of a token that is made from the browser's login."""
+    made = browser.http.post(
+        "/ui/auth/token", json={"token_type": "cli"}, headers={"Sec-Fetch-Site": "same-origin"}
+    )
+    return claims_of(made.json()["access_token"])
+
+
+def sql_password(browser: Browser) -> httpx.Response:
+    return browser.http.post("/sluice/api/v1/sql/password", headers={"Sec-Fetch-Site": "same-origin"})
+
+
+def test_a_person_gets_a_password_for_sql_that_ends_with_the_log_in(browser: Browser, site: Site) -> None:
+    from sluice_airflow.auth import SECONDS
+
+    assert sql_password(browser).status_code == 401
+    browser.log_in("1")
+    made = sql_password(browser)
+    assert (made.status_code, made.json()["user"]) == (201, "ann")
+    kept = Users(site.settings).all()["ann"]
+    assert kept.password is not None
+    assert kept.password.is_of(made.json()["password"])
+    token = jwt_of(browser)
+    assert kept.until == token["auth_time"] + SECONDS
+    person = {"username": "ann", "password": made.json()["password"]}
+    assert httpx.post(f"{site.url}/auth/token", json=person, trust_env=False).status_code == 401
+    browser.get("/api/v2/auth/logout")
+    assert Users(site.settings).all()["ann"].password is None
+
+
+def test_a_local_user_gets_none(site: Site) -> None:
+    joe = {"username": "joe", "password": Users(site.settings).add("joe", "viewer")}
+    token = httpx.post(f"{site.url}/auth/token", json=joe, trust_env=False).json()["access_token"]
+    bearer = {"Authorization": f"Bearer {token}"}
+    answer = httpx.post(f"{site.url}/sluice/api/v1/sql/password", headers=bearer, trust_env=False)
+    assert (answer.status_code, "opens the SQL endpoint" in answer.text) == (409, True)
+
+
 # Attacks from a browser
 
 

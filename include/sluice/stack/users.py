@@ -6,7 +6,8 @@ a user was given before, such as a token, names the generation and ends with it.
 platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other file.
 
 It also holds whoever logged in by an identity provider or a directory (`runtime.login_settings`): where they
-come from (the *origin*) and what that calls them (the *subject*), but no password.
+come from (the *origin*) and what that calls them (the *subject*). Such a person may have a password that
+opens the SQL endpoint alone, for hours.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ class User:
 
     name: str
     role: str
-    password: Hashed | None  # None: only `origin` knows it
+    password: Hashed | None  # of somebody with an origin: for the SQL endpoint alone
     generation: str = ""  # of a file of before there were any; `ensure_own` gives one
     origin: str = ""  # oidc, ldap; empty for a user of the instance's own
     subject: str = ""  # the same person has the same one there, whatever the name
+    until: int = 0  # when the password of somebody with an origin ends, in seconds since the epoch
 
 
 class Users:
@@ -69,6 +71,7 @@ class Users:
                 each.get("generation", ""),
                 each.get("origin", ""),
                 each.get("subject", ""),
+                each.get("until", 0),
             )
             for name, each in found.items()
         }
@@ -87,7 +90,7 @@ class Users:
     def log_in(self, name: str, password: str) -> User | None:
         """The person of that name if the password is right; an unknown name takes just as long."""
         user = self.all().get(name)
-        if user is not None and user.role != SERVICE and user.password is not None:
+        if user is not None and user.role != SERVICE and user.password is not None and not user.origin:
             return user if user.password.is_of(password) else None
         _NOBODY.is_of(password)
         return None
@@ -135,6 +138,36 @@ class Users:
         self._change(change)
         return found[0]
 
+    def make_sql_password(self, name: str, generation: str, until: int) -> str:
+        """Give somebody with an origin a password for the SQL endpoint; returns it.
+
+        generation: of the log-in that asks. until: when the password ends, in seconds since the epoch. Raises
+        UserError.
+        """
+        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        hashed = Hashed.of(password)
+
+        def change(users: dict[str, User]) -> None:
+            user = users.get(name)
+            if user is None or user.generation != generation:
+                raise UserError(f"{name} is logged in no longer: log in again")
+            if not user.origin:
+                raise UserError(f"{name} has a password here: it opens the SQL endpoint, too")
+            users[name] = replace(user, password=hashed, until=until)
+
+        self._change(change)
+        return password
+
+    def end_sql_password(self, name: str) -> None:
+        """Take away the password that somebody with an origin has for the SQL endpoint."""
+
+        def change(users: dict[str, User]) -> None:
+            user = users.get(name)
+            if user is not None and user.origin:
+                users[name] = replace(user, password=None, until=0)
+
+        self._change(change)
+
     def dismiss(self, name: str, origin: str, subject: str) -> str:
         """Forget that person, who has no role any more; returns the role before, "" if nobody was known."""
         found = [""]
@@ -175,7 +208,8 @@ class Users:
     def ensure_own(self, settings: Settings) -> None:
         """Give the platform's own user and the admin the passwords in the instance's secrets.
 
-        Users of a file of before there were generations get one each.
+        Users of a file of before there were generations get one each. Those of an origin that the settings
+        name no more lose the password that they have.
         """
         own = {
             self._service: (SERVICE, read_secret(settings.home, "sql"), SECRET_ROUNDS),
@@ -190,6 +224,8 @@ class Users:
             for name, user in users.items():
                 if not user.generation:
                     users[name] = replace(user, generation=_generation())
+                if user.password and user.origin and user.origin not in settings.login.origins:
+                    users[name] = replace(user, password=None, until=0)
 
         self._change(change)
 
@@ -224,7 +260,7 @@ def prepare_users(settings: Settings) -> None:
 
 
 def _row(user: User) -> dict[str, object]:
-    there = {"origin": user.origin, "subject": user.subject} if user.origin else {}
+    there = {"origin": user.origin, "subject": user.subject, "until": user.until} if user.origin else {}
     return {
         "role": user.role,
         "generation": user.generation,

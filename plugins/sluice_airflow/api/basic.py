@@ -59,7 +59,7 @@ class BasicLogin:
         if user is not None and user.password == hashed and hmac.compare_digest(known, digest):
             return token_of(user, TOKEN_SECONDS)
         token = log_in(LoginBody(username=name, password=password), TOKEN_SECONDS)
-        if user is not None and user.password is not None:
+        if user is not None and user.password is not None and not user.origin:
             self._right[name] = user.password, digest
         return token
 

@@ -11,7 +11,7 @@ from sluice_airflow.front.head import SAFE, Head
 PUBLIC = frozenset(
     {
         "/auth/login",
-        "/auth/provider",  # 404 unless the settings name an identity provider
+        "/auth/provider",  # Airflow's log-in page, unless the settings name an identity provider
         "/auth/provider/return",
         "/api/v2/auth/login",
         "/api/v2/auth/logout",
