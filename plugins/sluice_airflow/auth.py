@@ -29,6 +29,7 @@ from jwt import ExpiredSignatureError, InvalidTokenError
 
 from sluice.runtime.settings import get_settings
 from sluice.stack import platform_user
+from sluice.stack.admitted import Admitted
 from sluice.stack.users import SERVICE, User, Users
 from sluice_airflow.caller import Caller
 from sluice_airflow.cut_off import CutOff
@@ -137,7 +138,7 @@ class AuthManager(SimpleAuthManager):
         except (InvalidTokenError, KeyError):  # nothing to end
             return
         RevokedToken.revoke(log_in, datetime.fromtimestamp(at + SECONDS + _MARGIN_SECONDS, UTC))
-        Users(get_settings()).end_sql_password(claims["sub"])
+        Admitted(get_settings()).end_sql_password(claims["sub"])
 
     def is_authorized_connection(
         self, *, method: Any, user: SimpleAuthManagerUser, details: ConnectionDetails | None = None

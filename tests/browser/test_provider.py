@@ -1,4 +1,4 @@
-"""Log-in by an identity provider in a browser, which decides on cookies and on what it says of another site."""
+"""Log-in by an identity provider in a browser, which decides on cookies and names the site of a page."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from sluice.runtime.jvm import java
 from sluice.runtime.passwords import Hashed
 from sluice.runtime.settings import Settings
 from sluice.stack import secrets, users
+from sluice.stack.admitted import Admitted
 from sluice.stack.environment import spark_home
 from sluice.stack.jars import ENDPOINT, require
 from sluice.stack.users import FILE, Users
@@ -53,12 +54,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Admitted:
     """Users whose hashes take no time, so that no budget fills again while a test runs."""
     settings = Settings(instance="test", home=tmp_path)
     secrets.make(settings)
     monkeypatch.setattr(users.Hashed, "of", partial(Hashed.of, rounds=1))
-    return Users(settings)
+    return Admitted(settings)
 
 
 def said(home: Path, attempts: list[str]) -> list[str]:
@@ -118,7 +119,9 @@ def test_the_file_of_users_is_as_the_endpoint_reads_it(quick: Users, tmp_path: P
     assert set(found["ann"]) == {"role", "generation", "salt", "rounds", "hash"}
 
 
-def test_somebody_of_a_provider_has_a_password_for_hours_and_else_none(quick: Users, tmp_path: Path) -> None:
+def test_somebody_of_a_provider_has_a_password_for_hours_and_else_none(
+    quick: Admitted, tmp_path: Path
+) -> None:
     user, _ = quick.admit("ann", "viewer", "oidc", "https://id.example.org 1")
     without = said(tmp_path, ["127.1.1.1 ann x", "127.1.1.1 ann "])
     later, before = int(time.time()) + 3600, int(time.time()) - 1
@@ -132,7 +135,7 @@ def test_somebody_of_a_provider_has_a_password_for_hours_and_else_none(quick: Us
     assert (without, right, late, ended) == ([WRONG] * 2, ["right", WRONG], [WRONG] * 2, [WRONG])
 
 
-def test_what_the_password_opened_ends_with_it(quick: Users, tmp_path: Path) -> None:
+def test_what_the_password_opened_ends_with_it(quick: Admitted, tmp_path: Path) -> None:
     """A connection goes by the generation, which is empty for a password that has ended."""
     user, _ = quick.admit("ann", "viewer", "ldap", "uid=ann")
     asked = "sluice.sql.Passwords.generationOf"

@@ -30,7 +30,7 @@ from sluice.stack import platform_user
 SERVICE = "service"
 FILE = "users.json"
 NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
-_PASSWORD_BYTES = 15
+PASSWORD_BYTES = 15
 _GENERATION_BYTES = 12
 
 
@@ -99,104 +99,35 @@ class Users:
         """Add a person; returns the password, which is kept nowhere. Raises UserError."""
         if not NAME.fullmatch(name):
             raise UserError(f"user {name!r}: use a-z, 0-9, '.', '_' and '-', 40 at most, a letter first")
-        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
 
         def change(users: dict[str, User]) -> None:
             if name in users:
                 raise UserError(f"there is a user {name!r} already: choose another name")
             if name == platform_user.NAME:
                 raise UserError(f"{name!r} is the platform's own name in Airflow: choose another one")
-            users[name] = User(name, role, Hashed.of(password), _generation())
+            users[name] = User(name, role, Hashed.of(password), new_generation())
 
         self._change(change)
         return password
-
-    def admit(self, name: str, role: Role, origin: str, subject: str) -> tuple[User, str]:
-        """The person whom an identity provider or a directory let in, and the role before ("" if new).
-
-        The name of another person is refused: whoever had it first keeps it. Raises UserError.
-        """
-        if not NAME.fullmatch(name):
-            raise UserError(
-                f"the name {name[:60]!r} cannot be used here: names have a-z, 0-9, '.', '_' and '-', 40 at "
-                "most, a letter first"
-            )
-        found: list[tuple[User, str]] = []
-
-        def change(users: dict[str, User]) -> None:
-            user = users.get(name)
-            another = user is not None and (user.origin, user.subject) != (origin, subject)
-            if another or name == platform_user.NAME:
-                raise UserError(
-                    f"the name {name!r} is somebody else's here. Whoever runs the platform can free it, if "
-                    f"it is a person's: sluice users remove {name}"
-                )
-            if user is None or user.role != role:
-                users[name] = User(name, role, None, _generation(), origin, subject)
-            found.append((users[name], user.role if user else ""))
-
-        self._change(change)
-        return found[0]
-
-    def make_sql_password(self, name: str, generation: str, until: int) -> str:
-        """Give somebody with an origin a password for the SQL endpoint; returns it.
-
-        generation: of the log-in that asks. until: when the password ends, in seconds since the epoch. Raises
-        UserError.
-        """
-        password = secrets.token_urlsafe(_PASSWORD_BYTES)
-        hashed = Hashed.of(password)
-
-        def change(users: dict[str, User]) -> None:
-            user = users.get(name)
-            if user is None or user.generation != generation:
-                raise UserError(f"{name} is logged in no longer: log in again")
-            if not user.origin:
-                raise UserError(f"{name} has a password here: it opens the SQL endpoint, too")
-            users[name] = replace(user, password=hashed, until=until)
-
-        self._change(change)
-        return password
-
-    def end_sql_password(self, name: str) -> None:
-        """Take away the password that somebody with an origin has for the SQL endpoint."""
-
-        def change(users: dict[str, User]) -> None:
-            user = users.get(name)
-            if user is not None and user.origin:
-                users[name] = replace(user, password=None, until=0)
-
-        self._change(change)
-
-    def dismiss(self, name: str, origin: str, subject: str) -> str:
-        """Forget that person, who has no role any more; returns the role before, "" if nobody was known."""
-        found = [""]
-
-        def change(users: dict[str, User]) -> None:
-            user = users.get(name)
-            if user is not None and (user.origin, user.subject) == (origin, subject):
-                found[0] = users.pop(name).role
-
-        self._change(change)
-        return found[0]
 
     def set_role(self, name: str, role: Role) -> None:
         """Give a person another role. Raises UserError."""
 
         def changed(user: User) -> User:
             _require_own(user, "role")
-            return user if user.role == role else replace(user, role=role, generation=_generation())
+            return user if user.role == role else replace(user, role=role, generation=new_generation())
 
         self._change_person(name, changed)
 
     def set_password(self, name: str) -> str:
         """Give a person a new password; returns it. Raises UserError."""
-        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
         hashed = Hashed.of(password)
 
         def changed(user: User) -> User:
             _require_own(user, "password")
-            return replace(user, password=hashed, generation=_generation())
+            return replace(user, password=hashed, generation=new_generation())
 
         self._change_person(name, changed)
         return password
@@ -220,10 +151,10 @@ class Users:
             for name, (role, password, rounds) in own.items():
                 known = users[name].password if name in users else None
                 if password and not (known and known.is_of(password)):
-                    users[name] = User(name, role, Hashed.of(password, rounds), _generation())
+                    users[name] = User(name, role, Hashed.of(password, rounds), new_generation())
             for name, user in users.items():
                 if not user.generation:
-                    users[name] = replace(user, generation=_generation())
+                    users[name] = replace(user, generation=new_generation())
                 if user.password and user.origin and user.origin not in settings.login.origins:
                     users[name] = replace(user, password=None, until=0)
 
@@ -277,7 +208,8 @@ def _require_own(user: User, what: str) -> None:
         )
 
 
-def _generation() -> str:
+def new_generation() -> str:
+    """Another one than any before."""
     return secrets.token_hex(_GENERATION_BYTES)
 
 

@@ -13,7 +13,8 @@ from fastapi import APIRouter, HTTPException, status
 from pydantic import BaseModel, Field
 
 from sluice.stack import journal
-from sluice.stack.users import UserError, Users
+from sluice.stack.admitted import Admitted
+from sluice.stack.users import UserError
 from sluice_airflow.api.security import UnhurriedReader
 from sluice_airflow.api.stores import Instance
 from sluice_airflow.auth import SECONDS, Person
@@ -46,7 +47,7 @@ def make_sql_password(user: UnhurriedReader, settings: Instance) -> SqlPasswordO
         raise HTTPException(status.HTTP_409_CONFLICT, "the platform has a password of its own")
     until = user.log_in.at + SECONDS
     try:
-        password = Users(settings).make_sql_password(user.get_name(), user.log_in.generation, until)
+        password = Admitted(settings).make_sql_password(user.get_name(), user.log_in.generation, until)
     except UserError as error:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
     name = user.get_name()

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import ldap3
@@ -141,7 +142,7 @@ def _cut(connection: Any) -> None:
 class _Server(ldap3.Server):  # type: ignore[misc]
     """A server that may be reached by a unix socket, whatever its name, which TLS is to prove."""
 
-    way = None
+    way: Path | None = None
 
     @property
     def address_info(self) -> Any:

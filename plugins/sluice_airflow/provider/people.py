@@ -8,7 +8,8 @@ from typing import Any
 from sluice.runtime.login_settings import Oidc, Role, role_of
 from sluice.runtime.settings import Settings
 from sluice.stack import journal
-from sluice.stack.users import User, UserError, Users
+from sluice.stack.admitted import Admitted
+from sluice.stack.users import User, UserError
 from sluice_airflow.provider.refusal import LoginRefused
 
 _SHOWN = 60
@@ -35,7 +36,7 @@ def let_in(settings: Settings, origin: str, name: str, subject: str, role: Role 
 
     Whoever has no role any more is logged out everywhere.
     """
-    users = Users(settings)
+    users = Admitted(settings)
     try:
         if role is None:
             if before := users.dismiss(name, origin, subject):
