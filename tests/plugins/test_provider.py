@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -302,6 +303,18 @@ def test_a_cookie_is_of_one_user_of_this_machine(browser: Browser, site: Site) -
     assert author.come_back(back).status_code == 200
 
 
+def test_a_cookie_that_is_planted_beside_keeps_nobody_out(browser: Browser, site: Site) -> None:
+    author = Browser(site, "127.0.0.9")
+    author.begin()
+    planted = author.http.cookies["_log_in"]
+    back = browser.sign_in(browser.begin(), "1")
+    own = browser.http.cookies["_log_in"]
+    browser.http.cookies.clear()
+    shown = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    both = f"_log_in={planted}; _log_in={own}; _log_in=; _log_in=x"
+    assert browser.http.get(back, headers={**shown, "Cookie": both}).status_code == 200
+
+
 def test_a_log_in_that_began_is_no_login(browser: Browser, site: Site) -> None:
     browser.begin()
     browser.http.cookies.update({"_token": browser.http.cookies["_log_in"]})
@@ -376,6 +389,13 @@ def test_a_source_has_so_many_log_ins_a_minute(site: Site, provider: OidcProvide
     assert said == [303] * PER_MINUTE + [403] * 5
     assert provider.asked.count("/.well-known/openid-configuration") == 1
     assert Browser(site).log_in("1").status_code == 200
+
+
+@pytest.mark.parametrize("state", ["", "x", "ä", "\0", "x" * 9999])
+def test_an_odd_state_is_a_wrong_one(browser: Browser, state: str) -> None:
+    browser.begin()
+    answer = browser.get("/auth/provider/return?" + urlencode({"state": state, "code": "x"}), "cross-site")
+    assert answer.status_code in (400, 403)
 
 
 @pytest.mark.parametrize("given", ["error=access_denied", "error=<script>", "code=", "x=1"])

@@ -1,6 +1,6 @@
 """Those whom an identity provider or a directory lets in: users with an origin and without a password.
 
-Each may have a password that opens the SQL endpoint alone, for hours, because the endpoint knows nothing else.
+Each may have a password that opens the SQL endpoint alone, for hours: the endpoint knows nothing else.
 """
 
 from __future__ import annotations

@@ -63,8 +63,7 @@ async def come_back(request: Request) -> Response:
     given = {name: request.query_params.get(name, "") for name in _FIELDS}
     said = {name: value for name, value in given.items() if value and len(value) <= _FIELD_BYTES}
     try:
-        cookie = request.cookies.get(state.name(own), "")
-        begun = state.returned(cookie, said.get("state", ""))
+        begun = state.returned(request.headers.get("cookie", ""), own, said.get("state", ""))
         with _place():
             await asyncio.to_thread(state.use, begun)
             claims = await oidc.claims(settings, provider, begun, said)

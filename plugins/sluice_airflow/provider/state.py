@@ -58,11 +58,16 @@ def kept(begun: Begun) -> str:
     return seal(json.dumps(dataclasses.asdict(begun)), _bound_to())
 
 
-def returned(cookie: str, state: str) -> Begun:
-    """What began in this browser, if the state is that of the answer. Raises LoginRefused."""
-    text = unseal(cookie, _bound_to()) if cookie else None
-    begun = Begun(**json.loads(text)) if text else None
-    if begun is None or not hmac.compare_digest(begun.state.encode(), state.encode()):
+def returned(cookies: str, own: str, state: str) -> Begun:
+    """What began in this browser, if the state is that of the answer. Raises LoginRefused.
+
+    cookies: the request's header. Another port of this host may have put one of the same name beside ours.
+    """
+    pairs = (part.strip().partition("=") for part in cookies.split(";"))
+    texts = (unseal(value, _bound_to()) for each, _, value in pairs if each == name(own) and value)
+    found = (Begun(**json.loads(text)) for text in texts if text)
+    begun = next((each for each in found if hmac.compare_digest(each.state.encode(), state.encode())), None)
+    if begun is None:
         raise LoginRefused(
             "this log-in did not begin in this browser, or another one did since: log in again"
         )
