@@ -523,6 +523,22 @@ def test_a_token_that_the_provider_did_not_sign_is_refused(
     refused(browser.log_in("1"), "ID token is not valid")
 
 
+@pytest.mark.parametrize("header", [[], 7, {}, {"alg": []}, {"alg": None}, {"alg": "RS256", "kid": []}])
+@pytest.mark.parametrize("claims", [{}, [], "x", 7])
+def test_odd_tokens_are_refused(
+    oidc: dict[str, Any], header: object, claims: object, provider: OidcProvider
+) -> None:
+    from sluice_airflow.provider import id_token
+    from sluice_airflow.provider.refusal import LoginRefused
+
+    parsed = Login.model_validate({"oidc": oidc}).oidc
+    assert parsed is not None
+    for signature in ("", "x", "ä", encoded("x" * 256)):
+        token = f"{encoded(header)}.{encoded(claims)}.{signature}"
+        with pytest.raises(LoginRefused, match="not valid"):
+            id_token.check(token, {"keys": [KEY.as_dict(private=False)]}, parsed, "nonce")
+
+
 @pytest.mark.parametrize("form", ["pem", "n"])
 def test_a_public_key_is_no_secret(browser: Browser, provider: OidcProvider, form: str) -> None:
     signs_with(provider, KEY.as_dict(private=False))
@@ -606,6 +622,9 @@ def test_a_redirect_of_the_provider_is_not_followed(browser: Browser, provider: 
         ({"issuer": "http://id.example.org"}, "https://"),
         ({"issuer": "id.example.org"}, "https://"),
         ({"issuer": "https://id.example.org/?x=1"}, "without"),
+        ({"issuer": "https://id.example.org:x"}, "issuer"),
+        ({"hosts": ["https://keys.example.org"]}, "HOST:PORT"),
+        ({"hosts": ["keys.example.org:99999"]}, "hosts"),
         ({"roles": {}}, "roles"),
         ({"roles": {"owner": ["x"]}}, "roles"),
         ({"scopes": ["profile"]}, "openid"),

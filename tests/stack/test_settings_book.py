@@ -34,6 +34,7 @@ def test_no_secret_is_kept(tmp_path: Path) -> None:
 
 def test_other_ways_to_log_in_are_told(tmp_path: Path) -> None:
     before = Settings(instance="test", home=tmp_path)
+    secrets.make_missing(before)
     changed(before)
     ldap = {"url": "ldaps://ldap.example.org", "user_base": "dc=x", "roles": {"op": ["a", "b"]}}
     after = before.model_copy(update={"login": Login.model_validate({"ldap": ldap})})

@@ -10,7 +10,7 @@ import re
 import stat
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -45,10 +45,18 @@ class Oidc(BaseModel, frozen=True, extra="forbid"):
     @field_validator("issuer")
     @classmethod
     def _check_issuer(cls, issuer: str) -> str:
-        parts = urlsplit(issuer)
+        parts = _parts(issuer)
         if not parts.hostname or parts.query or parts.fragment or not _is_safe(parts.scheme, parts.hostname):
             raise ValueError(f"{issuer!r}: give an address that begins with https://, without '?' and '#'")
         return issuer
+
+    @field_validator("hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if "/" in host or "@" in host or not _parts(f"//{host}").hostname:
+                raise ValueError(f"{host!r}: give HOST or HOST:PORT")
+        return hosts
 
     @field_validator("scopes")
     @classmethod
@@ -84,7 +92,7 @@ class Ldap(BaseModel, frozen=True, extra="forbid"):
 
     @model_validator(mode="after")
     def _check(self) -> Ldap:
-        parts = urlsplit(self.url)
+        parts = _parts(self.url)
         if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path.strip("/"):
             raise ValueError(f"url: {self.url!r}: give ldaps://HOST or ldap://HOST, with a port if need be")
         if parts.scheme == "ldap" and not self.starttls and not _is_loopback(parts.hostname):
@@ -149,6 +157,14 @@ def secret_in(home: Path, name: str) -> str:
     if not secret:
         raise SecretUnusable(f"{path}: it is empty. Write the secret into it")
     return secret
+
+
+def _parts(address: str) -> SplitResult:
+    """Raises ValueError, also for a port that is none."""
+    parts = urlsplit(address)
+    if parts.port == 0:
+        raise ValueError(f"{address!r}: 0 is no port")
+    return parts
 
 
 def _is_safe(scheme: str, host: str) -> bool:

@@ -143,6 +143,7 @@ class _Server(ldap3.Server):  # type: ignore[misc]
     """A server that may be reached by a unix socket, whatever its name, which TLS is to prove."""
 
     way: Path | None = None
+    _address_info: Any
 
     @property
     def address_info(self) -> Any:

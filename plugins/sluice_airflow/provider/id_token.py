@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from joserfc import jwt
@@ -24,9 +23,7 @@ def check(token: object, keys: dict[str, Any], oidc: Oidc, nonce: str) -> dict[s
 
     try:
         known = KeySet.import_key_set({"keys": _for_signatures(keys)})
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of algorithms that some advise against, and the list has
-            decoded = jwt.decode(str(token), known, algorithms=ALGORITHMS)
+        decoded = jwt.decode(str(token), known, algorithms=ALGORITHMS)
         claims = CodeIDToken(
             decoded.claims,
             decoded.header,
@@ -39,7 +36,7 @@ def check(token: object, keys: dict[str, Any], oidc: Oidc, nonce: str) -> dict[s
             params={"client_id": oidc.client_id, "nonce": nonce},
         )
         claims.validate(leeway=LEEWAY_SECONDS)
-    except (JoseError, ValueError, TypeError, KeyError) as error:
+    except (JoseError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise LoginRefused(f"the identity provider's ID token is not valid: {_why(error)}") from None
     return dict(claims)
 

@@ -69,7 +69,8 @@ def returned(cookies: str, own: str, state: str) -> Begun:
     begun = next((each for each in found if hmac.compare_digest(each.state.encode(), state.encode())), None)
     if begun is None:
         raise LoginRefused(
-            "this log-in did not begin in this browser, or another one did since: log in again"
+            "this log-in did not begin in this browser, or not at this address, or another one began since: "
+            f"log in at {own}"
         )
     if begun.at + SECONDS < time.time():
         raise LoginRefused(f"this log-in began more than {SECONDS // 60} minutes ago: log in again")
