@@ -1,4 +1,5 @@
-"""Who may log in to Airflow, and so to Sluice's API: the instance's users, as `sluice users` lists them.
+"""Who may log in to Airflow, and so to Sluice's API: the instance's users, as `sluice users` lists them, and
+whom an identity provider or a directory lets in (`sluice_airflow.provider`).
 
 Roles, their rights and the log-in page are those of Airflow's simple auth manager. Passwords are hashed, and
 guessing is slowed down. A token is one of a log-in: whatever was made from it ends with it, eight hours after
@@ -28,6 +29,7 @@ from jwt import ExpiredSignatureError, InvalidTokenError
 
 from sluice.runtime.settings import get_settings
 from sluice.stack import platform_user
+from sluice.stack.admitted import Admitted
 from sluice.stack.users import SERVICE, User, Users
 from sluice_airflow.caller import Caller
 from sluice_airflow.cut_off import CutOff
@@ -80,6 +82,15 @@ class AuthManager(SimpleAuthManager):
         people = Users(get_settings()).people()
         return [SimpleAuthManagerUser(username=user.name, role=user.role) for user in people]
 
+    def get_fastapi_app(self) -> Any:
+        """Airflow's log-in page and routes; before them those of an identity provider, if there is one."""
+        app = super().get_fastapi_app()
+        if app is not None and get_settings().login.oidc:
+            from sluice_airflow.provider.routes import router
+
+            app.router.routes[:0] = router.routes
+        return app
+
     def get_fastapi_middlewares(self) -> list[tuple[Any, dict[str, Any]]]:
         """The middlewares that every answer of the API server passes through."""
         return [(CutOff, {}), (Caller, {})]
@@ -99,6 +110,8 @@ class AuthManager(SimpleAuthManager):
         generation, at = token.get("gen"), token.get("auth_time")
         if user is None or user.role == SERVICE or not generation or generation != user.generation:
             raise ExpiredSignatureError("the user was removed, or has another password or role")
+        if user.origin and user.origin not in get_settings().login.origins:
+            raise ExpiredSignatureError(f"nobody logs in by {user.origin} any more")
         if not isinstance(at, int) or at + SECONDS < time.time():
             raise ExpiredSignatureError("the log-in was too long ago")
         return Person(user, LogIn(token["sid"], at, generation))
@@ -125,6 +138,7 @@ class AuthManager(SimpleAuthManager):
         except (InvalidTokenError, KeyError):  # nothing to end
             return
         RevokedToken.revoke(log_in, datetime.fromtimestamp(at + SECONDS + _MARGIN_SECONDS, UTC))
+        Admitted(get_settings()).end_sql_password(claims["sub"])
 
     def is_authorized_connection(
         self, *, method: Any, user: SimpleAuthManagerUser, details: ConnectionDetails | None = None

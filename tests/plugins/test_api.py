@@ -119,6 +119,7 @@ READS = [
     ("GET", "/events"),
     ("GET", "/sql/statements"),
     ("DELETE", "/sql/statements/1"),
+    ("POST", "/sql/password"),
     ("POST", "/tasks/hits/test"),
     ("POST", "/test"),
     ("POST", "/diff"),

@@ -55,6 +55,7 @@ SLUICE_SERVES: dict[tuple[str, str], Role] = {
     ("GET", "/api/v1/lag"): VIEWER,
     ("GET", "/api/v1/sql/statements"): VIEWER,
     ("DELETE", "/api/v1/sql/statements/{statement}"): VIEWER,
+    ("POST", "/api/v1/sql/password"): VIEWER,
     ("GET", "/console/statements"): VIEWER,
     ("POST", "/console/statements/{statement}/cancel"): VIEWER,
     ("GET", "/api/v1/history"): VIEWER,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from sluice.runtime.jvm import java
 from sluice.runtime.passwords import Hashed
 from sluice.runtime.settings import Settings
 from sluice.stack import secrets, users
+from sluice.stack.admitted import Admitted
 from sluice.stack.environment import spark_home
 from sluice.stack.jars import ENDPOINT, require
 from sluice.stack.users import FILE, Users
@@ -52,12 +54,12 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Admitted:
     """Users whose hashes take no time, so that no budget fills again while a test runs."""
     settings = Settings(instance="test", home=tmp_path)
     secrets.make(settings)
     monkeypatch.setattr(users.Hashed, "of", partial(Hashed.of, rounds=1))
-    return Users(settings)
+    return Admitted(settings)
 
 
 def said(home: Path, attempts: list[str]) -> list[str]:
@@ -115,3 +117,51 @@ def test_the_file_of_users_is_as_the_endpoint_reads_it(quick: Users, tmp_path: P
     quick.add("ann", "viewer")
     found = json.loads((tmp_path / "secrets" / FILE).read_text())
     assert set(found["ann"]) == {"role", "generation", "salt", "rounds", "hash"}
+
+
+def test_somebody_of_a_provider_has_a_password_for_hours_and_else_none(
+    quick: Admitted, tmp_path: Path
+) -> None:
+    user, _ = quick.admit("ann", "viewer", "oidc", "https://id.example.org 1")
+    without = said(tmp_path, ["127.1.1.1 ann x", "127.1.1.1 ann "])
+    later, before = int(time.time()) + 3600, int(time.time()) - 1
+    password = quick.make_sql_password("ann", user.generation, later)
+    right = said(tmp_path, [f"127.1.1.1 ann {password}", f"127.1.1.1 ann {password}x"])
+    over = quick.make_sql_password("ann", user.generation, before)
+    late = said(tmp_path, [f"127.1.1.1 ann {over}", f"127.1.1.1 ann {password}"])
+    quick.make_sql_password("ann", user.generation, later)
+    quick.end_sql_password("ann")
+    ended = said(tmp_path, [f"127.1.1.1 ann {password}"])
+    assert (without, right, late, ended) == ([WRONG] * 2, ["right", WRONG], [WRONG] * 2, [WRONG])
+
+
+def test_what_the_password_opened_ends_with_it(quick: Admitted, tmp_path: Path) -> None:
+    """A connection goes by the generation, which is empty for a password that has ended."""
+    user, _ = quick.admit("ann", "viewer", "ldap", "uid=ann")
+    asked = "sluice.sql.Passwords.generationOf"
+    shown = []
+    for until in (int(time.time()) + 3600, int(time.time()) - 1):
+        quick.make_sql_password("ann", user.generation, until)
+        shown.append(printed(tmp_path, asked, "ann"))
+    quick.end_sql_password("ann")
+    assert [*shown, printed(tmp_path, asked, "ann")] == [user.generation, "", ""]
+
+
+def printed(home: Path, method: str, argument: str) -> str:
+    """What a method of the endpoint returns; it is seen by its own package alone."""
+    name, _, call = method.rpartition(".")
+    (home / "Print.java").write_text(
+        "public class Print { public static void main(String[] given) throws Exception {"
+        f'var method = Class.forName("{name}").getDeclaredMethod("{call}", String.class);'
+        "method.setAccessible(true); System.out.println(method.invoke(null, given[0])); } }"
+    )
+    path = f"{require('spark') / ENDPOINT}:{spark_home() / 'jars' / '*'}"
+    argv = [
+        java(),
+        "-cp",
+        path,
+        f"-Dsluice.users={home / 'secrets' / FILE}",
+        str(home / "Print.java"),
+        argument,
+    ]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True).stdout.strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sluice.runtime.login_settings import Login
 from sluice.runtime.settings import Retention, Settings
 from sluice.stack import secrets
 from sluice.stack.settings_book import FILE, changed
@@ -29,3 +30,14 @@ def test_no_secret_is_kept(tmp_path: Path) -> None:
     for secret in (settings.postgres.password, settings.hive.password, settings.kafka.identity_key):
         assert secret
         assert secret not in text
+
+
+def test_other_ways_to_log_in_are_told(tmp_path: Path) -> None:
+    before = Settings(instance="test", home=tmp_path)
+    secrets.make_missing(before)
+    changed(before)
+    ldap = {"url": "ldaps://ldap.example.org", "user_base": "dc=x", "roles": {"op": ["a", "b"]}}
+    after = before.model_copy(update={"login": Login.model_validate({"ldap": ldap})})
+    told = changed(after)[1]
+    assert told["login.ldap.url"] == "ldaps://ldap.example.org"
+    assert told["login.ldap.roles.op"] == ["a", "b"]

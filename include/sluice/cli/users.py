@@ -8,7 +8,8 @@ import typer
 
 from sluice.cli.asked_by import me
 from sluice.cli.format import Format, write
-from sluice.stack.users import Role, Users
+from sluice.runtime.login_settings import Role
+from sluice.stack.users import Users
 
 app = typer.Typer(
     help="Who may log in: add, list, change and remove the instance's users.", no_args_is_help=True
@@ -34,8 +35,9 @@ def add(name: Name, role: AsRole = "viewer") -> None:
 
 @app.command("list")
 def list_(style: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TABLE) -> None:
-    """Show the users and their roles."""
-    write(("user", "role"), [(user.name, user.role) for user in _users().people()], style)
+    """Show the users, their roles, and where they come from: `here`, `oidc` or `ldap`."""
+    rows = [(user.name, user.role, user.origin or "here") for user in _users().people()]
+    write(("user", "role", "from"), rows, style)
 
 
 @app.command("role")
@@ -61,7 +63,10 @@ def password(name: Name) -> None:
 
 @app.command()
 def remove(name: Name) -> None:
-    """Remove a user. What the user was logged in to ends."""
+    """Remove a user. What the user was logged in to ends.
+
+    Who comes by `oidc` or `ldap` can log in again as long as the groups there have a role here.
+    """
     before = _users().role(name)
     _users().remove(name)
     _note(name, "removed", before)

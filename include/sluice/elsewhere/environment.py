@@ -15,7 +15,7 @@ from sluice.runtime.settings import LOOPBACK, Settings
 
 #: What no job needs, or has there otherwise: its own place, and secrets of other parts.
 _PLACE = {"instance", "home", "root", "network", "bind_host", "hadoop_host", "metrics", "tls"}
-_LEFT_OUT = dict.fromkeys(_PLACE | {"notifications", "airflow", "api", "hive", "inherit"}, True) | {
+_LEFT_OUT = dict.fromkeys(_PLACE | {"notifications", "airflow", "api", "login", "hive", "inherit"}, True) | {
     "postgres": {"airflow", "metastore"}
 }
 #: What an account may have for another Spark.

@@ -29,6 +29,7 @@ from pydantic_settings import (
 )
 
 from sluice.runtime import given_secrets
+from sluice.runtime.login_settings import Login
 
 ROOT = Path(os.environ.get("SLUICE_ROOT") or Path(__file__).resolve().parents[3])
 SETTINGS_FILE = ROOT / "include" / "settings.yaml"
@@ -358,6 +359,7 @@ class Settings(BaseSettings):
     retention: Retention = Retention()
     notifications: Notifications = Notifications()
     api: Api = Api()
+    login: Login = Login()
     placement: Placement = Placement()
 
     @classmethod

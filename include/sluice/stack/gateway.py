@@ -2,8 +2,9 @@
 
 ``python -m sluice.stack.gateway FOLDER`` follows the orders in that folder (`network.orders`). It listens on
 the doors' ports of the host and hands these sockets to a process that relays them (`sluice.stack.doors`). It
-also has notifications sent (`sluice.stack.notify`), because webhooks and mail servers are outside. Both
-processes are started again when they end. For an instance in the host's network only the latter runs.
+also has notifications sent (`sluice.stack.notify`), because webhooks and mail servers are outside, and lets
+log-ins reach a provider outside (`sluice.stack.outward`). These processes are started again when they end.
+For an instance in the host's network only the second runs.
 """
 
 from __future__ import annotations
@@ -119,6 +120,8 @@ def run(folder: Path) -> None:
                 doors.listening += [(port, stack.enter_context(each)) for each in listen(port)]
             doors.inside = living(settings, stack)
             children.append(Child(network.RELAYING, doors.command))
+            if targets := [f"{host}:{port}" for host, port in orders.get("outward", ())]:
+                children.append(Child(network.OUTWARD, lambda: ((str(folder), *targets), ())))
         if orders["notify"]:
             children.append(Child("sluice.stack.notify", lambda: ((), ())))
         for child in children:

@@ -30,6 +30,7 @@ INSIDE = "inside.pid"  # the same, once the gateway keeps its network
 ORDERS = "orders.json"  # what the gateway is to do
 LOCK = "opening.lock"
 RELAYING = "sluice.stack.doors"
+OUTWARD = "sluice.stack.outward"
 #: Processes inside have it: the instance whose network they are in.
 MARK = "SLUICE_INSIDE"
 OPEN_SECONDS = 30.0
@@ -124,6 +125,7 @@ def orders(settings: Settings) -> dict[str, Any]:
         "private": settings.private,
         "doors": doors,
         "notify": settings.notifications.given,
+        "outward": [list(target) for target in settings.login.targets if settings.private],
         "given": {name: value for name, value in given().items() if inherited.passes(name)},
     }
 
@@ -139,8 +141,11 @@ def require_outside() -> None:
 
 def _compare(settings: Settings) -> None:
     before, wanted = _read_orders(settings), orders(settings)
-    names = {"doors": "doors", "private": "network", "notify": "notifications"}
-    if before and (changed := [names[key] for key in names if before.get(key) != wanted[key]]):
+    names = {"doors": "doors", "private": "network", "notify": "notifications", "outward": "login"}
+    if not before:
+        return
+    before = {"outward": [], **before}  # the orders of an older release have no such key
+    if changed := [names[key] for key in names if before.get(key) != wanted[key]]:
         raise OrdersChanged(changed)
 
 

@@ -10,7 +10,7 @@ from sluice.runtime.settings import Settings
 
 FILE = "settings.json"
 #: Whose values are secrets (an address of a webhook may hold one), or not a person's choice.
-_LEFT_OUT = ("login", "webhook", "home", "root")
+_LEFT_OUT = ("kafka.login", "notifications.webhook", "home", "root")
 _SECRET = ("password", "_key")
 
 
@@ -35,7 +35,7 @@ def _flat(values: dict[str, Any], above: str = "") -> list[tuple[str, Any]]:
     """Names with dots, and values that are no sections."""
     found: list[tuple[str, Any]] = []
     for name, value in values.items():
-        if name in _LEFT_OUT or name.endswith(_SECRET):
+        if above + name in _LEFT_OUT or name.endswith(_SECRET):
             continue
         if isinstance(value, dict):
             found += _flat(value, f"{above}{name}.")

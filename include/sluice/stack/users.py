@@ -4,6 +4,10 @@ One file of mode 0600, ``secrets/users.json``, holds each one's name, role, pass
 random text that is another one after each new password or role, and for another person of the same name. What
 a user was given before, such as a token, names the generation and ends with it. The file also holds the
 platform's own user, with which its jobs log in to the SQL endpoint, because the endpoint reads no other file.
+
+It also holds whoever logged in by an identity provider or a directory (`runtime.login_settings`): where they
+come from (the *origin*) and what that calls them (the *subject*). Such a person may have a password that
+opens the SQL endpoint alone, for hours.
 """
 
 from __future__ import annotations
@@ -13,21 +17,20 @@ import re
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
 
 from filelock import FileLock
 
 from sluice.runtime.files import write_whole
+from sluice.runtime.login_settings import Role
 from sluice.runtime.passwords import ROUNDS, SECRET_ROUNDS, Hashed
 from sluice.runtime.settings import Settings, read_secret
 from sluice.stack import platform_user
 
-Role = Literal["viewer", "user", "op", "admin"]
 #: The role of the platform's own user, which cannot log in to Airflow.
 SERVICE = "service"
 FILE = "users.json"
 NAME = re.compile(r"[a-z][a-z0-9._-]{0,39}")
-_PASSWORD_BYTES = 15
+PASSWORD_BYTES = 15
 _GENERATION_BYTES = 12
 
 
@@ -41,8 +44,11 @@ class User:
 
     name: str
     role: str
-    password: Hashed
+    password: Hashed | None  # of somebody with an origin: for the SQL endpoint alone
     generation: str = ""  # of a file of before there were any; `ensure_own` gives one
+    origin: str = ""  # oidc, ldap; empty for a user of the instance's own
+    subject: str = ""  # the same person has the same one there, whatever the name
+    until: int = 0  # when the password of somebody with an origin ends, in seconds since the epoch
 
 
 class Users:
@@ -61,8 +67,11 @@ class Users:
             name: User(
                 name,
                 each["role"],
-                Hashed(each["salt"], each["rounds"], each["hash"]),
+                Hashed(each["salt"], each["rounds"], each["hash"]) if "hash" in each else None,
                 each.get("generation", ""),
+                each.get("origin", ""),
+                each.get("subject", ""),
+                each.get("until", 0),
             )
             for name, each in found.items()
         }
@@ -81,22 +90,23 @@ class Users:
     def log_in(self, name: str, password: str) -> User | None:
         """The person of that name if the password is right; an unknown name takes just as long."""
         user = self.all().get(name)
-        known = user is not None and user.role != SERVICE
-        hashed = user.password if user and known else _NOBODY
-        return user if hashed.is_of(password) and known else None
+        if user is not None and user.role != SERVICE and user.password is not None and not user.origin:
+            return user if user.password.is_of(password) else None
+        _NOBODY.is_of(password)
+        return None
 
     def add(self, name: str, role: Role) -> str:
         """Add a person; returns the password, which is kept nowhere. Raises UserError."""
         if not NAME.fullmatch(name):
             raise UserError(f"user {name!r}: use a-z, 0-9, '.', '_' and '-', 40 at most, a letter first")
-        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
 
         def change(users: dict[str, User]) -> None:
             if name in users:
                 raise UserError(f"there is a user {name!r} already: choose another name")
             if name == platform_user.NAME:
                 raise UserError(f"{name!r} is the platform's own name in Airflow: choose another one")
-            users[name] = User(name, role, Hashed.of(password), _generation())
+            users[name] = User(name, role, Hashed.of(password), new_generation())
 
         self._change(change)
         return password
@@ -105,15 +115,21 @@ class Users:
         """Give a person another role. Raises UserError."""
 
         def changed(user: User) -> User:
-            return user if user.role == role else replace(user, role=role, generation=_generation())
+            _require_own(user, "role")
+            return user if user.role == role else replace(user, role=role, generation=new_generation())
 
         self._change_person(name, changed)
 
     def set_password(self, name: str) -> str:
         """Give a person a new password; returns it. Raises UserError."""
-        password = secrets.token_urlsafe(_PASSWORD_BYTES)
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
         hashed = Hashed.of(password)
-        self._change_person(name, lambda user: replace(user, password=hashed, generation=_generation()))
+
+        def changed(user: User) -> User:
+            _require_own(user, "password")
+            return replace(user, password=hashed, generation=new_generation())
+
+        self._change_person(name, changed)
         return password
 
     def remove(self, name: str) -> None:
@@ -123,7 +139,8 @@ class Users:
     def ensure_own(self, settings: Settings) -> None:
         """Give the platform's own user and the admin the passwords in the instance's secrets.
 
-        Users of a file of before there were generations get one each.
+        Users of a file of before there were generations get one each. Those of an origin that the settings
+        name no more lose the password that they have.
         """
         own = {
             self._service: (SERVICE, read_secret(settings.home, "sql"), SECRET_ROUNDS),
@@ -132,11 +149,14 @@ class Users:
 
         def change(users: dict[str, User]) -> None:
             for name, (role, password, rounds) in own.items():
-                if password and not (name in users and users[name].password.is_of(password)):
-                    users[name] = User(name, role, Hashed.of(password, rounds), _generation())
+                known = users[name].password if name in users else None
+                if password and not (known and known.is_of(password)):
+                    users[name] = User(name, role, Hashed.of(password, rounds), new_generation())
             for name, user in users.items():
                 if not user.generation:
-                    users[name] = replace(user, generation=_generation())
+                    users[name] = replace(user, generation=new_generation())
+                if user.password and user.origin and user.origin not in settings.login.origins:
+                    users[name] = replace(user, password=None, until=0)
 
         self._change(change)
 
@@ -161,10 +181,7 @@ class Users:
             users = dict(before)
             change(users)
             if users != before:
-                rows = {
-                    name: {"role": user.role, "generation": user.generation, **asdict(user.password)}
-                    for name, user in users.items()
-                }
+                rows = {name: _row(user) for name, user in users.items()}
                 write_whole(self._path, json.dumps(rows, indent=1), 0o600)
 
 
@@ -173,7 +190,26 @@ def prepare_users(settings: Settings) -> None:
     Users(settings).ensure_own(settings)
 
 
-def _generation() -> str:
+def _row(user: User) -> dict[str, object]:
+    there = {"origin": user.origin, "subject": user.subject, "until": user.until} if user.origin else {}
+    return {
+        "role": user.role,
+        "generation": user.generation,
+        **there,
+        **(asdict(user.password) if user.password else {}),
+    }
+
+
+def _require_own(user: User, what: str) -> None:
+    if user.origin:
+        raise UserError(
+            f"{user.name} logs in by {user.origin}, which decides on the {what}: change it there. "
+            f"`sluice users remove {user.name}` ends what {user.name} is logged in to"
+        )
+
+
+def new_generation() -> str:
+    """Another one than any before."""
     return secrets.token_hex(_GENERATION_BYTES)
 
 

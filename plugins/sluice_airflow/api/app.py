@@ -20,6 +20,7 @@ from sluice_airflow.api import (
     metrics,
     placement,
     results,
+    sql_password,
     statements,
     tasks,
     topics,
@@ -44,7 +45,19 @@ def make_app() -> FastAPI:
         responses={422: {"model": Problems, "description": "The body is refused, with every problem found."}},
     )
     api = APIRouter(prefix=PREFIX)
-    for part in (results, events, lines, tasks, lists, topics, lag, placement, history, statements):
+    for part in (
+        results,
+        events,
+        lines,
+        tasks,
+        lists,
+        topics,
+        lag,
+        placement,
+        history,
+        statements,
+        sql_password,
+    ):
         api.include_router(part.router)
 
     @api.get("/openapi.json", include_in_schema=False)

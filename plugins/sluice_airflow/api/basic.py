@@ -30,7 +30,8 @@ class BasicLogin:
     """ASGI middleware that exchanges a password for a token, at `PATH` only.
 
     Checking a password takes 0.2 s of CPU time on purpose. A password that was right is known again by a hash
-    under a key of this process, as long as the user's stored hash stays what it was.
+    under a key of this process, as long as the user's stored hash stays what it was. A directory (LDAP) is
+    asked each time.
     """
 
     def __init__(self, app: Any) -> None:
@@ -58,7 +59,7 @@ class BasicLogin:
         if user is not None and user.password == hashed and hmac.compare_digest(known, digest):
             return token_of(user, TOKEN_SECONDS)
         token = log_in(LoginBody(username=name, password=password), TOKEN_SECONDS)
-        if user is not None:
+        if user is not None and user.password is not None and not user.origin:
             self._right[name] = user.password, digest
         return token
 

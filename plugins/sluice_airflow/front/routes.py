@@ -11,6 +11,8 @@ from sluice_airflow.front.head import SAFE, Head
 PUBLIC = frozenset(
     {
         "/auth/login",
+        "/auth/provider",  # Airflow's log-in page, unless the settings name an identity provider
+        "/auth/provider/return",
         "/api/v2/auth/login",
         "/api/v2/auth/logout",
         "/api/v2/version",
@@ -27,6 +29,9 @@ LOG_IN_PAGE = "/api/v2/auth/login"
 EXECUTION = "/execution/"
 METRICS = "/sluice/metrics"
 CONSOLE = "/sluice/console/"
+#: A log-in begins on our own page: another site's must not begin one in somebody's browser. It ends at an
+#: address to which the provider's page leads.
+PROVIDER = "/auth/provider"
 #: Programs ask for these; a browser shows none of them by itself.
 NO_PAGES = ("/api/", "/ui/", "/auth/token", EXECUTION, "/sluice/api/", METRICS)
 LOG_IN_BYTES, BODY_BYTES, TASK_BYTES = 16 << 10, 1 << 20, 16 << 20
@@ -42,7 +47,7 @@ def public(head: Head) -> bool:
 
 def page(path: str) -> bool:
     """Whether a person may be led to this address from elsewhere: it shows something and changes nothing."""
-    return not path.startswith(NO_PAGES) or path == LOG_IN_PAGE
+    return (not path.startswith(NO_PAGES) and path != PROVIDER) or path == LOG_IN_PAGE
 
 
 def most(head: Head) -> int:

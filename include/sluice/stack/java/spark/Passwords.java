@@ -19,6 +19,9 @@ import org.apache.hive.service.cli.session.SessionManager;
  * it: {@code {"ann": {"role": name, "generation": hex, "salt": hex, "rounds": n, "hash": hex of PBKDF2 with
  * HMAC-SHA-256}, ...}}.
  *
+ * <p>Whoever logs in by an identity provider or a directory has {@code origin} there, and a password only from time to
+ * time: it ends at {@code until}, in seconds since the epoch, and with it what it opened.
+ *
  * <p>Guesses are limited by source ({@link Throttle}), and hashes at a time ({@link Turns}).
  */
 public final class Passwords implements PasswdAuthenticationProvider {
@@ -60,8 +63,9 @@ public final class Passwords implements PasswdAuthenticationProvider {
     }
     try {
       refuse(THROTTLE.take(source, name));
-      // For an unknown name a hash is computed as well, so that the time does not tell who exists.
-      if (!isRight(known == null ? NOBODY : known, password) || known == null) {
+      // Without a password a hash is computed as well, so that the time does not tell who exists.
+      boolean has = known != null && known.has("hash") && !isOver(known);
+      if (!isRight(has ? known : NOBODY, password) || !has) {
         throw new AuthenticationException(WRONG);
       }
       THROTTLE.passed(source, name);
@@ -72,15 +76,20 @@ public final class Passwords implements PasswdAuthenticationProvider {
 
   /**
    * What changes when the user gets another password or role, or when another person gets the name; empty for a name
-   * that is not in the file. A connection that logged in with another generation is over.
+   * that is not in the file, and for one whose password has ended. A connection that logged in with another generation
+   * is over.
    */
   static String generationOf(String user) {
     try {
       JsonNode known = knownAs(user);
-      return known == null ? "" : known.path("generation").asText();
+      return known == null || isOver(known) ? "" : known.path("generation").asText();
     } catch (AuthenticationException unreadable) {
       return "";
     }
+  }
+
+  private static boolean isOver(JsonNode known) {
+    return known.has("origin") && known.path("until").asLong() <= System.currentTimeMillis() / 1000;
   }
 
   private static void refuse(long millis) throws AuthenticationException {

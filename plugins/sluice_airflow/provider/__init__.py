@@ -1,0 +1,1 @@
+"""Log-ins by an identity provider (OpenID Connect) or a directory (LDAP), as the settings `login` say."""
