@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 import sqlalchemy as sa
@@ -55,7 +56,7 @@ def test_a_topic_that_tasks_read_stays_and_they_are_named(settings: Settings, da
 
 
 @pytest.mark.parametrize(
-    ("table", "said"), [("commits", "has counted it"), ("archive_losses", "the archive has lines of it")]
+    ("table", "said"), [("pruned", "has counted it"), ("archive_losses", "the archive has lines of it")]
 )
 def test_a_topic_that_was_used_stays(settings: Settings, database: sa.Engine, table: str, said: str) -> None:
     chosen = schema.metadata.tables[table]
@@ -68,6 +69,32 @@ def test_a_topic_that_was_used_stays(settings: Settings, database: sa.Engine, ta
     with database.begin() as connection:
         connection.execute(sa.insert(chosen).values(row | {"topic": "shop"}))
     assert said in kept(settings, database, "shop")
+
+
+def committed(database: sa.Engine, ends: list[dict[str, int]], at: datetime) -> None:
+    rows = [
+        {"topic": "shop", "seq": n, "token": str(n), "topic_id": "x", "committed_at": at, "start": start}
+        | {"end": end, "tasks": [], "counts": {}}
+        for n, (start, end) in enumerate(pairwise(ends))
+    ]
+    with database.begin() as connection:
+        connection.execute(sa.insert(schema.commits), rows)
+
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("ends", [[{}, {"0": 1}], [{"0": 5}, {"0": 5}, {"0": 6}], [{}, {"0": 0, "1": 2}]])
+def test_a_topic_of_which_a_record_was_counted_stays(
+    settings: Settings, database: sa.Engine, ends: list[dict[str, int]]
+) -> None:
+    committed(database, ends, LONG_AGO)
+    assert "the speed layer has counted it" in kept(settings, database, "shop")
+
+
+def test_a_topic_that_a_driver_has_only_just_left_stays(settings: Settings, database: sa.Engine) -> None:
+    committed(database, [{}, {"0": 0}], datetime.now(UTC))
+    assert "try again in a minute" in kept(settings, database, "shop")
 
 
 @pytest.fixture
@@ -105,6 +132,11 @@ def test_a_topic_made_by_mistake_is_gone_also_after_a_kill_and_its_name_is_free(
         assert topics.describe(name) == before
         killed = sluice(stack, "delete", name, "--yes", fault="topic_deleted")
         assert killed.returncode == -signal.SIGKILL
+        # A task was there, and its driver committed its begin and its end, without a line.
+        commit = {"seq": 1, "token": "t", "topic_id": before.id, "committed_at": LONG_AGO}
+        commit |= {"start": {"0": 3}, "end": {"0": 3, "1": 0}, "tasks": [], "counts": {}}
+        with engine(stack).begin() as connection:
+            connection.execute(sa.insert(schema.commits).values(topic=name, **commit))
         again = sluice(stack, "delete", name, "--yes")
         assert (again.returncode, again.stdout) == (0, f"{name}: deleted (its description)\n")
         with pytest.raises(TopicMissing):
@@ -116,3 +148,7 @@ def test_a_topic_made_by_mistake_is_gone_also_after_a_kill_and_its_name_is_free(
         assert store.apply(TopicSpec(name=name), "me") == "created"  # in another format
         assert topics.create(name, partitions=1).id != before.id
         topic_deletion.delete(stack, engine(stack), name, "ann")
+        with engine(stack).connect() as connection:
+            assert not connection.scalar(
+                sa.select(schema.commits.c.seq).where(schema.commits.c.topic == name)
+            )

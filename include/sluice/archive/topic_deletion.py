@@ -1,13 +1,14 @@
 """Deletes a topic that was made by mistake: from Kafka, and its description.
 
-A topic that was ever counted or archived stays. Results, offsets and the master dataset refer to it by its
-name, and a new topic of that name would be taken for it.
+A topic of which a record was ever counted or archived stays. Results, offsets and the master dataset refer to
+it by its name, and a new topic of that name would be taken for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
@@ -19,18 +20,31 @@ from sluice.tasks import versions
 from sluice.tasks.topics import DEFAULT_TOPIC, UnknownTopic
 from sluice.transmission.topics import TopicMissing, Topics
 
-#: What is known of a topic that nobody counted: its format, and which driver was to count it.
-_FORGOTTEN = ((schema.topics, "name"), (schema.frozen_topics, "topic"), (schema.speed_topics, "topic"))
-#: Rows that say that it was counted or archived. Retention leaves some of them for ever.
+#: What is known of a topic that nobody counted: its format, which driver was to count it, and the commits
+#: with which that driver noted that a task began and ended.
+_FORGOTTEN = (
+    (schema.topics, "name"),
+    (schema.frozen_topics, "topic"),
+    (schema.speed_topics, "topic"),
+    (schema.commits, "topic"),
+    (schema.epochs, "topic"),
+    (schema.projections, "topic"),
+    (schema.pruned, "topic"),
+    (schema.task_ranges, "topic"),
+)
+#: A driver that had a task of the topic may commit once more.
+_SETTLED = timedelta(minutes=1)
+#: Rows that say that it was archived or computed. Retention leaves some of them for ever.
 _USED = (
-    (schema.commits, "the speed layer has counted it"),
-    (schema.pruned, "the speed layer has counted it"),
     (schema.archive_files, "the archive has lines of it"),
     (schema.archive_losses, "the archive has lines of it"),
     (schema.days, "a night has computed days of it"),
 )
 #: Kafka's own topics.
 _INTERNAL = "__"
+
+
+_BY_NAME = "and results and files go by its name. Without a task nothing reads it any more"
 
 
 class TopicKept(ValueError):
@@ -102,4 +116,23 @@ def _uses(settings: Settings, connection: sa.Connection, name: str) -> Iterator[
         yield f"tasks read it ({', '.join(tasks)}): delete them first"
     for table, why in _USED:
         if connection.execute(sa.select(table.c.topic).where(table.c.topic == name).limit(1)).first():
-            yield f"{why}, and results and files go by its name. Without a task nothing reads it any more"
+            yield f"{why}, {_BY_NAME}"
+    yield from _counted(connection, name)
+
+
+def _counted(connection: sa.Connection, name: str) -> Iterator[str]:
+    """Why the topic must stay if the speed layer has commits of it: one passed a record, or is too new."""
+    c, p = schema.commits.c, schema.pruned.c
+    rows = sa.select(c.start, c.end, c.committed_at).where(c.topic == name)
+    first = connection.execute(rows.order_by(c.seq).limit(1)).first()
+    last = connection.execute(rows.order_by(c.seq.desc()).limit(1)).first()
+    pruned = connection.execute(sa.select(p.records).where(p.topic == name, p.records > 0)).first()
+    if pruned or (first and last and _records(first.start, last.end)):
+        yield f"the speed layer has counted it, {_BY_NAME}"
+    elif last and datetime.now(UTC) - last.committed_at.astimezone(UTC) < _SETTLED:
+        yield "the speed layer has only just left it: try again in a minute"
+
+
+def _records(start: Mapping[str, int], end: Mapping[str, int]) -> bool:
+    """Whether there are records between the two positions. A partition without one is at its first record."""
+    return any(start.get(partition, 0) != offset for partition, offset in end.items())
