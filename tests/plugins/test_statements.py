@@ -45,4 +45,6 @@ def test_over_rest_and_in_the_console_each_sees_and_ends_their_own_and_ops_all(
             own = {"origin": "http://127.0.0.1:21080"}
             done = client.post(f"/console/statements/{found.id}/cancel", headers=own, follow_redirects=False)
             assert done.status_code == 303
+        (entry,) = client.get(f"{API}/history?limit=1").json()
+        assert (entry["who"], entry["name"]) == ("olga", f"{found.id} of eve")
         assert "cancelled by an operator" in running.end()

@@ -41,3 +41,19 @@ def test_other_ways_to_log_in_are_told(tmp_path: Path) -> None:
     told = changed(after)[1]
     assert told["login.ldap.url"] == "ldaps://ldap.example.org"
     assert told["login.ldap.roles.op"] == ["a", "b"]
+
+
+def test_of_a_file_beside_the_settings_the_lines_that_changed_are_told(tmp_path: Path) -> None:
+    settings = Settings(instance="test", home=tmp_path)
+    secrets.make_missing(settings)
+    hosts, inventory = tmp_path / "hosts.yaml", tmp_path / "collection.yaml"
+    hosts.write_text("- name: web1\n  address: 10.0.0.1\n")
+    changed(settings)  # by a release that did not know of them
+    assert changed(settings, [hosts, inventory]) == ({}, {})
+    hosts.write_text("- name: web1\n  address: 10.0.0.2\n")
+    inventory.write_text("topic: logs\n")
+    assert changed(settings, [hosts, inventory]) == (
+        {"hosts.yaml": ["  address: 10.0.0.1"], "collection.yaml": []},
+        {"hosts.yaml": ["  address: 10.0.0.2"], "collection.yaml": ["topic: logs"]},
+    )
+    assert changed(settings, [hosts, inventory]) == ({}, {})

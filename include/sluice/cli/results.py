@@ -15,6 +15,7 @@ from sluice.results.asked import Given, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
+    from sluice.storage.statements import Statement
 
 
 #: Spark's class of an error of a text that is compared with a number, and what to say of it.
@@ -24,6 +25,15 @@ TEXT = "A task's dimensions are text: compare them with text in quotes, such as 
 
 #: The columns of --list.
 _STATEMENT = ("id", "user", "since", "seconds", "state", "statement")
+
+
+def _note(ended: Statement) -> None:
+    from sluice.cli.asked_by import me
+    from sluice.runtime.settings import get_settings
+    from sluice.stack import journal
+
+    who, name, text = me(), f"{ended.id} of {ended.user}", ended.statement
+    journal.note(get_settings(), who=who, what="statement", name=name, action="cancelled", before=text)
 
 
 class StatementFailed(RuntimeError):
@@ -222,6 +232,7 @@ def sql(
         return
     if cancel is not None:
         ended = statements.cancel(get_settings(), cancel)
+        _note(ended)
         typer.echo(f"cancelled {ended.id} of {printable(ended.user)}: {printable(ended.statement)}")
         return
     assert statement is not None  # noqa: S101 - one of the three was given

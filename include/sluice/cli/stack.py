@@ -50,6 +50,7 @@ def up(
     Exit code 1 if a daemon does not become healthy; its last log lines are shown.
     """
     from sluice.cli import exposure, instance
+    from sluice.collection import hosts, inventory
     from sluice.stack import catalogue, journal, settings_book
 
     if external:
@@ -60,7 +61,7 @@ def up(
     exposure.warn(settings)
     typer.echo(f"instance {settings.instance}: {settings.home}")
     instance.up(settings, typer.echo)
-    before, after = settings_book.changed(settings)
+    before, after = settings_book.changed(settings, [inventory.path_of(settings), hosts.path_of(settings)])
     if before or after:
         journal.note(
             settings,

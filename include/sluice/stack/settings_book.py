@@ -1,8 +1,10 @@
-"""What changed in the settings since the instance was brought up last, for the history."""
+"""What changed in the settings and their files since the instance was brought up last, for the history."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sluice.runtime.files import write_whole
@@ -14,17 +16,25 @@ _LEFT_OUT = ("kafka.login", "notifications.webhook", "home", "root")
 _SECRET = ("password", "_key")
 
 
-def changed(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+def changed(settings: Settings, files: Sequence[Path] = ()) -> tuple[dict[str, Any], dict[str, Any]]:
     """The settings that are others than at the last call, before and after; nothing at the first call.
 
-    Secrets are left out.
+    Secrets are left out. files: those that people edit beside the settings; of each the lines that changed.
     """
     file = settings.home / "secrets" / FILE
     now = dict(_flat(settings.model_dump(mode="json")))
-    before = json.loads(file.read_text()) if file.exists() else now
-    write_whole(file, json.dumps(now), 0o600)
+    lines = {path.name: path.read_text().splitlines() if path.exists() else [] for path in files}
+    before = json.loads(file.read_text()) if file.exists() else {**now, **lines}
+    write_whole(file, json.dumps({**now, **lines}), 0o600)
     names = sorted(name for name in {**before, **now} if before.get(name) != now.get(name))
-    return _only(before, names), _only(now, names)
+    names = [name for name in names if name not in lines]
+    was, new = _only(before, names), _only(now, names)
+    for name, text in lines.items():
+        known = before.get(name, text)  # a release that did not know of the file left nothing of it
+        if known != text:
+            was[name] = [line for line in known if line not in text]
+            new[name] = [line for line in text if line not in known]
+    return was, new
 
 
 def _only(values: dict[str, Any], names: list[str]) -> dict[str, Any]:

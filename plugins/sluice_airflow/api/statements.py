@@ -13,9 +13,9 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from sluice.storage import statements
+from sluice.storage import history, statements
 from sluice_airflow.api.security import Reader, operates
-from sluice_airflow.api.stores import Instance
+from sluice_airflow.api.stores import Database, Instance
 
 router = APIRouter(prefix="/sql", tags=["sql"])
 
@@ -65,6 +65,17 @@ def list_statements(user: Reader, settings: Instance) -> list[StatementOut]:
 
 
 @router.delete("/statements/{statement}", responses=_ENDED)
-def cancel_statement(statement: str, user: Reader, settings: Instance) -> StatementOut:
+def cancel_statement(statement: str, user: Reader, settings: Instance, database: Database) -> StatementOut:
     """End a statement; whoever waits for it is told. The answer is the statement as it was."""
-    return StatementOut.model_validate(asdict(statements.cancel(settings, statement, whose(user))))
+    ended = statements.cancel(settings, statement, whose(user))
+    with database.begin() as connection:
+        name = f"{ended.id} of {ended.user}"
+        history.record(
+            connection,
+            who=user.get_name(),
+            what="statement",
+            name=name,
+            action="cancelled",
+            before=ended.statement,
+        )
+    return StatementOut.model_validate(asdict(ended))

@@ -7,8 +7,8 @@ from fastapi.responses import RedirectResponse
 
 from sluice.storage import statements
 from sluice_airflow.api.security import Reader
-from sluice_airflow.api.statements import whose
-from sluice_airflow.api.stores import Instance
+from sluice_airflow.api.statements import cancel_statement, whose
+from sluice_airflow.api.stores import Database, Instance
 from sluice_airflow.console.page import PATH, page
 from sluice_airflow.console.route import PageRoute
 
@@ -31,8 +31,10 @@ def listed(request: Request, user: Reader, settings: Instance) -> Response:
 
 
 @router.post("/statements/{statement}/cancel")
-def cancel(request: Request, user: Reader, settings: Instance, statement: str) -> Response:
+def cancel(
+    request: Request, user: Reader, settings: Instance, database: Database, statement: str
+) -> Response:
     """End a statement, and show the others."""
-    statements.cancel(settings, statement, whose(user))
+    cancel_statement(statement, user, settings, database)
     root = request.scope.get("root_path", "")
     return RedirectResponse(f"{root}{PATH}/statements", status.HTTP_303_SEE_OTHER)
