@@ -15,7 +15,7 @@ from sluice.collection.hosts import Host
 from sluice.elsewhere import places
 from sluice.runtime import detached
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import ROOT, Settings
+from sluice.runtime.settings import ROOT, Settings, get_settings
 from tests.collection.conftest import JAVA
 from tests.collection.one_host import emulated
 
@@ -57,11 +57,13 @@ def settings(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     home = tmp_path / "home"
     (home / "run").mkdir(parents=True)
     for name, value in (("ROOT", root), ("HOME", home), ("INSTANCE", "test"), ("PORT_BASE", 29_000)):
-        monkeypatch.setenv(f"SLUICE_{name}", str(value))  # a shadow reads them
+        monkeypatch.setenv(f"SLUICE_{name}", str(value))  # a shadow and commands read them
+    get_settings.cache_clear()
     yield Settings(instance="test", home=home, root=root, port_base=29_000)
     for name in detached.names(home / "run"):
         if record := detached.read(name, home / "run"):
             detached.stop(record, 15, run=home / "run")
+    get_settings.cache_clear()
 
 
 @pytest.fixture
