@@ -190,3 +190,10 @@ def test_only_overridden_settings_are_handed_on(monkeypatch: pytest.MonkeyPatch)
     assert found["SLUICE_KAFKA__BOOTSTRAP"] == "kafka1:9092"
     assert found["SLUICE_EXTERNAL"] == '["kafka"]'
     assert "SLUICE_INSTANCE" not in found
+
+
+@pytest.mark.parametrize("memory", ["479m", "0g", "512", "", "-1g", "2t", "1.5g"])
+def test_less_memory_than_a_task_of_sql_needs_is_refused(memory: str) -> None:
+    with pytest.raises(ValidationError, match="give at least 480m"):
+        Settings(instance="test", spark={"sql_task_memory": memory})
+    assert Settings(instance="test", spark={"sql_task_memory": "1G"}).spark.sql_task_memory == "1G"

@@ -151,11 +151,23 @@ class Postgres(BaseModel):
         return f"{url}?sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
 
 
+_MEGABYTES = {"m": 1, "g": 1024}
+_LEAST_TASK_MEGABYTES = 480  # Spark takes 450 MiB at least
+
+
 class Spark(BaseModel):
     master: str = "local[2]"
     driver_memory: str = "1g"
     sql_memory: str = "700m"  # the SQL endpoint: statements are planned in it, and results pass
     sql_task_memory: str = "512m"  # each of its processes that compute
+
+    @field_validator("sql_task_memory")
+    @classmethod
+    def _check_task_memory(cls, memory: str) -> str:
+        number, unit = memory[:-1], memory[-1:].lower()
+        if not number.isdecimal() or int(number) * _MEGABYTES.get(unit, 0) < _LEAST_TASK_MEGABYTES:
+            raise ValueError(f"{memory!r}: give at least {_LEAST_TASK_MEGABYTES}m, such as 512m or 2g")
+        return memory
 
 
 class Airflow(BaseModel):
