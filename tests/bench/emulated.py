@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -115,6 +116,10 @@ class MemoryLog:
 
     def ledger(self) -> Iterator[LedgerRow]:
         return iter(())
+
+    def sampled(self) -> dict[tuple[int, int, str, date], int]:
+        """Samples of skipped lines: none is kept."""
+        return {}
 
     def open_versions(self) -> set[Version]:
         return set(self.commits[-1].tasks) if self.commits else set()
