@@ -43,6 +43,17 @@ def test_once_its_lines_are_read_its_format_stays(topics: TopicStore, unique: st
     assert topics.apply(json_topic(unique, grouping="key"), "ann") == "changed"  # its lines are read the same
 
 
+def test_nobody_waits_for_a_lock_to_read_what_is_fixed(
+    topics: TopicStore, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that stands still with the lock, as a host does that hangs, keeps no other reader waiting."""
+    frozen = topics.freeze(unique)
+    taken = []
+    monkeypatch.setattr("sluice.storage.locks.take", lambda *lock: taken.append(lock))
+    assert topics.freeze(unique) == frozen
+    assert taken == []
+
+
 def test_a_topic_that_nobody_described_is_frozen_too(topics: TopicStore, unique: str) -> None:
     assert topics.freeze(unique) == TopicSpec(name=unique)
     assert unique not in [each.spec.name for each in topics.list()]

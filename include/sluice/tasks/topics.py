@@ -75,7 +75,14 @@ class TopicStore:
             return topic_spec(connection, name)
 
     def freeze(self, name: str) -> TopicSpec:
-        """The topic's format, from now on fixed, because the caller is about to read lines by it."""
+        """The topic's format, from now on fixed, because the caller is about to read lines by it.
+
+        What is fixed already is read without the lock: a host that stands still while it holds that would
+        keep all others waiting.
+        """
+        with self._engine.connect() as connection:
+            if _is_frozen(connection, name):
+                return topic_spec(connection, name)
         with versions.writing(self._engine) as connection:
             if not _is_frozen(connection, name):
                 connection.execute(sa.insert(_frozen).values(topic=name))
