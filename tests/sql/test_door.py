@@ -24,6 +24,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 LOGINS, LOGIN_SECONDS = 8, 3
+STATEMENT_SECONDS = 40
 START, OK, BAD, COMPLETE = 1, 2, 3, 5
 ZONE = "spark.sql.session.timeZone"
 ZONES = (ZONE, f"set:{ZONE}", f"set:hiveconf:{ZONE}")
@@ -50,7 +51,8 @@ REFUSED = {
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     folder = tmp_path_factory.mktemp("door")
-    with alone.running(folder, logins=LOGINS, login_seconds=LOGIN_SECONDS, connections_of_user=4) as found:
+    limits = {"logins": LOGINS, "login_seconds": LOGIN_SECONDS, "connections_of_user": 4}
+    with alone.running(folder, statement_seconds=STATEMENT_SECONDS, **limits) as found:
         yield found
         assert found.process.poll() is None, alone.log_of(found)[-3000:]
 
@@ -229,3 +231,9 @@ def test_a_length_after_the_log_in_allocates_nothing(endpoint: Endpoint, size: i
         connection.sendall(struct.pack(">I", size) + b"x" * 100)
         assert answered(connection) == b""
     assert endpoint.ask("SELECT 1", "ann").rows == [(1,)]
+
+
+def test_a_statement_has_so_many_seconds(endpoint: Endpoint) -> None:
+    with pytest.raises(exc.OperationalError) as stopped:
+        endpoint.ask("SELECT count(*) FROM range(1000000000000000) WHERE id % 7 = 8", "bob", 300)
+    assert "sql.statement_seconds" in reason(stopped.value)

