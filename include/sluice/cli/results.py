@@ -15,7 +15,6 @@ from sluice.results.asked import Given, query
 
 if TYPE_CHECKING:
     from sluice.results.query import Query
-    from sluice.storage.statements import Statement
 
 
 #: Spark's class of an error of a text that is compared with a number, and what to say of it.
@@ -27,13 +26,16 @@ TEXT = "A task's dimensions are text: compare them with text in quotes, such as 
 _STATEMENT = ("id", "user", "since", "seconds", "state", "statement")
 
 
-def _note(ended: Statement) -> None:
+def _cancel(wanted: str) -> None:
     from sluice.cli.asked_by import me
     from sluice.runtime.settings import get_settings
     from sluice.stack import journal
+    from sluice.storage import statements
 
+    ended = statements.cancel(get_settings(), wanted)
     who, name, text = me(), f"{ended.id} of {ended.user}", ended.statement
     journal.note(get_settings(), who=who, what="statement", name=name, action="cancelled", before=text)
+    typer.echo(f"cancelled {ended.id} of {printable(ended.user)}: {printable(ended.statement)}")
 
 
 class StatementFailed(RuntimeError):
@@ -231,9 +233,7 @@ def sql(
         write(_STATEMENT, [tuple(getattr(each, name) for name in _STATEMENT) for each in found], style)
         return
     if cancel is not None:
-        ended = statements.cancel(get_settings(), cancel)
-        _note(ended)
-        typer.echo(f"cancelled {ended.id} of {printable(ended.user)}: {printable(ended.statement)}")
+        _cancel(cancel)
         return
     assert statement is not None  # noqa: S101 - one of the three was given
 
