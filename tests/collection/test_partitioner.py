@@ -16,17 +16,14 @@ from sluice.runtime.jvm import java
 
 pytestmark = pytest.mark.slow
 
-DEFAULT = "org.apache.kafka.clients.producer.internals.DefaultPartitioner"
 FILE = "web1\0frontends/web1/caf\u00e9.2026-01-05.log"
 
 
-def partitions(
-    classes: str, keys: Sequence[bytes | None], count: int = 16, partitioner: str = PARTITIONER
-) -> list[int]:
+def partitions(classes: str, keys: Sequence[bytes | None], count: int = 16) -> list[int]:
     texts = [key if key is None else base64.b64encode(key).decode() for key in keys]
     command = [java(), "-XX:TieredStopAtLevel=1", "-cp", classes, "Partitions"]
     done = subprocess.run(
-        [*command, str(count), partitioner, json.dumps(texts)], capture_output=True, check=True, text=True
+        [*command, str(count), PARTITIONER, json.dumps(texts)], capture_output=True, check=True, text=True
     )
     return list(map(int, json.loads(done.stdout.splitlines()[-1])))
 
@@ -60,5 +57,8 @@ def test_other_records_go_where_kafka_sends_them(classes: str) -> None:
         b"web1\0file\x001x", b"web1\0file\x001\0", b"web1\0fi\0le\x001", b"web1\x001", b"\xff\xfe",
         b"web1\0file\0" + b"9" * 19,
     ]  # fmt: skip
-    assert partitions(classes, keys) == partitions(classes, keys, partitioner=DEFAULT)
-    assert partitions(classes, [None])[0] in range(16)
+    assert partitions(classes, keys) == [(murmur2(key) & 0x7FFFFFFF) % 16 for key in keys]
+
+
+def test_records_without_a_key_go_to_all_partitions_in_turn(classes: str) -> None:
+    assert sorted(partitions(classes, [None] * 16)) == list(range(16))

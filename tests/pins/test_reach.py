@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 #: folder is in no class path.
 OWN = ("netty-", "hbase-shaded-netty", "spark-connect-client-jvm_2.13")
 NETTY = re.compile(rb"(?:org/apache/hbase/thirdparty/)?io/netty/[A-Za-z0-9_/]+")
-FOLDERS = {"hbase": LIB / "hbase", "flume": LIB / "flume", "pyspark": spark_home() / "jars"}
+FOLDERS = {name: LIB / name for name in ("flume", "hbase", "metastore")} | {"pyspark": spark_home() / "jars"}
 HBASE_NETTY = "org/apache/hbase/thirdparty/io/netty/"
 PARTS = (
     "handler/codec/http",
@@ -46,6 +46,7 @@ IN_SPARK = tuple("io/netty/" + part for part in PARTS if part.startswith("handle
 LANG, PROTOCOL_BUFFERS = "org/apache/commons/lang/ClassUtils", "com/google/protobuf/"
 TELNET, YAML = "org/jline/builtins/telnet/", "configuration2/YAMLConfiguration"
 LOCAL_TASKS, XXHASH = "hive/ql/exec/SecureCmdDoAs", "net/jpountz/xxhash/"
+OF_KAFKA = b"kafka/shaded/com/google/"  # a newer copy of its own
 LOOKED_FOR = (
     HBASE_NETTY + "handler/ssl/SslHandler",
     *IN_HBASE,
@@ -66,6 +67,7 @@ def _users(folder: str) -> dict[str, set[str]]:
         with zipfile.ZipFile(path) as jar:
             for entry in jar.namelist():
                 code = jar.read(entry) if entry.endswith(".class") else b""
+                code = code.replace(OF_KAFKA, b"")
                 used = {match.decode() for match in NETTY.findall(code)} if b"io/netty/" in code else set()
                 parts = {part for part in LOOKED_FOR if any(one.startswith(part) for one in used)}
                 for part in parts.union(part for part in others if part.encode() in code):
@@ -97,6 +99,17 @@ def test_only_flumes_channel_and_hbases_internals_use_the_old_protocol_buffers()
 @pytest.mark.parametrize("folder", ["flume", "pyspark"])
 def test_nobody_makes_classes_of_names_by_commons_lang(folder: str) -> None:
     assert jars(using(folder, LANG)) <= {"commons-lang"}
+
+
+def test_hive_asks_commons_lang_only_for_interfaces() -> None:
+    users = {user for user in using("metastore", LANG) if not user.startswith("commons-lang:")}
+    assert users == {"hive-standalone-metastore: RawStoreProxy.class"}
+    (jar,) = FOLDERS["metastore"].glob("hive-standalone-metastore-*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        code = opened.read("org/apache/hadoop/hive/metastore/RawStoreProxy.class")
+    assert b"getAllInterfaces" in code
+    assert b"Ljava/lang/String;)Ljava/lang/Class;" not in code
+    assert b"Ljava/lang/String;Z)Ljava/lang/Class;" not in code
 
 
 def test_only_clients_of_kubernetes_and_the_server_of_connect_use_nettys_codecs_and_filters_in_spark() -> (

@@ -237,3 +237,25 @@ def test_a_statement_has_so_many_seconds(endpoint: Endpoint) -> None:
     with pytest.raises(exc.OperationalError) as stopped:
         endpoint.ask("SELECT count(*) FROM range(1000000000000000) WHERE id % 7 = 8", "bob", 300)
     assert "sql.statement_seconds" in reason(stopped.value)
+
+
+def nested(depth: int) -> bytes:
+    """A call whose request has a field that nobody knows: a structure in a structure, so deep."""
+    name, structure = b"GetInfo", struct.pack(">bh", 12, 1)
+    call = struct.pack(">II", 0x80010001, len(name)) + name + struct.pack(">I", 1) + structure
+    call += struct.pack(">bh", 12, 99) + structure * (depth - 1) + bytes(depth + 2)
+    return struct.pack(">I", len(call)) + call
+
+
+@pytest.mark.parametrize("depth", [40, 100_000])
+def test_a_field_that_nobody_knows_is_not_followed_for_long(endpoint: Endpoint, depth: int) -> None:
+    """What CVE-2026-43871 is about: Thrift's own bound is 2,147,483,647."""
+    login = f"\0eve\0{endpoint.passwords['eve']}".encode()
+    with stranger(endpoint, (START, b"PLAIN"), (OK, login)) as connection:
+        assert connection.recv(5) == struct.pack(">bI", COMPLETE, 0)
+        connection.sendall(nested(10))
+        (length,) = struct.unpack(">I", connection.recv(4, socket.MSG_WAITALL))
+        assert b"GetInfo" in connection.recv(length, socket.MSG_WAITALL)
+        connection.sendall(nested(depth))
+        assert answered(connection) == b""
+    assert endpoint.ask("SELECT 1", "ann").rows == [(1,)]

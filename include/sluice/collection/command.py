@@ -10,6 +10,14 @@ from sluice.runtime.jvm import LIB, java_command
 
 HEAP = "512m"
 _LOGIN = "java.security.auth.login.config"
+#: What Avro may make of the bytes that come from an edge: its own handshake, and Flume's events.
+_AVRO = (
+    *(
+        f"org.apache.avro.ipc.{name}"
+        for name in ("HandshakeRequest", "HandshakeResponse", "HandshakeMatch", "MD5")
+    ),
+    *(f"org.apache.flume.source.avro.{name}" for name in ("AvroFlumeEvent", "Status")),
+)
 
 
 def agent_command(
@@ -36,6 +44,7 @@ def agent_command(
             "-Dflume.monitoring.type=sluice.flume.LocalMetrics",
             f"-Dflume.monitoring.host={address}",
             f"-Dflume.monitoring.port={agent.metrics_port}",
+            f"-Dorg.apache.avro.SERIALIZABLE_CLASSES={','.join(_AVRO)}",
             f"-Dsluice.maxLine={agent.max_line}",
             f"-Dsluice.folder={state}",
             f"-Dsluice.home={home}",

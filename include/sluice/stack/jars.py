@@ -28,7 +28,8 @@ HERE = Path(__file__).parent
 POMS = HERE / "poms"
 JAVA = HERE / "java"
 SERVICES = "META-INF/services"
-# The agent that gives the metastore an address to listen on, and the part of the JDK that it uses.
+# The agent that gives the metastore an address to listen on, with classes that fit Hive to a newer Thrift,
+# and the part of the JDK that it uses.
 AGENT = "listen-on.agent"
 AGENT_USES = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
 # The SQL endpoint lies apart from the connector's jars, because sessions get all of those.

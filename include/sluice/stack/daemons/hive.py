@@ -131,7 +131,7 @@ def metastore(settings: Settings) -> Command:
             ["-p", port],
             heap="256m",
             options=[*OPENS, AGENT_USES, f"-javaagent:{agent}={settings.bind_host}"],
-            classpath=[settings.home / "conf" / "metastore"],
+            classpath=[settings.home / "conf" / "metastore", agent],  # classes in the place of Hive's
             quick=True,
         )
     )

@@ -3,7 +3,7 @@ package sluice.flume;
 import java.util.Arrays;
 import java.util.Map;
 import org.apache.kafka.clients.producer.Partitioner;
-import org.apache.kafka.clients.producer.internals.DefaultPartitioner;
+import org.apache.kafka.clients.producer.RoundRobinPartitioner;
 import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.utils.Utils;
 
@@ -11,32 +11,35 @@ import org.apache.kafka.common.utils.Utils;
  * Gives a file's stretches to the partitions in turn, from one on that its name decides.
  *
  * <p>So a busy file loads all partitions evenly, and a stretch always comes into the same one. Records whose key is not
- * that of a {@link Blocks block} go where Kafka itself would send them.
+ * that of a {@link Blocks block} go where Kafka itself would send them, and those without a key to all in turn.
  */
 public final class StretchPartitioner implements Partitioner {
   private static final int MOST_DIGITS = 18; // what a long holds in any case
 
-  private final DefaultPartitioner others = new DefaultPartitioner();
+  private final RoundRobinPartitioner keyless = new RoundRobinPartitioner();
 
   @Override
-  public void configure(Map<String, ?> settings) {}
+  public void configure(Map<String, ?> settings) {
+    keyless.configure(settings);
+  }
 
   @Override
-  public void close() {}
-
-  @Override
-  public void onNewBatch(String topic, Cluster cluster, int full) {
-    others.onNewBatch(topic, cluster, full);
+  public void close() {
+    keyless.close();
   }
 
   @Override
   public int partition(String topic, Object key, byte[] keyBytes, Object value, byte[] valueBytes, Cluster cluster) {
-    int name = keyBytes == null ? -1 : nameLength(keyBytes);
+    if (keyBytes == null) {
+      return keyless.partition(topic, key, keyBytes, value, valueBytes, cluster);
+    }
+    int count = cluster.partitionsForTopic(topic).size();
+    int name = nameLength(keyBytes);
     if (name < 0) {
-      return others.partition(topic, key, keyBytes, value, valueBytes, cluster);
+      return Utils.toPositive(Utils.murmur2(keyBytes)) % count;
     }
     long first = Utils.murmur2(Arrays.copyOf(keyBytes, name));
-    return Math.floorMod(first + stretch(keyBytes, name + 1), cluster.partitionsForTopic(topic).size());
+    return Math.floorMod(first + stretch(keyBytes, name + 1), count);
   }
 
   /** How many bytes host NUL file have, if a NUL and the number of a stretch follow; else -1. */

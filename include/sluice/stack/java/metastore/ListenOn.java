@@ -10,13 +10,17 @@ import jdk.internal.org.objectweb.asm.MethodVisitor;
 import jdk.internal.org.objectweb.asm.Opcodes;
 
 /**
- * -javaagent:listen-on.jar=ADDRESS makes Hive's metastore listen on that address.
+ * -javaagent:listen-on.agent=ADDRESS makes Hive's metastore listen on that address, and serve with today's Thrift.
  *
- * Hive 3.1 has no setting for it: it calls SecurityUtils.getServerSocket(null, port), and null is every
- * interface. Here that method begins with {@code host = ADDRESS}.
+ * Hive 3.1 has no setting for the address: it calls SecurityUtils.getServerSocket(null, port), and null is every
+ * interface. Here that method begins with {@code host = ADDRESS}. And where Hive returns null as a connection's
+ * context, which Thrift did not use then, it returns a {@link Context}.
  */
 public final class ListenOn implements ClassFileTransformer {
-  private static final String CLASS = "org/apache/hadoop/hive/metastore/utils/SecurityUtils";
+  private static final String HIVE = "org/apache/hadoop/hive/metastore/";
+  private static final String SOCKETS = HIVE + "utils/SecurityUtils";
+  private static final String CONNECTIONS = HIVE + "HiveMetaStore$1";
+  private static final String CONTEXT = "sluice/metastore/Context";
   private final String address;
 
   private ListenOn(String address) {
@@ -30,7 +34,7 @@ public final class ListenOn implements ClassFileTransformer {
   @Override
   public byte[] transform(
       ClassLoader loader, String name, Class<?> already, ProtectionDomain domain, byte[] code) {
-    if (!CLASS.equals(name)) {
+    if (!SOCKETS.equals(name) && !CONNECTIONS.equals(name)) {
       return null;
     }
     ClassReader reader = new ClassReader(code);
@@ -40,7 +44,14 @@ public final class ListenOn implements ClassFileTransformer {
       public MethodVisitor visitMethod(
           int access, String method, String descriptor, String signature, String[] exceptions) {
         MethodVisitor body = super.visitMethod(access, method, descriptor, signature, exceptions);
-        return "getServerSocket".equals(method) ? withAddress(body) : body;
+        switch (method) {
+          case "getServerSocket":
+            return withAddress(body);
+          case "createContext":
+            return withContext(body);
+          default:
+            return body;
+        }
       }
     }, 0);
     return writer.toByteArray();
@@ -53,6 +64,21 @@ public final class ListenOn implements ClassFileTransformer {
         super.visitCode();
         visitLdcInsn(address);
         visitVarInsn(Opcodes.ASTORE, 0);
+      }
+    };
+  }
+
+  private MethodVisitor withContext(MethodVisitor body) {
+    return new MethodVisitor(Opcodes.ASM8, body) {
+      @Override
+      public void visitInsn(int code) {
+        if (code != Opcodes.ACONST_NULL) {
+          super.visitInsn(code);
+          return;
+        }
+        visitTypeInsn(Opcodes.NEW, CONTEXT);
+        visitInsn(Opcodes.DUP);
+        visitMethodInsn(Opcodes.INVOKESPECIAL, CONTEXT, "<init>", "()V", false);
       }
     };
   }
