@@ -273,7 +273,7 @@ def test_an_analyst_changes_nothing(stack: Settings, analyst: dict[str, str]) ->
     with closing(session(stack, **analyst)) as connection:
         for statement in AN_ANALYST_MAY_NOT:
             said = refused(connection, statement)
-            assert "only read" in said or "PARSE_SYNTAX" in said, (statement, said[:500])
+            assert any(word in said for word in ("only read", "PARSE_SYNTAX", "not allowed here")), said[:500]
         with closing(connection.cursor()) as cursor:
             cursor.execute("SHOW TABLES")
             assert {"logs", "task_results", "reconciliations"} <= {row[1] for row in cursor.fetchall()}

@@ -105,6 +105,8 @@ def poisoned(site: Site, name: str, *, days: slice) -> Iterator[None]:
 
 
 #: Conditions that leave one day, and how many of its rows they let pass.
+#: Spark hands the session's settings on to some jobs and not to others, and a process has one kind of settings.
+WAYS = 2
 #: The main classes of the endpoint's processes.
 JAVA = {"sluice.sql.Endpoint", "sluice.sql.Executor"}
 ONE_DAY = (
@@ -202,11 +204,11 @@ def test_tables_are_read_only_for_everyone(site: Site, sql: Hive) -> None:
 
 def test_sessions_share_the_python_processes(site: Site, sql: Hive) -> None:
     """A process that is forked from has one of the endpoint's as its parent; the forks end when they idle."""
-    for _ in range(3):
+    for _ in range(5):
         with Hive(site.settings) as another:
             another.query(site.own("SELECT count(*) FROM v_hits_by_status"))
-    found = [*python_daemons(site)]
-    assert sorted(found) == sorted(set(found))
+    found = Counter(python_daemons(site))
+    assert max(found.values()) <= WAYS
     modules = {module for _, module in found}
     assert {"pyspark.worker", "pyspark.sql.worker.data_source_pushdown_filters"} <= modules
 
