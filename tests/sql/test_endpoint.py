@@ -104,11 +104,11 @@ def poisoned(site: Site, name: str, *, days: slice) -> Iterator[None]:
             hbase.put(FINALS, [(row, {FINAL_BLOCK: cells[FINAL_BLOCK]}) for row, cells in kept.items()])
 
 
-#: Conditions that leave one day, and how many of its rows they let pass.
-#: Spark hands the session's settings on to some jobs and not to others, and a process has one kind of settings.
+#: Spark hands the session's settings on to some jobs and not to others; a process has one kind of them.
 WAYS = 2
 #: The main classes of the endpoint's processes.
 JAVA = {"sluice.sql.Endpoint", "sluice.sql.Executor"}
+#: Conditions that leave one day, and how many of its rows they let pass.
 ONE_DAY = (
     f"date(period) = DATE '{YESTERDAY}'",
     f"period >= '{YESTERDAY}' AND period < '{TODAY}'",
