@@ -211,7 +211,9 @@ def test_what_tasks_skip_is_counted_and_compared_in_both_layers(topic: Topic) ->
     agreed = topic.reconcile()
     assert agreed.outcome == "agrees", agreed.message
     details = topic.history()[-1][3]
-    paths, statuses = (f"{name}_{each.name.rpartition('_')[2]} ({each.label})" for each in topic.tasks.list(name))
+    paths, statuses = (
+        f"{name}_{each.name.rpartition('_')[2]} ({each.label})" for each in topic.tasks.list(name)
+    )
     assert details["skipped"] == {
         f"topic {name}": {"unmatched": 1, "too_long": 0},
         statuses: {"unmatched": 1, "too_long": 0},
