@@ -33,9 +33,9 @@ def _cancel(wanted: str) -> None:
     from sluice.storage import statements
 
     ended = statements.cancel(get_settings(), wanted)
-    who, name, text = me(), f"{ended.id} of {ended.user}", ended.statement
-    journal.note(get_settings(), who=who, what="statement", name=name, action="cancelled", before=text)
-    typer.echo(f"cancelled {ended.id} of {printable(ended.user)}: {printable(ended.statement)}")
+    who, text = me(), ended.statement
+    journal.note(get_settings(), who=who, what="statement", name=ended.name, action="cancelled", before=text)
+    typer.echo(f"cancelled {printable(ended.name)}: {printable(text)}")
 
 
 class StatementFailed(RuntimeError):

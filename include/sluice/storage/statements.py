@@ -37,6 +37,11 @@ class Statement:
     state: str
     statement: str
 
+    @property
+    def name(self) -> str:
+        """What the history calls it."""
+        return f"{self.id} of {self.user}"
+
 
 def running(settings: Settings, user: str | None = None) -> list[Statement]:
     """Everybody's statements, or one user's, in the order in which they came. Raises SqlUnavailable."""

@@ -69,12 +69,11 @@ def cancel_statement(statement: str, user: Reader, settings: Instance, database:
     """End a statement; whoever waits for it is told. The answer is the statement as it was."""
     ended = statements.cancel(settings, statement, whose(user))
     with database.begin() as connection:
-        name = f"{ended.id} of {ended.user}"
         history.record(
             connection,
             who=user.get_name(),
             what="statement",
-            name=name,
+            name=ended.name,
             action="cancelled",
             before=ended.statement,
         )

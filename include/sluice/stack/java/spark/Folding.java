@@ -11,7 +11,8 @@ import org.apache.spark.sql.catalyst.rules.Rule;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Spark's two rules that compute values while a statement is planned, for cheap values only.
+ * Spark's two rules that compute values while a statement is planned, for cheap values only. Spark's own are off
+ * ({@code spark.sql.optimizer.excludedRules}).
  *
  * <p>Planning takes place in the endpoint's own process, where nothing bounds it. What is not on the list is left to a
  * task, which can be ended at any point.
@@ -33,11 +34,6 @@ final class Folding extends Rule<LogicalPlan> {
             TimestampAddInterval TimestampDiff ToUTCTimestamp ToUnixTimestamp TruncDate TruncTimestamp UnaryMinus
             UnixDate UnixTimestamp Upper WeekDay WeekOfYear Year
           """);
-
-  /** Spark's own rules, which must be off. */
-  static final String REPLACED =
-      "org.apache.spark.sql.catalyst.optimizer.ConstantFolding,"
-          + "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation";
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {

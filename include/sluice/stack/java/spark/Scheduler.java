@@ -1,8 +1,6 @@
 package sluice.sql;
 
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import org.apache.spark.SparkContext;
@@ -10,7 +8,6 @@ import org.apache.spark.scheduler.Pool;
 import org.apache.spark.scheduler.Schedulable;
 import org.apache.spark.scheduler.TaskDescription;
 import org.apache.spark.scheduler.TaskSchedulerImpl;
-import org.apache.spark.scheduler.TaskSetManager;
 import org.apache.spark.scheduler.WorkerOffer;
 import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Seq;
@@ -53,8 +50,7 @@ final class Scheduler extends TaskSchedulerImpl {
 
   /** Whether a task of the pool could begin now. */
   private static boolean waits(Pool pool) {
-    List<TaskSetManager> sets = new ArrayList<>(CollectionConverters.asJava(pool.getSortedTaskSetQueue()));
-    return sets.stream()
+    return CollectionConverters.asJava(pool.getSortedTaskSetQueue()).stream()
         .anyMatch(
             set ->
                 IntStream.range(0, set.numTasks())
