@@ -17,12 +17,15 @@ from tests.waiting import until
 
 #: Names that say that a setting is a secret, or an address that holds one.
 SECRET = re.compile(r"password|secret|token|_key$|webhook|login$|credential")
-#: Settings that sound like one, and what they are.
+#: Settings that sound like one: a switch, names of files, and a section whose secrets are in files.
 HARMLESS = {
     "SLUICE_API__VIEWERS_SEE_KEYS",
     "SLUICE_KAFKA__LOGIN__KEY",
+    "SLUICE_LOGIN",
+    "SLUICE_LOGIN__LDAP__BIND_PASSWORD_FILE",
+    "SLUICE_LOGIN__OIDC__CLIENT_SECRET_FILE",
     "SLUICE_TLS__KEY",
-}  # paths, but the first
+}
 
 
 def names(model: type[BaseModel], prefix: str = "SLUICE_") -> Iterator[str]:
