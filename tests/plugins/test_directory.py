@@ -1,4 +1,4 @@
-"""Log-ins by a directory (LDAP): a real slapd and faults of one, who gets in, and who does not."""
+"""Log-ins by a directory (LDAP): a real one and faults of one, who gets in, and who does not."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from pydantic import ValidationError
 
 from sluice.runtime.login_settings import Login
 from sluice.stack.users import Users
-from tests.plugins.log_in_site import ME, Site, log_in_site
-from tests.plugins.slapd import (
+from tests.plugins.ldap_server import (
     BASE,
     ROOT_DN,
     ROOT_PASSWORD,
     Directory,
     certificate,
     directory,
-    needs_slapd,
 )
+from tests.plugins.log_in_site import ME, Site, log_in_site
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_passwords")]
 
@@ -58,8 +57,8 @@ ENTRIES: dict[str, tuple[list[str], dict[str, object]]] = {
 
 
 @pytest.fixture(scope="module")
-def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
-    with directory(tmp_path_factory.mktemp("slapd"), ENTRIES) as made:
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
+    with directory(tmp_path_factory.mktemp("directory"), ENTRIES) as made:
         yield made
 
 
@@ -90,9 +89,9 @@ def site(serving: Site, tmp_path: Path) -> Site:
 
 
 @pytest.fixture
-def known(site: Site, slapd: Directory) -> Site:
+def known(site: Site, people: Directory) -> Site:
     """The site, which asks the directory over TLS."""
-    site.set(ldap=ldap(slapd.tls_url, ca=str(slapd.ca)))
+    site.set(ldap=ldap(people.tls_url, ca=str(people.ca)))
     return site
 
 
@@ -110,28 +109,28 @@ def role(site: Site, name: str) -> str:
     return Users(site.settings).all()[name].role
 
 
-@needs_slapd
 @pytest.mark.parametrize("way", ["ldaps", "starttls", "plain on this machine"])
-def test_people_log_in_with_the_role_of_their_groups(site: Site, slapd: Directory, way: str) -> None:
+def test_people_log_in_with_the_role_of_their_groups(site: Site, people: Directory, way: str) -> None:
     given = {
-        "ldaps": ldap(slapd.tls_url, ca=str(slapd.ca)),
-        "starttls": ldap(slapd.url, ca=str(slapd.ca), starttls=True),
-        "plain on this machine": ldap(slapd.url),
+        "ldaps": ldap(people.tls_url, ca=str(people.ca)),
+        "starttls": ldap(people.url, ca=str(people.ca), starttls=True),
+        "plain on this machine": ldap(people.url),
     }
     site.set(ldap=given[way])
     assert [role(site, name) for name in ("ann", "ben", "dan")] == ["viewer", "op", "viewer"]
     assert ask(site, "ann", PASSWORD.upper()).status_code == 401
-    assert Users(site.settings).all()["dan"].subject == f"cn=d\\2C (an*),ou=people,{BASE}"
+    subject = Users(site.settings).all()["dan"].subject
+    assert (
+        subject.replace("\\2C", "\\,") == f"cn=d\\, (an*),ou=people,{BASE}"
+    )  # a directory's way to write it
 
 
-@needs_slapd
-def test_groups_may_be_looked_for(site: Site, slapd: Directory) -> None:
+def test_groups_may_be_looked_for(site: Site, people: Directory) -> None:
     roles = {"user": ["STAFF"], "admin": ["owners"]}
-    site.set(ldap=ldap(slapd.url, group_base=f"ou=groups,{BASE}", roles=roles))
+    site.set(ldap=ldap(people.url, group_base=f"ou=groups,{BASE}", roles=roles))
     assert [role(site, name) for name in ("ann", "ben", "dan")] == ["user", "admin", "user"]
 
 
-@needs_slapd
 def test_who_has_no_group_is_told_so(known: Site) -> None:
     answer = ask(known, "cleo")
     assert (answer.status_code, "in no group that has a role" in answer.text) == (403, True)
@@ -139,7 +138,6 @@ def test_who_has_no_group_is_told_so(known: Site) -> None:
     assert ask(known, "cleo", "wrong").status_code == 401
 
 
-@needs_slapd
 def test_a_local_user_is_asked_for_his_own_password_alone(known: Site) -> None:
     own = Users(known.settings).add("ann", "viewer")
     before = Users(known.settings).all()
@@ -149,19 +147,18 @@ def test_a_local_user_is_asked_for_his_own_password_alone(known: Site) -> None:
     assert Users(known.settings).all() == before
 
 
-@needs_slapd
 @pytest.mark.parametrize("password", ["", "\0", "\0" + PASSWORD, PASSWORD + "\0"])
-def test_no_password_opens_nothing(known: Site, slapd: Directory, password: str) -> None:
+def test_no_password_opens_nothing(known: Site, people: Directory, password: str) -> None:
     dn = f"uid=ann,ou=people,{BASE}".encode()
     bind = bytes([2, 1, 3, 4, len(dn)]) + dn + b"\x80\x00"
     message = bytes([2, 1, 1, 0x60, len(bind)]) + bind
-    with socket.create_connection(("127.0.0.1", slapd.port)) as raw:
+    with socket.create_connection(("127.0.0.1", people.port)) as raw:
         raw.sendall(bytes([0x30, len(message)]) + message)
-        assert b"\x0a\x01\x00" in raw.recv(99)  # success, or this would show nothing
+        let_in = b"\x0a\x01\x00" in raw.recv(99)
+    assert let_in is not people.needs_passwords  # if it is let in there, this shows the most
     assert ask(known, "ann", password).status_code == 401
 
 
-@needs_slapd
 @pytest.mark.parametrize(
     "name",
     [
@@ -174,22 +171,20 @@ def test_only_a_whole_name_of_one_person_is_one(known: Site, name: str) -> None:
     assert {user.origin for user in Users(known.settings).all().values()} == {""}
 
 
-@needs_slapd
-def test_names_are_escaped_wherever_they_go(site: Site, slapd: Directory, monkeypatch: Any) -> None:
+def test_names_are_escaped_wherever_they_go(site: Site, people: Directory, monkeypatch: Any) -> None:
     """The form of names keeps what is special out; this shows what would be if it did not."""
     import re
 
     from sluice_airflow.provider import directory as asked
 
     monkeypatch.setattr(asked, "NAME", re.compile(".*", re.DOTALL))
-    given = ldap(slapd.url, group_base=f"ou=groups,{BASE}", group_filter="(&(cn={user})(member={dn}))")
+    given = ldap(people.url, group_base=f"ou=groups,{BASE}", group_filter="(&(cn={user})(member={dn}))")
     parsed = Login.model_validate({"ldap": given}).ldap
     assert parsed is not None
     for name in ("*", "ann)(uid=*", "a*", "*)(cn=*))(|(uid=*", "ann\0", "ann,", "ann)", "#", "\\"):
         assert asked.log_in(site.settings, parsed, name, PASSWORD) is None
 
 
-@needs_slapd
 def test_guesses_count_as_those_of_local_users(known: Site) -> None:
     said = [ask(known, "ann", "wrong").status_code for _ in range(7)]
     assert said == [401] * 5 + [429] * 2
@@ -197,7 +192,6 @@ def test_guesses_count_as_those_of_local_users(known: Site) -> None:
     assert role(known, "ben") == "op"
 
 
-@needs_slapd
 def test_another_role_there_is_taken_up_and_none_ends_all(known: Site) -> None:
     token = ask(known, "ann").json()["access_token"]
 
@@ -218,25 +212,23 @@ def test_another_role_there_is_taken_up_and_none_ends_all(known: Site) -> None:
     ]
 
 
-@needs_slapd
 @pytest.mark.parametrize("way", ["ldaps", "starttls"])
-def test_a_certificate_is_checked(site: Site, slapd: Directory, tmp_path: Path, way: str) -> None:
+def test_a_certificate_is_checked(site: Site, people: Directory, tmp_path: Path, way: str) -> None:
     starttls = way == "starttls"
-    port = slapd.port if starttls else slapd.tls_port
+    port = people.port if starttls else people.tls_port
     (tmp_path / "other").mkdir()
     certificate(tmp_path / "other", "127.0.0.1")
     scheme = "ldap" if starttls else "ldaps"
     for host, ca in (
         ("127.0.0.1", ""),  # whom this machine trusts
         ("127.0.0.1", str(tmp_path / "other" / "certificate.pem")),
-        ("localhost", str(slapd.ca)),  # it is made out to the address
+        ("localhost", str(people.ca)),  # it is made out to the address
     ):
         site.set(ldap=ldap(f"{scheme}://{host}:{port}", ca=ca, starttls=starttls))
         answer = ask(site, "ann")
         assert (answer.status_code, "cannot be asked now" in answer.text) == (503, True)
 
 
-@needs_slapd
 @pytest.mark.parametrize(
     "other", [{"user_base": "dc=nowhere"}, {"user_filter": "(uid={user}"}, {"bind_dn": f"cn=x,{BASE}"}]
 )
@@ -250,7 +242,7 @@ def test_settings_that_the_directory_refuses_keep_no_local_user_out(
     assert ask(known, "joe", Users(known.settings).add("joe", "viewer")).status_code == 201
 
 
-# Faults of a directory, by doubles of one: they need no slapd
+# Faults of a directory, by doubles of one
 
 
 @contextmanager
