@@ -79,11 +79,7 @@ def test_postgres_starts_again_for_a_job_s_host_and_listens_to_it_with_tls_alone
     monkeypatch.setattr(os, "geteuid", lambda: 1000)  # no file is given to another account
     postgres.configure(settings)
     (tmp_path / "hosts").mkdir()
-    for name in ("crt", "key"):
-        (tmp_path / f"hosts/{name}").write_text(name)
-    files = (str(tmp_path / "hosts/crt"), str(tmp_path / "hosts/key"))
-    found = database.Listener("10.0.0.1", ["10.0.0.31/32", "work2.example"], *files, "1")
-    database.write(tmp_path, found)
+    database.write(tmp_path, database.Listener("10.0.0.1", ["10.0.0.31/32", "work2.example"]))
     for name, answer in (("running", True), ("stop_program", None)):
         monkeypatch.setattr(supervisord, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(supervisord, "start_program", lambda *_: postgres.configure(settings))

@@ -31,7 +31,8 @@ def printed(*argv: str) -> str:
 def test_it_says_how_to_connect_and_whom_to_trust(home: Path) -> None:
     prepare_tls(Settings())
     said = printed()
-    assert "airflow, sql; not at postgres" in said
+    assert "TLS at       airflow, sql, postgres\n" in said
+    assert f"psql         sslmode=verify-full sslrootcert={home}/tls/instance.crt" in said
     assert "https://127.0.0.1:23080" in said
     assert f"jdbc:hive2://127.0.0.1:23070/sluice;ssl=true;sslTrustStore={home}/tls/authority.p12" in said
     assert "SHA-256 " in said

@@ -1,7 +1,8 @@
-"""PostgreSQL of its own, which listens to a job's host: it takes TLS, and nothing without it."""
+"""PostgreSQL of its own, for a job's host and with TLS at the doors: it takes TLS, and nothing without it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,21 +10,27 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from sluice.collection import certificates, database, hosts
 from sluice.collection.enrolment import folder
 from sluice.runtime.authority import certificate as authority_of
 from sluice.runtime.settings import Settings, make_secret
+from sluice.speed.state_pass import Connections
 from sluice.stack import secrets
+from sluice.stack.airflow_environment import for_asyncpg
 from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import Listener
+from sluice.storage.postgres import engine_at
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -40,24 +47,36 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """It listens to a host."""
     tmp_path = tmp_path_factory.mktemp("server")
+    (tmp_path / "home" / "hosts").mkdir(parents=True)
+    listener.write(tmp_path / "home", Listener("127.0.0.1", [f"{HOST}/32"]))
+    with started(tmp_path, "off") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """It speaks TLS at its door."""
+    tmp_path = tmp_path_factory.mktemp("door")
+    (tmp_path / "home").mkdir()
+    with started(tmp_path, "on") as made:
+        yield made
+
+
+@contextmanager
+def started(tmp_path: Path, tls: str) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         base = min(free.getsockname()[1], 60_000) - 10
     home = tmp_path / "home"
-    home.mkdir()
     for secret in secrets.POSTGRES:
         make_secret(home, secret)
-    settings = Settings(instance="test", home=home, port_base=base, network="host")
-    own = folder(settings, hosts.LOCAL)
-    certificates.issue(folder(settings), hosts.LOCAL, "127.0.0.1")
-    for name, data in zip(("crt", "key"), certificates.pem(folder(settings), hosts.LOCAL), strict=True):
-        (own / name).write_bytes(data)
-    found = Listener("127.0.0.1", [f"{HOST}/32"], str(own / "crt"), str(own / "key"), "1")
-    listener.write(home, found)
+    settings = Settings(instance="test", home=home, port_base=base, network="host", tls={"mode": tls})
     authority = tmp_path / "authority.crt"
     authority.write_bytes(authority_of(folder(settings)))
     variables = {"HOME": str(home), "INSTANCE": "test", "PORT_BASE": str(base), "NETWORK": "host"}
+    variables["TLS__MODE"] = tls
     environment = {**os.environ, **{f"SLUICE_{name}": value for name, value in variables.items()}}
     with subprocess.Popen([*ENTRY, "run", "postgres"], env=environment) as process:
         ready = lambda: check(settings, "postgres") is None  # noqa: E731
@@ -114,3 +133,56 @@ def test_a_key_that_postgres_must_own_is_nobody_else_s(server: Server) -> None:
     version = key.parent / "PG_VERSION"
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.stat().st_uid == version.stat().st_uid
+
+
+def test_with_tls_at_the_doors_the_platform_insists_on_the_instance_s_authority(
+    door: Server, tmp_path: Path
+) -> None:
+    assert spoken(door.settings) == "TLSv1.3"
+    own = door.settings.postgres
+    other = tmp_path / "other.crt"
+    other.write_bytes(authority_of(tmp_path / "theirs"))
+    theirs = door.settings.model_copy(
+        update={"postgres": own.model_copy(update={"root_certificate": str(other)})}
+    )
+    with pytest.raises(OperationalError, match="certificate verify failed"):
+        spoken(theirs)
+    elsewhere = own.model_copy(update={"host": "other.example"}).url() + "&hostaddr=127.0.0.1"
+    with pytest.raises(OperationalError, match="does not match host name"):
+        sa.create_engine(elsewhere).connect()
+
+
+def test_with_tls_at_the_doors_nobody_gets_in_without(door: Server) -> None:
+    refused = answered(door.settings, "127.0.0.1", tls=False)
+    assert b"no pg_hba.conf entry" in refused
+    assert b"no encryption" in refused
+
+
+def test_airflow_s_other_driver_checks_the_certificate_too(door: Server, tmp_path: Path) -> None:
+    own = door.settings.postgres.of(door.settings.postgres.airflow)
+    other = tmp_path / "other.crt"
+    other.write_bytes(authority_of(tmp_path / "theirs"))
+
+    async def version(url: str) -> object:
+        engine = create_async_engine(url)
+        try:
+            async with engine.connect() as connection:
+                mine = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+                return await connection.scalar(sa.text(mine))
+        finally:
+            await engine.dispose()
+
+    assert asyncio.run(version(for_asyncpg(own))) == "TLSv1.3"
+    with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+        asyncio.run(version(for_asyncpg(own.model_copy(update={"root_certificate": str(other)}))))
+
+
+def test_an_executor_on_a_machine_without_the_file_brings_the_authority(door: Server) -> None:
+    stores = Connections.of(door.settings)
+    gone = stores.postgres.replace(quote(str(door.settings.home), safe=""), "%2Fnowhere")
+    assert "nowhere" in gone
+    engine = engine_at(gone, stores.authority)
+    with engine.connect() as connection:
+        assert connection.scalar(sa.text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
+    with pytest.raises(OperationalError, match="nowhere"):
+        engine_at(gone).connect()

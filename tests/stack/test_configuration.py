@@ -111,7 +111,7 @@ def test_nothing_else_listens_where_other_hosts_reach_hdfs_and_hbase(reached: Se
     ports = reached.port("kafka"), reached.port("kafka_controller")
     assert listeners == "PLAINTEXT://127.0.0.1:{},CONTROLLER://127.0.0.1:{}".format(*ports)
     assert "listen_addresses = '127.0.0.1'" in templating.render(
-        reached, "postgresql.conf", hosts=None, door_connections=1
+        reached, "postgresql.conf", hosts=None, door_connections=1, secured=False
     )
     local = templating.render(reached, "pg_hba.conf", hosts=None, local="127.0.0.1/32")
     assert re.findall(r"(?m)^host.* (\S+) scram-sha-256$", local) == ["127.0.0.1/32"] * 3

@@ -53,8 +53,8 @@ def _lines(settings: Settings, doors: Collection[str], found: Shown) -> Iterator
     from sluice.stack import tls
 
     file, store = tls.folder(settings) / tls.AUTHORITY, tls.folder(settings) / tls.TRUST_STORE
-    others = ", ".join(door for door in (*TLS_DOORS, "postgres") if door not in doors)
-    yield f"TLS at       {', '.join(doors)}; not at {others}"
+    others = ", ".join(door for door in TLS_DOORS if door not in doors)
+    yield f"TLS at       {', '.join(doors)}{f'; not at {others}' if others else ''}"
     yield f"certificate  for {', '.join(found.names)}; until {found.until:%Y-%m-%d}"
     yield f"authority    {file}"
     yield f"             SHA-256 {found.fingerprint}"
@@ -64,6 +64,10 @@ def _lines(settings: Settings, doors: Collection[str], found: Shown) -> Iterator
     if "sql" in doors:
         trusted = f"sslTrustStore={store};trustStorePassword={STORE_PASSWORD}"
         yield f"JDBC         jdbc:hive2://{where.host}:{where.port}/{where.database};ssl=true;{trusted}"
+    if "postgres" in doors:
+        own = settings.postgres
+        place = f"host={own.host} port={own.port} dbname={own.database} user={own.user}"
+        yield f"psql         sslmode=verify-full sslrootcert={own.root_certificate} {place}"
     if {"airflow", "sql"} <= set(doors):
         rest = f'sql_port={where.port}, authority="{file}"'
         yield f'Python       Client("{settings.airflow.url}", USER, PASSWORD, {rest})'

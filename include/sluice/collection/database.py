@@ -1,15 +1,12 @@
-"""PostgreSQL for jobs on other hosts: TLS with the instance's certificate, for the hosts' addresses alone."""
+"""PostgreSQL for jobs on other hosts: TLS with the instance's authority, for the hosts' addresses alone."""
 
 from __future__ import annotations
 
-from sluice.collection import certificates, enrolment
+from sluice.collection import enrolment
 from sluice.collection.hosts import LOCAL, is_address, load
-from sluice.runtime.files import write_bytes
 from sluice.runtime.settings import Settings
 from sluice.storage import listener
 from sluice.storage.listener import Listener
-
-CERTIFICATE, KEY = "postgres.crt", "postgres.key"
 
 
 def listen(settings: Settings, without: str = LOCAL) -> None:
@@ -26,14 +23,7 @@ def listen(settings: Settings, without: str = LOCAL) -> None:
     if not clients or "postgres" in settings.external:
         listener.write(settings.home, None)
         return
-    own = enrolment.folder(settings, LOCAL)
-    certificate, key = certificates.pem(enrolment.folder(settings), LOCAL)
-    for name, data in ((CERTIFICATE, certificate), (KEY, key)):
-        write_bytes(own / name, data, 0o600)
-    wanted = Listener(
-        there[LOCAL].address, clients, str(own / CERTIFICATE), str(own / KEY), certificates.checksum(own)
-    )
-    listener.write(settings.home, wanted)
+    listener.write(settings.home, Listener(there[LOCAL].address, clients))
 
 
 def from_elsewhere(settings: Settings, certificate: str) -> Settings:

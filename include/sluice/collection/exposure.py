@@ -17,7 +17,7 @@ def warnings(settings: Settings) -> Iterator[str]:
             f"bind_host = {settings.bind_host!r}: all daemons listen there, and hosts.yaml has other hosts. "
             "Whoever reaches that address is Kafka's super user without a password, whatever its listener "
             "for hosts asks; may read, change and delete what is in HDFS, HBase and the metastore; and may "
-            "guess PostgreSQL's password, without TLS. Remove bind_host; for jobs on other hosts set "
+            "guess PostgreSQL's password. Remove bind_host; for jobs on other hosts set "
             "hadoop_host, with which HDFS and HBase alone listen there (docs/security.md)"
         )
     hidden = {_place(settings.hdfs.webhdfs), settings.hbase.host} & {LOOPBACK, "localhost"}

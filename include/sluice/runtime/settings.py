@@ -38,9 +38,11 @@ LOOPBACK = "127.0.0.1"
 #: The daemons of HDFS and HBase that jobs ask; they listen at `hadoop_host` if it is given.
 HADOOP = frozenset({"namenode", "datanode", "hbase-thrift"})
 #: The services with a door that can speak TLS.
-TLS_DOORS = ("airflow", "sql")
+TLS_DOORS = ("airflow", "sql", "postgres")
 #: In the instance's directory: the authority by which the platform's own clients check the doors.
 TRUSTED = "tls/authority.crt"
+#: The same for PostgreSQL, whose certificate is always of the instance's own authority.
+DATABASE_TRUSTED = "tls/instance.crt"
 #: In the home of a job on another host: the settings that the platform's machine told it while it runs.
 TOLD = "told.json"
 _NAME = re.compile(r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,62}))*")
@@ -146,9 +148,14 @@ class Postgres(BaseModel):
     def url(self, driver: str = "postgresql+psycopg2") -> str:
         who = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}"
         url = f"{driver}://{who}@{self.host}:{self.port}/{quote(self.database, safe='')}"
+        return f"{url}?{self.parameters}" if self.parameters else url
+
+    @property
+    def parameters(self) -> str:
+        """What follows the ``?`` of a URL for libpq or JDBC: which server is trusted."""
         if not self.root_certificate:
-            return url
-        return f"{url}?sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
+            return ""
+        return f"sslmode=verify-full&sslrootcert={quote(self.root_certificate, safe='')}"
 
 
 _MEGABYTES = {"m": 1, "g": 1024}
@@ -509,12 +516,13 @@ def _fill_doors(data: dict[str, Any], home: Path, airflow: str) -> None:
     tls = data.get("tls") or {}
     mode = tls.get("mode", "auto") if isinstance(tls, dict) else tls.mode
     secured = _tls(mode, data.get("bind_host", LOOPBACK))
-    for door, name in (("airflow", "airflow"), ("sql", "hive")):
+    for door, name in (("airflow", "airflow"), ("sql", "hive"), ("postgres", "postgres")):
         section = data.get(name) or {}
         section = section if isinstance(section, dict) else section.model_dump()
         given = {field: value for field, value in section.items() if value not in ("", None)}
         own = secured and door not in (data.get("external") or ())
-        data[name] = {"root_certificate": str(home / TRUSTED) if own else "", **given}
+        trusted = home / (DATABASE_TRUSTED if door == "postgres" else TRUSTED)
+        data[name] = {"root_certificate": str(trusted) if own else "", **given}
         if name == "airflow":
             data[name] = {"url": f"{'https' if own else 'http'}://{airflow}", **data[name]}
 

@@ -11,6 +11,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -47,16 +48,19 @@ class Connections:
     host: str
     port: int
     postgres: str = field(repr=False)  # it has the password
+    authority: bytes = field(default=b"", repr=False)  # by it PostgreSQL's certificate is checked
 
     @classmethod
     def of(cls, settings: Settings) -> Connections:
-        return cls(settings.hbase.host, settings.hbase.port, settings.postgres.url())
+        path = settings.postgres.root_certificate
+        authority = Path(path).read_bytes() if path else b""
+        return cls(settings.hbase.host, settings.hbase.port, settings.postgres.url(), authority)
 
     def hbase(self) -> HBase:
         return _hbase(self.host, self.port)
 
     def log(self, topic: str) -> CommitLog:
-        return CommitLog(engine_at(self.postgres), topic)
+        return CommitLog(engine_at(self.postgres, self.authority), topic)
 
 
 _own = threading.local()

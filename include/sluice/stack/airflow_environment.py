@@ -9,10 +9,11 @@ import io
 import os
 from configparser import ConfigParser
 from pathlib import Path
+from urllib.parse import quote
 
 from sluice.runtime import given_secrets
 from sluice.runtime.files import write_whole
-from sluice.runtime.settings import Settings, read_secret
+from sluice.runtime.settings import Postgres, Settings, read_secret
 from sluice.stack import tls
 
 AUTH_MANAGER = "sluice_airflow.auth.AuthManager"  # unless the environment names another
@@ -75,12 +76,22 @@ def _secret_names(settings: Settings) -> set[str]:
 
 def _secrets(settings: Settings) -> dict[tuple[str, str], str]:
     """By section and key; those that were not made yet are empty."""
+    database = settings.postgres.of(settings.postgres.airflow)
     return {
         ("core", "fernet_key"): _fernet_key(settings),
-        ("database", "sql_alchemy_conn"): settings.postgres.of(settings.postgres.airflow).url(),
+        ("database", "sql_alchemy_conn"): database.url(),
+        ("database", "sql_alchemy_conn_async"): for_asyncpg(database),
         ("api", "secret_key"): read_secret(settings.home, "airflow_api"),
         ("api_auth", "jwt_secret"): read_secret(settings.home, "airflow_jwt"),
     }
+
+
+def for_asyncpg(database: Postgres) -> str:
+    """Its URL for SQLAlchemy with asyncpg, which knows libpq's parameters only within a `dsn`."""
+    bare = database.model_copy(update={"root_certificate": ""}).url("postgresql+asyncpg")
+    if not database.parameters:
+        return bare
+    return f"{bare}?dsn={quote(f'postgresql://?{database.parameters}', safe='')}"
 
 
 def _home(settings: Settings) -> Path:

@@ -1,5 +1,7 @@
 """The certificate that the doors show, in ``<home>/tls``: one of the instance's authority, or the user's own.
 
+PostgreSQL's door has one of its own (`sluice.stack.database_tls`).
+
 `prepare_tls` brings the files up to date: before a door's daemon starts, with `sluice up`, and once an hour
 while Airflow's API server runs. The daemons take up new files without being started again.
 """
@@ -64,20 +66,25 @@ def folder(settings: Settings) -> Path:
 
 def doors(settings: Settings) -> dict[str, str]:
     """The doors that speak TLS, and the host at which the platform's own clients reach each."""
-    reached = {"airflow": urlsplit(settings.airflow.url).hostname or "", "sql": settings.hive.host}
+    airflow = urlsplit(settings.airflow.url).hostname or ""
+    reached = {"airflow": airflow, "sql": settings.hive.host, "postgres": settings.postgres.host}
     return {door: reached[door] for door in TLS_DOORS if settings.speaks_tls(door)}
 
 
 def prepare_tls(settings: Settings) -> None:
     """Write what the doors are to show, unless it is there. Raises BadCertificate."""
-    reached = doors(settings)
+    reached = {door: host for door, host in doors(settings).items() if door != "postgres"}
     if not reached:
         return
     own = folder(settings)
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(own / ".lock", mode=0o600):
-        before = _there(own)
-        wanted = _given(settings) if settings.tls.certificate else _issued(settings, before)
+        before = there(own / CERTIFICATE, own / KEY, own / AUTHORITY)
+        if settings.tls.certificate:
+            wanted = _given(settings)
+        else:
+            names = {*reached.values(), *settings.tls.names, *names_of_machine(settings)}
+            wanted = issued(settings, before, names, VALID)
         for door, host in reached.items():
             _check(settings, door, host, wanted)
         if wanted == before:
@@ -143,14 +150,10 @@ def _no_password() -> str:
     raise BadCertificate("tls.key: the key asks for a password: give a key without one, of mode 0600")
 
 
-def _there(own: Path) -> Files | None:
-    """Certificate, key and authority as they are in the files."""
+def there(certificate: Path, key: Path, trusted: Path) -> Files | None:
+    """What is in the files; None if one is missing."""
     try:
-        return (
-            (own / CERTIFICATE).read_bytes(),
-            (own / KEY).read_bytes(),
-            (own / AUTHORITY).read_bytes(),
-        )
+        return certificate.read_bytes(), key.read_bytes(), trusted.read_bytes()
     except FileNotFoundError:
         return None
 
@@ -185,9 +188,12 @@ def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
     return b"".join(each.public_bytes(Encoding.PEM) for each in certificates)
 
 
-def _issued(settings: Settings, before: Files | None) -> Files:
-    """A certificate of the instance's authority: the one that is there if it will do, else a new one."""
-    above, names = settings.home / "hosts", sorted({_canonical(each) for each in _wanted_names(settings)})
+def issued(settings: Settings, before: Files | None, wanted: Iterable[str], valid: timedelta) -> Files:
+    """A certificate of the instance's authority: what was there before if it will do, else a new one.
+
+    wanted: the names and addresses to which it is made out.
+    """
+    above, names = settings.home / "hosts", sorted(set(map(_canonical, wanted)))
     trusted = authority.certificate(above)
     if before is not None and before[2] == trusted:
         first = x509.load_pem_x509_certificate(before[0])
@@ -195,16 +201,14 @@ def _issued(settings: Settings, before: Files | None) -> Files:
         early = min(datetime.now(UTC) + EARLY, ends)
         if _names(first) == names and first.not_valid_after_utc >= early:
             return before
-    made = authority.issue(above, f"sluice-{settings.instance}", names, [authority.SERVER], VALID)
+    made = authority.issue(above, f"sluice-{settings.instance}", names, [authority.SERVER], valid)
     return _pem((made.certificate, made.authority)), authority.pem(made.key), trusted
 
 
-def _wanted_names(settings: Settings) -> Iterator[str]:
-    """By what the doors are reached: from this machine, from others, and as the settings say."""
+def names_of_machine(settings: Settings) -> Iterator[str]:
+    """By what doors are reached: from this machine, and from others."""
     yield from ("localhost", "127.0.0.1", "::1", settings.bind_host)
-    yield from doors(settings).values()
-    yield from settings.tls.names
-    yield from (settings.host(daemon) for daemon in ("airflow-api", "sql"))
+    yield from (settings.host(daemon) for daemon in ("airflow-api", "sql", "postgres"))
     if (
         settings.private or settings.hosts
     ):  # nobody comes from elsewhere, or each daemon has addresses of its own

@@ -15,19 +15,19 @@ from sluice.runtime.files import write_whole
 
 @dataclass(frozen=True)
 class Listener:
-    """Where it listens, to whom, and with which certificate."""
+    """Where it listens, and to whom."""
 
     address: str
     clients: list[str]  # the hosts, as pg_hba.conf has them: 10.0.0.31/32, or a name
-    certificate: str  # a file in PEM
-    key: str  # a file in PEM, of mode 0600
-    checksum: str  # of both: with another one PostgreSQL must start again
 
 
 def read(home: Path) -> Listener | None:
     """The instance's listener; None if there is to be none."""
     path = _path(home)
-    return Listener(**json.loads(path.read_text())) if path.exists() else None
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text())
+    return Listener(found["address"], found["clients"])  # older releases wrote more into it
 
 
 def write(home: Path, listener: Listener | None) -> None:

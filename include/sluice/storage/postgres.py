@@ -6,12 +6,13 @@ Source: docs/architecture.md, "State and commit": a PostgreSQL transaction decid
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy
-from sqlalchemy import Connection
+from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from sluice.runtime.backoff import patient
@@ -39,10 +40,16 @@ def engine(settings: Settings) -> sqlalchemy.Engine:
 
 
 @functools.lru_cache(maxsize=8)
-def engine_at(url: str) -> sqlalchemy.Engine:
-    """This process's engine for the database at this URL."""
+def engine_at(url: str, authority: bytes = b"") -> sqlalchemy.Engine:
+    """This process's engine for the database at this URL.
+
+    authority: what is in the file with the root certificate that the URL names, for a machine without it.
+    """
+    place = make_url(url)
+    if authority:
+        place = place.update_query_dict({"sslrootcert": _in_memory(authority)})
     return sqlalchemy.create_engine(
-        url,
+        place,
         pool_pre_ping=True,
         pool_size=4,
         max_overflow=8,
@@ -55,6 +62,14 @@ def engine_at(url: str) -> sqlalchemy.Engine:
             "keepalives_count": 4,
         },
     )
+
+
+@functools.lru_cache(maxsize=8)
+def _in_memory(data: bytes) -> str:
+    """The path of a file with these bytes that this process alone has, and that is gone with it."""
+    file = os.memfd_create("authority")
+    os.write(file, data)
+    return f"/proc/self/fd/{file}"
 
 
 def migrate(settings: Settings) -> None:
