@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sluice.runtime.settings import Settings, make_secret
@@ -18,6 +16,7 @@ from sluice.stack.daemon import Daemon, Unhealthy
 from sluice.stack.daemons.postgres import POSTGRES
 from sluice.stack.secrets import POSTGRES as POSTGRES_SECRETS
 from tests.databases import admit
+from tests.free_ports import port_base
 
 START_SECONDS = 60.0
 
@@ -29,7 +28,7 @@ def server(name: str, daemons: Sequence[Daemon] = (POSTGRES,)) -> Iterator[Setti
         home = Path(folder)
         for secret in ("identity", *POSTGRES_SECRETS):
             make_secret(home, secret)
-        settings = Settings(instance=name, home=home, port_base=_free_base(daemons), network="host")
+        settings = Settings(instance=name, home=home, port_base=port_base(), network="host")
         for daemon in daemons:
             stack.enter_context(_running(settings, daemon))
         yield settings
@@ -51,20 +50,6 @@ def _running(settings: Settings, daemon: Daemon) -> Iterator[None]:
     finally:
         process.send_signal(signal.Signals[f"SIG{daemon.stop_signal}"])
         process.wait(START_SECONDS)
-
-
-def _free_base(daemons: Sequence[Daemon]) -> int:
-    """The first port of a block in which the daemons' ports are free."""
-    offsets = Settings(port_base=1).port_offsets
-    while True:
-        base = secrets.randbelow(20_000) + 20_000
-        with ExitStack() as held:
-            try:
-                for name in (port for daemon in daemons for port in daemon.ports):
-                    held.enter_context(closing(socket.socket())).bind(("127.0.0.1", base + offsets[name]))
-            except OSError:
-                continue
-            return base
 
 
 def _wait(daemon: Daemon, settings: Settings) -> None:

@@ -31,6 +31,7 @@ from sluice.stack.entry import check
 from sluice.storage import listener
 from sluice.storage.listener import Listener
 from sluice.storage.postgres import engine_at
+from tests.free_ports import port_base
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -66,9 +67,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @contextmanager
 def started(tmp_path: Path, tls: str) -> Iterator[Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        base = min(free.getsockname()[1], 60_000) - 10
+    base = port_base()
     home = tmp_path / "home"
     for secret in secrets.POSTGRES:
         make_secret(home, secret)

@@ -5,7 +5,6 @@ The broker is the tests' own, without a stack around it.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from sluice.stack.daemons import kafka
 from sluice.transmission import clients, listener
 from sluice.transmission.lag import archive_group, group_lag
 from sluice.transmission.topics import Topics
+from tests.free_ports import port_base
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -41,19 +41,6 @@ pytestmark = pytest.mark.slow
 SECONDS = 240.0
 ADDRESS = "127.0.0.1"
 COLLECTOR = Agent("collector1", "collector", "logs", "file", 1_000, 1)
-
-
-def free_base(settings: Settings) -> int:
-    """A base from which the broker's ports are free."""
-    while True:
-        with socket.create_server((ADDRESS, 0)) as first:
-            base = int(first.getsockname()[1]) - settings.port_offsets["kafka"]
-        try:
-            for name in ("kafka_controller", listener.PORT):
-                socket.create_server((ADDRESS, base + settings.port_offsets[name])).close()
-        except OSError:
-            continue
-        return base
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +56,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 def formatted(home: Path, *names: str) -> Settings:
     """The settings of a broker that is about to start, and that was told of these hosts."""
-    settings = Settings(instance="test", home=home, port_base=free_base(Settings(port_base=1)))
+    settings = Settings(instance="test", home=home, port_base=port_base())
     certificates.issue(home / "hosts", "local", ADDRESS)
     for number, name in enumerate(names, 1):
         certificates.issue(home / "hosts", name, f"127.0.1.{number}")

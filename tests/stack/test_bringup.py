@@ -13,14 +13,12 @@ import sqlalchemy as sa
 from sluice.runtime.settings import Settings
 from sluice.stack import bringup, catalogue, entry, health, initialise, jars, ports, supervisord
 from sluice.storage.hive import Hive, SqlFailed
+from tests.free_ports import port_base
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        base = free.getsockname()[1]
-    return Settings(instance="test", home=tmp_path / "test", port_base=min(base, 60000))
+    return Settings(instance="test", home=tmp_path / "test", port_base=port_base())
 
 
 def test_a_taken_port_is_named_with_who_has_it_and_the_remedy(settings: Settings) -> None:

@@ -19,6 +19,7 @@ from sluice.runtime import jvm
 from sluice.runtime.settings import HADOOP, LOOPBACK, SETTINGS_FILE, Settings
 from sluice.stack import entry
 from sluice.storage.hdfs import HdfsStore
+from tests.free_ports import port_base
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
@@ -33,14 +34,11 @@ def own(tmp_path: Path) -> dict[str, str]:
     """The variables of an instance that has no daemon in common with the tests' own."""
     (tmp_path / "include").mkdir()
     shutil.copy(SETTINGS_FILE, tmp_path / "include")
-    with socket.socket() as free:
-        free.bind((LOOPBACK, 0))
-        base = min(free.getsockname()[1], 60_000) - 10
     return {
         "SLUICE_ROOT": str(tmp_path),
         "SLUICE_LIB": str(jvm.LIB),
         "SLUICE_INSTANCE": "reached",
-        "SLUICE_PORT_BASE": str(base),
+        "SLUICE_PORT_BASE": str(port_base()),
         "SLUICE_NETWORK": "host",
     }
 

@@ -21,6 +21,7 @@ from sluice.runtime import jvm
 from sluice.runtime.settings import SETTINGS_FILE, Settings
 from sluice.stack.entry import check
 from tests.bench.database import server
+from tests.free_ports import port_base
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.stack
@@ -38,14 +39,11 @@ def private(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "include").mkdir()
     shutil.copy(SETTINGS_FILE, tmp_path / "include")
     shutil.copytree(jvm.LIB / "postgres", tmp_path / "lib" / "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        base = min(free.getsockname()[1], 60000) - 10
     own = {
         "SLUICE_ROOT": str(tmp_path),
         "SLUICE_LIB": str(tmp_path / "lib"),
         "SLUICE_INSTANCE": "private",
-        "SLUICE_PORT_BASE": str(base),
+        "SLUICE_PORT_BASE": str(port_base()),
     }
     return {**{name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}, **own}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ import pytest
 from sluice.runtime.settings import Settings
 from sluice.stack import private, secrets
 from sluice.stack.daemons import postgres
+from tests.free_ports import port_base
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -58,10 +58,7 @@ class Killed(Exception):
 @pytest.fixture
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     home = tmp_path_factory.mktemp("old") / "home"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        base = min(free.getsockname()[1], 60_000) - 10
-    given = {"instance": "test", "home": home, "port_base": base, "network": "host"}
+    given = {"instance": "test", "home": home, "port_base": port_base(), "network": "host"}
     secrets.make_missing(Settings(**given))  # type: ignore[arg-type]
     return Settings(**given)  # type: ignore[arg-type]
 
