@@ -62,6 +62,7 @@ def log_in_site(monkeypatch: pytest.MonkeyPatch, **login: Any) -> Iterator[Site]
     from sluice.stack.airflow_environment import AUTH_MANAGER
     from sluice_airflow import auth, caller, log_in
     from sluice_airflow.api import sql_password, stores
+    from sluice_airflow.console import statements
     from sluice_airflow.front import guard
     from sluice_airflow.headers import SecurityHeaders
     from sluice_airflow.provider import routes
@@ -81,6 +82,7 @@ def log_in_site(monkeypatch: pytest.MonkeyPatch, **login: Any) -> Iterator[Site]
     app.include_router(ui, prefix="/ui")
     app.include_router(public, prefix="/api/v2")
     app.include_router(sql_password.router, prefix="/sluice/api/v1")
+    app.include_router(statements.router, prefix="/sluice/console")
     app.dependency_overrides[stores.instance] = lambda: site.settings
     app.mount("/auth", manager.get_fastapi_app())
     init_middlewares(app)

@@ -20,6 +20,7 @@ from tests.engine.samples import line
 pytestmark = pytest.mark.stack
 
 API = "/sluice/api/v1"
+CONSOLE = "/sluice/console"
 BODY = {
     "topic": "api-live",
     "period": "1m",
@@ -167,3 +168,22 @@ def test_lists_and_topics(http: httpx.Client, token: str, name: str) -> None:
     topic = {"format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
     assert http.put(f"{API}/topics/{name}", json=topic).status_code == 201
     assert http.get(f"{API}/topics/{name}").json()["format"] == "json"
+
+
+def test_a_topic_made_by_mistake_is_deleted_on_a_page(
+    stack: Settings, http: httpx.Client, token: str, name: str
+) -> None:
+    topic = {"format": "json", "time": {"extract": {"field": "at"}, "format": "iso8601"}}
+    assert http.put(f"{API}/topics/{name}", json=topic, headers=bearer(token)).status_code == 201
+    deleting = f"{CONSOLE}/topics/{name}/delete"
+    with logged_in(stack, http, "viewer") as viewer:
+        seen = http.get(f"{CONSOLE}/topics", headers=viewer).text
+        assert (name in seen, deleting in seen) == (True, False)
+        assert http.post(deleting, headers=viewer).status_code == 403
+    assert deleting in http.get(f"{CONSOLE}/topics", headers=bearer(token)).text
+    assert f"Delete topic {name}?" in http.get(deleting, headers=bearer(token)).text
+    assert http.post(deleting, headers=bearer(token)).status_code == 303
+    assert name not in http.get(f"{CONSOLE}/topics", headers=bearer(token)).text
+    assert http.get(deleting, headers=bearer(token)).status_code == 404
+    kept = http.get(f"{CONSOLE}/topics/logs/delete", headers=bearer(token))
+    assert (kept.status_code, "the platform itself uses it" in kept.text) == (409, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import html
 import json
 import re
 import time
@@ -259,6 +260,17 @@ def test_a_person_gets_a_password_for_sql_that_ends_with_the_log_in(browser: Bro
     assert httpx.post(f"{site.url}/auth/token", json=person, trust_env=False).status_code == 401
     browser.get("/api/v2/auth/logout")
     assert Users(site.settings).all()["ann"].password is None
+
+
+def test_a_page_makes_one_and_shows_it(browser: Browser, site: Site) -> None:
+    browser.log_in("1")
+    made = browser.http.post("/sluice/console/statements/password", headers={"Sec-Fetch-Site": "same-origin"})
+    assert (made.status_code, made.headers["Cache-Control"]) == (200, "no-store")
+    shown = re.search(r"password <code>([^<]+)</code>", made.text)
+    kept = Users(site.settings).all()["ann"].password
+    assert shown is not None
+    assert kept is not None
+    assert kept.is_of(html.unescape(shown[1]))
 
 
 def test_a_local_user_gets_none(site: Site) -> None:

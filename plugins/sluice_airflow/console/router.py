@@ -22,6 +22,7 @@ from sluice_airflow.console import (
     statements,
     statistics,
     task_page,
+    topics,
 )
 from sluice_airflow.console.assets import TYPES, assets
 from sluice_airflow.console.page import PATH
@@ -55,7 +56,7 @@ def make_router() -> APIRouter:
     """The console's routes."""
     router = APIRouter(prefix=PATH, include_in_schema=False)
     written = (statistics.router, editor.router, task_page.router)
-    watched = (platform.router, statements.router, quality.router, dead.router, changes.router)
+    watched = (platform.router, topics.router, statements.router, quality.router, dead.router, changes.router)
     drawn = (charts.pages, charts.data, lines.router)
     # `dashboards/pin` comes before `dashboards/{number}`.
     kept = (dashboard_edit.router, dashboards.router)
