@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from sluice.monitoring import figures, look, sampled
+from sluice.monitoring import certificates, figures, look, sampled
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 from sluice.storage import samples
@@ -51,4 +51,5 @@ class Observer:
         with engine(self._settings).connect() as connection:
             document |= sampled.hops(connection)
         samples.add(engine(self._settings), now, document)
+        certificates.tell(self._settings)
         self._sampled = time.monotonic()

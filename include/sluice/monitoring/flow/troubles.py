@@ -20,6 +20,7 @@ RESULTS, TASK, WATCH = "results-that-lag", "a-task-failed", "the-watch-is-silent
 AGENT, DAY, NIGHT = "a-flume-agent-fails", "a-failed-reconciliation", "a-night-that-failed-for-one-topic"
 RETENTION, FILL, UNITS = "retention", "fill-a-new-task-backwards", "units-and-their-hosts"
 HOST = "a-host-does-not-answer"
+CERTIFICATE = "the-certificate-of-the-doors-ends"
 #: The box that stands on a daemon; the others stand for themselves.
 STANDS_ON = {
     "kafka": "topics",
@@ -62,6 +63,7 @@ OF_SOURCE = {
     "open_periods": ("reconcile", DAY),
     "placement": ("collectors", UNITS),
     "hosts": ("collectors", HOST),
+    "tls": ("", CERTIFICATE),
 }
 TIERS = {"edge": "edges", "collector": "collectors"}
 #: A process that writes every second or two and has not for so long is silent (seconds); the watch looks
