@@ -82,8 +82,17 @@ def test_a_test_that_fails_again_fails_the_whole(folder: Path) -> None:
 
 
 def test_what_cannot_be_repaired_fails_the_whole(folder: Path) -> None:
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_chance.py").write_text(
+        f"import pytest\npytestmark = pytest.{STACK}\n{BY_CHANCE}"
+    )
+    on_the_stack = Part("part", "stack", (), of="stack")
+    assert judge({on_the_stack: runner.pytest(on_the_stack)}, lambda: 1) == 1
+
+
+def test_what_needs_no_platform_waits_for_no_repair(folder: Path) -> None:
     (folder / "test_chance.py").write_text(BY_CHANCE)
-    assert judge({PART: runner.pytest(PART)}, lambda: 1) == 1
+    assert judge({PART: runner.pytest(PART)}, lambda: 1) == 0
 
 
 def test_many_failures_are_no_chance(folder: Path) -> None:
