@@ -21,8 +21,8 @@ JAVA = 17
 PROCESSORS = 2
 # 1.6 GiB of Python packages, 0.5 of jars, 0.5 in ~/.m2, and room for logs and data.
 DISK_BYTES = 6 * GIB
-# The daemons and jobs take 5 GiB; the Spark jobs of the tests and the demo need more.
-MEMORY_BYTES = 8 * GIB
+# The daemons and jobs take 5 GiB, with the Spark jobs of the demo 8.
+MEMORY_BYTES = 9 * GIB
 #: What may forbid a user to make a network namespace.
 SYSCTLS = (
     "sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
