@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import sqlalchemy as sa
+
 from sluice.runtime.settings import Settings
 from sluice.stack import tls
 from sluice.storage import alerts
-from sluice.storage.postgres import engine
 
 SOURCE = "tls"
 #: Those that the instance makes are renewed earlier.
 SOON = timedelta(days=14)
 
 
-def tell(settings: Settings) -> None:
+def tell(settings: Settings, database: sa.Engine) -> None:
     """Raise the alert, keep it, or clear it."""
-    alerts.sync(engine(settings), SOURCE, dict(ending(settings)))
+    alerts.sync(database, SOURCE, dict(ending(settings)))
 
 
 def ending(settings: Settings) -> Iterator[tuple[str, str]]:

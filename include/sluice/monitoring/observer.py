@@ -51,5 +51,5 @@ class Observer:
         with engine(self._settings).connect() as connection:
             document |= sampled.hops(connection)
         samples.add(engine(self._settings), now, document)
-        certificates.tell(self._settings)
         self._sampled = time.monotonic()
+        certificates.tell(self._settings, engine(self._settings))
