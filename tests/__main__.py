@@ -27,7 +27,9 @@ from sluice.stack import supervisord
 from tests.bring_up import instance_settings
 from tests.marked import having
 
-IN_PARALLEL = ("-n", "3", "--dist", "worksteal")  # on two cores: many of them wait
+#: More than a small machine has cores, because many of these tests wait.
+PROCESSES = max(3, os.cpu_count() or 1)
+IN_PARALLEL = ("-n", str(PROCESSES), "--dist", "worksteal")
 FILES_IN_PARALLEL = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 LINT = ("make", "--no-print-directory", "lint")
 BROWSER = (sys.executable, "-m", "tests.browser.tools")

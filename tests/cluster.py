@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -52,12 +51,3 @@ def cluster(
             process.terminate()
         for process in started:
             process.wait(SECONDS)
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct ports: each is held until all are found."""
-    with ExitStack() as held:
-        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]

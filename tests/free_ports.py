@@ -1,10 +1,10 @@
-"""Ports for an instance of a test's own."""
+"""Ports that a test's own daemons may have."""
 
 from __future__ import annotations
 
 import random
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from sluice.runtime.settings import LOOPBACK, Settings
 
@@ -24,3 +24,12 @@ def port_base() -> int:
                 continue
         return base
     raise AssertionError(f"no base of {_BASES} is free")
+
+
+def free_ports(count: int, address: str = LOOPBACK) -> list[int]:
+    """Distinct ports: each is held until all are found."""
+    with ExitStack() as held:
+        probes = [held.enter_context(closing(socket.socket())) for _ in range(count)]
+        for probe in probes:
+            probe.bind((address, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

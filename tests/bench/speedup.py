@@ -31,8 +31,9 @@ from tests.bench import workload
 from tests.bench.archive import cut
 from tests.bench.database import server
 from tests.bench.outcome import Bar, Cell, Outcome, Table
-from tests.cluster import cluster, free_ports
+from tests.cluster import cluster
 from tests.databases import database
+from tests.free_ports import free_ports
 from tests.identities import to_headers
 
 NAME = "speedup"

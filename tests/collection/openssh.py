@@ -19,6 +19,7 @@ import psutil
 from sluice.collection.emulated import power
 from sluice.collection.emulated.host import STOP_SECONDS, EmulatedHost
 from sluice.collection.emulated.server import HOST_KEY
+from tests.free_ports import free_ports
 from tests.waiting import until
 
 #: sshd must be started by its whole path; it is not in every user's PATH.
@@ -50,7 +51,7 @@ class OpenSshHost(EmulatedHost):
         if not key.exists():
             asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(key))
             key.chmod(0o600)
-        self.port = self.port or free_port(self.address)
+        self.port = self.port or free_ports(1, self.address)[0]
         configuration = self.home / "sshd_config"
         values = {"address": self.address, "port": self.port, "home": self.home, "key": HOST_KEY}
         values["sftp"] = "Subsystem sftp internal-sftp" if self.sftp else ""
@@ -92,9 +93,3 @@ class OpenSshHost(EmulatedHost):
         for each in self._servers():
             with suppress(psutil.NoSuchProcess):
                 each.send_signal(number)
-
-
-def free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from sluice.collection import certificates, database, hosts
+from sluice.collection import database
 from sluice.collection.enrolment import folder
 from sluice.runtime.authority import certificate as authority_of
 from sluice.runtime.settings import Settings, make_secret
@@ -37,6 +37,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 HOST, OTHER = "127.0.1.1", "127.0.1.2"
+MINE = sa.text("SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
 ENTRY = [sys.executable, "-m", "sluice.stack"]
 
 
@@ -89,12 +90,19 @@ def started(tmp_path: Path, tls: str) -> Iterator[Server]:
             process.wait(60)
 
 
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """The certificate of an authority that is not the instance's."""
+    path = tmp_path / "other.crt"
+    path.write_bytes(authority_of(tmp_path / "theirs"))
+    return path
+
+
 def spoken(settings: Settings) -> str:
     """The version of TLS that PostgreSQL sees on a connection with these settings."""
     engine = sa.create_engine(settings.postgres.url(), poolclass=sa.NullPool)
     with engine.connect() as connection:
-        mine = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-        return str(connection.scalar(sa.text(mine)))
+        return str(connection.scalar(MINE))
 
 
 def answered(settings: Settings, source: str, tls: bool) -> bytes:
@@ -109,12 +117,9 @@ def answered(settings: Settings, source: str, tls: bool) -> bytes:
         return connection.recv(4096)
 
 
-def test_a_job_speaks_tls_and_insists_on_the_instance_s_authority(server: Server, tmp_path: Path) -> None:
+def test_a_job_speaks_tls_and_insists_on_the_instance_s_authority(server: Server, other: Path) -> None:
     there = database.from_elsewhere(server.settings, str(server.authority))
     assert spoken(there) == "TLSv1.3"
-    certificates.issue(tmp_path / "theirs", hosts.LOCAL, "127.0.0.1")
-    other = tmp_path / "other.crt"
-    other.write_bytes(authority_of(tmp_path / "theirs"))
     with pytest.raises(OperationalError, match="certificate verify failed"):
         spoken(database.from_elsewhere(server.settings, str(other)))
 
@@ -135,12 +140,10 @@ def test_a_key_that_postgres_must_own_is_nobody_else_s(server: Server) -> None:
 
 
 def test_with_tls_at_the_doors_the_platform_insists_on_the_instance_s_authority(
-    door: Server, tmp_path: Path
+    door: Server, other: Path
 ) -> None:
     assert spoken(door.settings) == "TLSv1.3"
     own = door.settings.postgres
-    other = tmp_path / "other.crt"
-    other.write_bytes(authority_of(tmp_path / "theirs"))
     theirs = door.settings.model_copy(
         update={"postgres": own.model_copy(update={"root_certificate": str(other)})}
     )
@@ -157,17 +160,14 @@ def test_with_tls_at_the_doors_nobody_gets_in_without(door: Server) -> None:
     assert b"no encryption" in refused
 
 
-def test_airflow_s_other_driver_checks_the_certificate_too(door: Server, tmp_path: Path) -> None:
+def test_airflow_s_other_driver_checks_the_certificate_too(door: Server, other: Path) -> None:
     own = door.settings.postgres.of(door.settings.postgres.airflow)
-    other = tmp_path / "other.crt"
-    other.write_bytes(authority_of(tmp_path / "theirs"))
 
     async def version(url: str) -> object:
         engine = create_async_engine(url)
         try:
             async with engine.connect() as connection:
-                mine = "SELECT version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-                return await connection.scalar(sa.text(mine))
+                return await connection.scalar(MINE)
         finally:
             await engine.dispose()
 
@@ -182,6 +182,6 @@ def test_an_executor_on_a_machine_without_the_file_brings_the_authority(door: Se
     assert "nowhere" in gone
     engine = engine_at(gone, stores.authority)
     with engine.connect() as connection:
-        assert connection.scalar(sa.text("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
+        assert connection.scalar(MINE) == "TLSv1.3"
     with pytest.raises(OperationalError, match="nowhere"):
         engine_at(gone).connect()

@@ -46,6 +46,7 @@ from sluice.collection.render import place
 from sluice.runtime.settings import ROOT, Settings
 from tests.collection import conftest
 from tests.collection.steps import STEPS, Crash, Side, Step, chosen, crash, struck
+from tests.free_ports import free_ports
 from tests.processes import command_line
 from tests.waiting import until
 
@@ -102,20 +103,19 @@ def granted(settings: Settings, _: object) -> None:
 def write(settings: Settings, runs_on: str) -> None:
     ports = settings.home / "ports"  # tests run beside each other
     if not ports.exists():
-        ports.write_text(" ".join(map(str, free_ports())))
+        ports.write_text(" ".join(map(str, shared_ports())))
     text = INVENTORY.format(*ports.read_text().split(), log=settings.home / "h2" / "log", runs_on=runs_on)
     (settings.home / "collection.yaml").write_text(text)
 
 
-def free_ports() -> list[int]:
+def shared_ports() -> list[int]:
     """Two that are free on both hosts."""
-    with socket.create_server(("127.0.1.1", 0)) as one, socket.create_server(("127.0.1.1", 0)) as other:
-        ports = [int(each.getsockname()[1]) for each in (one, other)]
+    ports = free_ports(2, "127.0.1.1")
     try:
         for port in ports:
             socket.create_server(("127.0.1.2", port)).close()
     except OSError:
-        return free_ports()
+        return shared_ports()
     return ports
 
 

@@ -20,6 +20,7 @@ from sluice.collection import addresses, certificates, deploy, enrolment, lifecy
 from sluice.collection.metrics import Metrics, MetricsUnreachable
 from sluice.runtime.settings import Settings, make_secret
 from tests.collection.laid_down import lay_down
+from tests.free_ports import free_ports
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -40,18 +41,10 @@ collectors:
 """
 
 
-def free_ports(number: int) -> list[int]:
-    taken = [socket.create_server((ADDRESS, 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in taken]
-    for each in taken:
-        each.close()
-    return ports
-
-
 @pytest.fixture
 def port(settings: Settings, tmp_path: Path) -> Iterator[int]:
     """Where a collector listens; edge web1 is laid down and not started."""
-    edge, port, metrics = free_ports(3)
+    edge, port, metrics = free_ports(3, ADDRESS)
     (settings.home / "collection.yaml").write_text(INVENTORY.format(edge=edge, port=port, metrics=metrics))
     for folder in ("log", "logs"):
         (settings.home / folder).mkdir()

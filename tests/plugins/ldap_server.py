@@ -16,7 +16,7 @@ import ssl
 import subprocess
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from cryptography.x509.oid import NameOID
 from filelock import FileLock
 
 from sluice.runtime.jvm import LIB, java
+from tests.free_ports import free_ports
 from tests.waiting import until
 
 #: slapd is not in every user's PATH; SLAPD names one that was unpacked elsewhere.
@@ -95,7 +96,7 @@ class Directory:
 def directory(home: Path, entries: Entries) -> Iterator[Directory]:
     """A directory with these entries below its base."""
     certificate(home, "127.0.0.1")
-    made = Directory(free_port(), free_port(), home / "certificate.pem", needs_passwords=SLAPD is None)
+    made = Directory(*free_ports(2), home / "certificate.pem", needs_passwords=SLAPD is None)
     with ExitStack() as stack, (home / "log").open("w") as log:
         for argv, environment in (_unboundid if SLAPD is None else _slapd)(home, made, entries):
             running = subprocess.Popen(argv, env={**os.environ, **environment}, stdout=log, stderr=log)
@@ -201,11 +202,6 @@ def certificate(home: Path, address: str) -> None:
     (home / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, *formats))
     secret = BestAvailableEncryption(_STORE_PASSWORD.encode())
     (home / "key.p12").write_bytes(pkcs12.serialize_key_and_certificates(b"key", key, made, None, secret))
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        return int(listening.getsockname()[1])
 
 
 def _listens(port: int, tls: bool = False) -> bool:

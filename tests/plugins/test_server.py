@@ -19,7 +19,7 @@ from sluice.stack.airflow_api import Airflow
 from sluice.stack.daemon import Unhealthy
 from sluice.stack.daemons import airflow
 from sluice.stack.environment import environment
-from tests.cluster import free_ports
+from tests.free_ports import free_ports
 from tests.waiting import SECONDS, until
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from sluice.stack import secrets, tls, users
 from sluice.stack.daemons import hive
 from sluice.stack.environment import environment
 from sluice.storage.hive import Rows, connect
-from tests.cluster import free_ports
+from tests.free_ports import free_ports
 from tests.waiting import SECONDS, until
 
 #: Without daemons: tables are in memory, and files on this disk.

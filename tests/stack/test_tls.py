@@ -77,7 +77,7 @@ def test_doors_speak_tls_unless_they_listen_on_loopback(
     assert bool(settings.airflow.root_certificate) is on
     assert bool(settings.hive.root_certificate) is on
     assert bool(settings.postgres.root_certificate) is on
-    assert set(tls.doors(settings)) == ({"airflow", "sql", "postgres"} if on else set())
+    assert set(tls.doors(settings)) == ({"airflow", "sql"} if on else set())
     variables = airflow_environment(settings)
     assert ("AIRFLOW__API__SSL_CERT" in variables) is on
     assert variables["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"].startswith("https:") is on
@@ -87,7 +87,7 @@ def test_doors_speak_tls_unless_they_listen_on_loopback(
 
 def test_a_door_of_another_airflow_is_not_the_instance_s(tmp_path: Path) -> None:
     settings = of(tmp_path, external={"airflow"}, airflow={"url": "https://airflow.example"})
-    assert set(tls.doors(settings)) == {"sql", "postgres"}
+    assert set(tls.doors(settings)) == {"sql"}
     assert settings.airflow.root_certificate == ""
 
 

@@ -24,7 +24,7 @@ def tell(settings: Settings, database: sa.Engine) -> None:
 def ending(settings: Settings) -> Iterator[tuple[str, str]]:
     """The alert's name and message, if the doors show a certificate that ends soon, or has."""
     try:
-        until = tls.shown(settings).until if set(tls.doors(settings)) - {"postgres"} else None
+        until = tls.shown(settings).until if tls.doors(settings) else None
     except FileNotFoundError:  # nothing shows one yet
         return
     if until is None or until > datetime.now(UTC) + SOON:

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from filelock import FileLock
 
 from sluice.runtime.settings import Settings
-from sluice.stack import catalogue, database_tls, network, ports, process_groups, secrets, supervisord, tls
+from sluice.stack import catalogue, network, ports, process_groups, secrets, supervisord, tls
 from sluice.stack.daemon import Daemon
 from sluice.stack.entry import check
 from sluice.stack.initialise import Step
@@ -44,7 +44,6 @@ def up(settings: Settings, say: Say, steps: Sequence[Step]) -> None:
     secrets.make(settings)
     settings = reread(settings)
     tls.prepare_tls(settings)
-    database_tls.prepare_database_tls(settings)
     daemons = catalogue.own(settings)
     with _alone(settings):
         clear_way(settings, daemons)

@@ -20,18 +20,15 @@ from sluice.storage import listener
 CERTIFICATE, KEY, AUTHORITY = "postgres.crt", "postgres.key", Path(DATABASE_TRUSTED).name
 
 
-def is_needed(settings: Settings) -> bool:
-    """Whether PostgreSQL is the instance's own, and somebody speaks TLS to it."""
-    return settings.speaks_tls("postgres") or (
-        "postgres" not in settings.external and listener.read(settings.home) is not None
-    )
+def prepare_database_tls(settings: Settings) -> tls.Files | None:
+    """What PostgreSQL is to show, written into the folder of `stack.tls` unless it is there.
 
-
-def prepare_database_tls(settings: Settings) -> None:
-    """Write `CERTIFICATE`, `KEY` and `AUTHORITY` into the folder of `stack.tls`, unless they will do."""
-    if not is_needed(settings):
-        return
-    own, hosts = tls.folder(settings), listener.read(settings.home)
+    None if the server is not the instance's own, or nobody speaks TLS to it.
+    """
+    hosts = listener.read(settings.home)
+    if "postgres" in settings.external or not (hosts or settings.speaks_tls("postgres")):
+        return None
+    own = tls.folder(settings)
     own.mkdir(mode=0o700, parents=True, exist_ok=True)
     names = {settings.postgres.host, *([hosts.address] if hosts else []), *tls.names_of_machine(settings)}
     paths = [own / name for name in (CERTIFICATE, KEY, AUTHORITY)]
@@ -41,3 +38,4 @@ def prepare_database_tls(settings: Settings) -> None:
         if wanted != before:
             for path, data in zip(paths, wanted, strict=True):
                 write_bytes(path, data, 0o600)
+    return wanted

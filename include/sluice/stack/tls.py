@@ -32,7 +32,7 @@ from filelock import FileLock
 
 from sluice.runtime import authority
 from sluice.runtime.files import write_bytes
-from sluice.runtime.settings import TLS_DOORS, TRUSTED, Settings
+from sluice.runtime.settings import TRUSTED, Settings
 from sluice.transmission.listener import STORE_PASSWORD
 
 FOLDER, AUTHORITY = Path(TRUSTED).parts
@@ -65,15 +65,14 @@ def folder(settings: Settings) -> Path:
 
 
 def doors(settings: Settings) -> dict[str, str]:
-    """The doors that speak TLS, and the host at which the platform's own clients reach each."""
-    airflow = urlsplit(settings.airflow.url).hostname or ""
-    reached = {"airflow": airflow, "sql": settings.hive.host, "postgres": settings.postgres.host}
-    return {door: reached[door] for door in TLS_DOORS if settings.speaks_tls(door)}
+    """The doors that show this certificate, and the host at which the platform's own clients reach each."""
+    reached = {"airflow": urlsplit(settings.airflow.url).hostname or "", "sql": settings.hive.host}
+    return {door: reached[door] for door in reached if settings.speaks_tls(door)}
 
 
 def prepare_tls(settings: Settings) -> None:
     """Write what the doors are to show, unless it is there. Raises BadCertificate."""
-    reached = {door: host for door, host in doors(settings).items() if door != "postgres"}
+    reached = doors(settings)
     if not reached:
         return
     own = folder(settings)

@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request, Response, status
-from fastapi.responses import RedirectResponse
 
 from sluice.results.query import BadQuery
 from sluice.storage.dashboards import (
@@ -27,7 +26,7 @@ from sluice_airflow.api.security import Reader
 from sluice_airflow.api.stores import Database, Tasks
 from sluice_airflow.console.chart_address import address_of, read_address
 from sluice_airflow.console.forms import Form, Given
-from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.page import lead_to, page
 from sluice_airflow.console.route import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -157,9 +156,7 @@ def whole(text: str, field: str) -> int:
 
 def to(request: Request, number: int | None = None, rest: str = "") -> Response:
     """Leads to a dashboard, or to the list of them. rest: what the address has after it."""
-    where = f"/dashboards/{number}{rest}" if number else "/dashboards"
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}{where}", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, f"/dashboards/{number}{rest}" if number else "/dashboards")
 
 
 def _listed(

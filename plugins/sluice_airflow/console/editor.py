@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, status
-from fastapi.responses import RedirectResponse
 from kafka.errors import KafkaError
 
 from sluice.metrics.registry import METRICS
@@ -36,7 +35,7 @@ from sluice_airflow.console.draft import (
     readable,
 )
 from sluice_airflow.console.forms import Given
-from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.page import lead_to, page
 from sluice_airflow.console.route import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -190,8 +189,7 @@ def save(request: Request, user: Writer, desk: AtDesk, given: Given) -> Response
         return desk.page(request, user, made, status.HTTP_422_UNPROCESSABLE_CONTENT)
     except TaskChanged as changed:
         return _conflict(request, user, made, spec, changed)
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}/statistics/task/{spec.name}?did=saved", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, f"/statistics/task/{spec.name}?did=saved")
 
 
 def _conflict(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sluice_airflow.api.security import may
@@ -71,6 +72,12 @@ def page(
     values: what the template needs. `here` is the key of the navigation's entry, and `title` the page's.
     """
     return HTMLResponse(render(request, template, user, **values), status, HEADERS)
+
+
+def lead_to(request: Request, where: str) -> Response:
+    """Have the browser ask for another address of the console, after a form was sent."""
+    root = request.scope.get("root_path", "")
+    return RedirectResponse(f"{root}{PATH}{where}", HTTPStatus.SEE_OTHER)
 
 
 def render(request: Request, template: str, user: BaseUser | None, **values: Any) -> str:

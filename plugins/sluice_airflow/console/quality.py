@@ -9,7 +9,6 @@ from typing import Annotated, NamedTuple
 
 import sqlalchemy as sa
 from fastapi import APIRouter, HTTPException, Query, Request, Response, status
-from fastapi.responses import RedirectResponse
 
 from sluice.results.agreement import how
 from sluice.runtime.days import is_over, today
@@ -25,7 +24,7 @@ from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Tasks, Topics
 from sluice_airflow.console.days import FIRST_DAY, LAST_DAY, AskedDay
 from sluice_airflow.console.forms import Given
-from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.page import lead_to, page
 from sluice_airflow.console.route import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -155,9 +154,7 @@ def compute_again(
         history.record(
             connection, who=user.get_name(), what="days", name=str(day), action="computed again", after=topic
         )
-    root = request.scope.get("root_path", "")
-    where = f"{root}{PATH}/quality/day?topic={topic}&day={day}&did=asked"
-    return RedirectResponse(where, status.HTTP_303_SEE_OTHER)
+    return lead_to(request, f"/quality/day?topic={topic}&day={day}&did=asked")
 
 
 def _states(task: Task, days: dict[int, DayState], numbers: Sequence[int]) -> list[str]:

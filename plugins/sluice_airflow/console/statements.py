@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Request, Response
 
 from sluice.stack.users import Users
 from sluice.storage import statements
@@ -11,7 +10,7 @@ from sluice_airflow.api.security import Reader, UnhurriedReader
 from sluice_airflow.api.sql_password import make_sql_password
 from sluice_airflow.api.statements import cancel_statement, whose
 from sluice_airflow.api.stores import Database, Instance
-from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.page import lead_to, page
 from sluice_airflow.console.route import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -47,5 +46,4 @@ def cancel(
 ) -> Response:
     """End a statement, and show the others."""
     cancel_statement(statement, user, settings, database)
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}/statements", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, "/statements")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import APIRouter, Depends, Query, Request, Response, status
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 
 from sluice.batch.backfill.ask import BadDays, ask
 from sluice.batch.backfill.published import note, superseded
@@ -18,7 +18,7 @@ from sluice.tasks.versions import HistoryEntry
 from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Tasks
 from sluice_airflow.console.forms import Given
-from sluice_airflow.console.page import HEADERS, PATH, page, render
+from sluice_airflow.console.page import HEADERS, lead_to, page, render
 from sluice_airflow.console.route import PageRoute
 from sluice_airflow.console.skipped import skipped
 from sluice_airflow.console.statistics import listed
@@ -105,8 +105,7 @@ def ask_to_delete(request: Request, user: Writer, tasks: Tasks, name: str) -> Re
 def delete(request: Request, user: Writer, tasks: Tasks, name: str) -> Response:
     """Delete the task."""
     tasks.delete(name, user.get_name())
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}/statistics", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, "/statistics")
 
 
 @router.post("/statistics/task/{name}/backfill")
@@ -180,5 +179,4 @@ def _newest_first(history: list[HistoryEntry]) -> list[HistoryEntry]:
 
 
 def _back(request: Request, name: str, did: str) -> Response:
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}/statistics/task/{name}?did={did}", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, f"/statistics/task/{name}?did={did}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response, status
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Request, Response
 
 from sluice.archive import topic_deletion
 from sluice.storage.speed_topics import SpeedTopics
-from sluice_airflow.api.security import Reader, Writer, may
+from sluice_airflow.api.security import Reader, Writer
 from sluice_airflow.api.stores import Database, Instance, Topics
-from sluice_airflow.console.page import PATH, page
+from sluice_airflow.console.page import lead_to, page
 from sluice_airflow.console.route import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -26,7 +25,6 @@ def listed(request: Request, user: Reader, topics: Topics, database: Database) -
         title="Topics",
         topics=topics.list(),
         places=SpeedTopics(database).places(),
-        may_delete=may("PUT", user),
     )
 
 
@@ -45,5 +43,4 @@ def ask_to_delete(
 def delete(request: Request, user: Writer, settings: Instance, database: Database, name: str) -> Response:
     """Delete the topic, and show the others."""
     topic_deletion.delete(settings, database, name, user.get_name())
-    root = request.scope.get("root_path", "")
-    return RedirectResponse(f"{root}{PATH}/topics", status.HTTP_303_SEE_OTHER)
+    return lead_to(request, "/topics")

@@ -17,9 +17,11 @@ import psutil
 
 from sluice.runtime.files import write_bytes, write_whole
 from sluice.runtime.settings import Settings
-from sluice.stack import database_roles, database_tls, doors, health, private, templating, tls
+from sluice.stack import database_roles, doors, health, private, templating
 from sluice.stack.daemon import Command, Daemon
+from sluice.stack.database_tls import prepare_database_tls
 from sluice.stack.jars import require
+from sluice.stack.tls import Files
 from sluice.storage import listener
 
 _BEGAN_WITH = "began_with"  # where it listens for hosts, and what it shows, as it was configured
@@ -77,34 +79,31 @@ def single(settings: Settings, orders: str, database: str) -> str:
 
 
 def configure(settings: Settings) -> None:
-    data, hosts, began_with = _data(settings), listener.read(settings.home), _begins_with(settings)
-    secured = database_tls.is_needed(settings)
+    data, hosts, shown = _data(settings), listener.read(settings.home), prepare_database_tls(settings)
     local = "127.0.0.0/8" if settings.private else "127.0.0.1/32"
-    filled = {"door_connections": doors.MOST, "hosts": hosts, "local": local, "secured": secured}
+    filled = {"door_connections": doors.MOST, "hosts": hosts, "local": local, "secured": shown is not None}
     for name in ("postgresql.conf", "pg_hba.conf"):
         templating.write(settings, name, data / name, **filled)
         _give(settings, data / name)
-    if secured:  # the key must be its own
-        shown = tls.folder(settings)
-        for name, source in (("server.crt", database_tls.CERTIFICATE), ("server.key", database_tls.KEY)):
-            write_bytes(data / name, (shown / source).read_bytes(), 0o600)
+    if shown is not None:  # the key must be its own
+        for name, content in zip(("server.crt", "server.key"), shown[:2], strict=True):
+            write_bytes(data / name, content, 0o600)
             _give(settings, data / name)
     conf = _conf(settings)
     conf.mkdir(parents=True, exist_ok=True)
-    write_whole(conf / _BEGAN_WITH, began_with)
+    write_whole(conf / _BEGAN_WITH, _begins_with(hosts, shown))
 
 
 def outdated(settings: Settings) -> bool:
     """Whether it began with another listener for hosts, or certificate, than it would begin with now."""
     path = _conf(settings) / _BEGAN_WITH
-    return path.exists() and path.read_text() != _begins_with(settings)
+    if not path.exists():
+        return False
+    return path.read_text() != _begins_with(listener.read(settings.home), prepare_database_tls(settings))
 
 
-def _begins_with(settings: Settings) -> str:
-    database_tls.prepare_database_tls(settings)
-    path = tls.folder(settings) / database_tls.CERTIFICATE
-    shown = hashlib.sha256(path.read_bytes()).hexdigest() if database_tls.is_needed(settings) else ""
-    return repr((listener.read(settings.home), shown))
+def _begins_with(hosts: listener.Listener | None, shown: Files | None) -> str:
+    return repr((hosts, shown and hashlib.sha256(shown[0]).hexdigest()))
 
 
 def _give(settings: Settings, path: Path) -> None:
