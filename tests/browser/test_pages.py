@@ -40,6 +40,7 @@ PAGES = (
     "/console/dead",
     "/console/platform",
     "/console/runbook",
+    "/console/topics",
     "/console/nowhere",
 )
 
