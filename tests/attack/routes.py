@@ -81,7 +81,7 @@ def _open(path: str, shell: bool) -> bool:
     return shell or path in OPEN
 
 
-#: What viewers change: what is their own, and what only computes.
+#: What viewers change: what is their own, and what only computes. A token of their own ends with their login.
 _FOR_VIEWERS = frozenset(
     {
         "/api/v2/dags/{dag_id}/favorite",
@@ -89,6 +89,7 @@ _FOR_VIEWERS = frozenset(
         "/sluice/api/v1/diff",
         "/sluice/api/v1/test",
         "/sluice/console/dashboards",
+        "/ui/auth/token",
     }
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import unescape
@@ -16,8 +18,9 @@ import pytest
 from sluice.runtime.login_settings import Login
 from sluice.runtime.settings import Airflow, Settings
 from sluice.runtime.throttle import Queue, Rate, Throttle
-from sluice.stack import secrets
+from sluice.stack import network, outward, secrets
 from tests.plugins.served import served
+from tests.waiting import until
 
 ME = "/ui/auth/me"
 
@@ -44,6 +47,21 @@ class Site:
     def set(self, **login: Any) -> None:
         """Have these settings of `login`."""
         self.settings = self.settings.model_copy(update={"login": Login.model_validate(login)})
+
+    @contextmanager
+    def relayed(self) -> Iterator[None]:
+        """Be in a network of its own, from which a relay alone leads to who is asked."""
+        targets = self.settings.login.targets
+        folder = network.folder(self.settings)
+        folder.mkdir(mode=0o700)
+        argv = [sys.executable, "-m", network.OUTWARD, folder, *(f"{host}:{port}" for host, port in targets)]
+        self.settings = self.settings.model_copy(update={"network": "private"})
+        with subprocess.Popen(argv) as relay:
+            try:
+                until(lambda: all(outward.socket_of(folder, each).exists() for each in targets))
+                yield
+            finally:
+                relay.kill()
 
 
 @contextmanager

@@ -125,6 +125,16 @@ def test_people_log_in_with_the_role_of_their_groups(site: Site, people: Directo
     )  # a directory's way to write it
 
 
+@pytest.mark.parametrize("way", ["ldaps", "starttls"])
+def test_people_log_in_from_the_instances_own_network(site: Site, people: Directory, way: str) -> None:
+    url, more = (people.tls_url, {}) if way == "ldaps" else (people.url, {"starttls": True})
+    site.set(ldap=ldap(url, ca=str(people.ca), **more))
+    with site.relayed():
+        assert role(site, "ben") == "op"
+        assert ask(site, "ben", "wrong").status_code == 401
+    assert ask(site, "ben").status_code == 503  # nothing else leads there
+
+
 def test_groups_may_be_looked_for(site: Site, people: Directory) -> None:
     roles = {"user": ["STAFF"], "admin": ["owners"]}
     site.set(ldap=ldap(people.url, group_base=f"ou=groups,{BASE}", roles=roles))

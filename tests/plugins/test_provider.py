@@ -119,6 +119,14 @@ def test_a_person_logs_in_and_gets_to_where_she_wanted_to_go(
     assert form["redirect_uri"] == f"{site.url}/auth/provider/return"
 
 
+def test_a_person_logs_in_from_the_instances_own_network(browser: Browser, site: Site) -> None:
+    with site.relayed():
+        assert browser.log_in("1").status_code == 200
+        assert browser.me() == "ann"
+        there = browser.begin()
+    refused(browser.come_back(browser.sign_in(there, "1")), "cannot be used now", 502)
+
+
 def test_the_code_is_bound_to_whoever_began(browser: Browser, provider: OidcProvider) -> None:
     there = browser.begin()
     asked = fields(there)

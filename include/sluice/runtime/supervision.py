@@ -115,6 +115,9 @@ class Supervisor:
             self._not_before = now + (0.0 if succeeded else self._delay(record))
         if now < self._not_before:
             return
+        if record is None:  # it was stopped on purpose, as `sluice down` does: nothing is wrong
+            yield self.claim()
+            return
         self._restarts.append(now)
         yield f"RESTART {self.restarted_lately} of {self.name}: {self.claim()}"
 

@@ -108,15 +108,17 @@ def _texts(values: Any) -> list[str]:
 def _connected(settings: Settings, ldap: Ldap) -> Iterator[Any]:
     """A connection, over TLS unless it is one to this very machine; it is cut after SECONDS."""
     host, port = ldap.target
+    way = outward.way(settings, ldap.target)
     server = _Server(
         host,
         port,
+        mode=ldap3.IP_SYSTEM_DEFAULT if way else ldap3.IP_V6_PREFERRED,  # the others pass over unix sockets
         use_ssl=ldap.url.startswith("ldaps:"),
         tls=_Tls(ca_certs_file=ldap.ca or None),
         get_info=ldap3.NONE,
         connect_timeout=WAIT_SECONDS,
     )
-    server.way = outward.way(settings, ldap.target)
+    server.way = way
     connection = ldap3.Connection(
         server, auto_referrals=False, read_only=True, receive_timeout=WAIT_SECONDS, check_names=False
     )
