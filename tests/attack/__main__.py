@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import subprocess
 import sys
@@ -28,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         network.enter(chosen)
         os.environ.update(variables(chosen))
         os.environ.update(environment(instance_settings()))
+        for chatty in ("pyhive", "kafka"):  # they write each statement, and each broker that ended
+            logging.getLogger(chatty).setLevel(logging.ERROR)
         return 1 if sum(part(name) for name in options.parts or PARTS) else 0
     finally:
         if ours:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -28,7 +27,6 @@ LINES = "logs"
 def run(settings: Settings) -> Outcome:
     """Send what each role may not send; all of it must be refused, and the endpoint must live on."""
     outcome = Outcome("hostile statements and settings x roles")
-    logging.getLogger("pyhive").setLevel(logging.WARNING)  # it writes each statement among the figures
     before = pids(settings)
     with logins(settings) as people:
         for role, login in people.items():
