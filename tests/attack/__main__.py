@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.update(variables(chosen))
         os.environ.update(environment(instance_settings()))
         for chatty in ("pyhive", "kafka"):  # they write each statement, and each broker that ended
-            logging.getLogger(chatty).setLevel(logging.ERROR)
+            logging.getLogger(chatty).setLevel(logging.CRITICAL)
         return 1 if sum(part(name) for name in options.parts or PARTS) else 0
     finally:
         if ours:
