@@ -20,9 +20,9 @@ from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Counts, Strategy, Targets
 from sluice.grouping.measures import imbalance, loads, makespan, replicas
 from sluice.grouping.planned import Planned, PlannedRouter
-from sluice.lab.drift import Drift
-from sluice.lab.streams import Stream, edu_stream, isp_stream, zipf_stream
 from sluice.runtime.arrays import Hashes
+from sluice_lab.drift import Drift
+from sluice_lab.streams import Stream, edu_stream, isp_stream, zipf_stream
 from tests.bench.outcome import Bar, Cell, Outcome, Table
 
 NAME = "grouping_bars"

@@ -18,9 +18,9 @@ import numpy as np
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Strategy
 from sluice.grouping.measures import imbalance
-from sluice.lab.simulate import Simulation
-from sluice.lab.streams import Stream
 from sluice.runtime.arrays import Floats, Hashes
+from sluice_lab.simulate import Simulation
+from sluice_lab.streams import Stream
 from tests.bench.contenders import Disagree
 from tests.bench.grouping_job import run
 from tests.bench.grouping_measures import Loads, Ran

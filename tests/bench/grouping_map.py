@@ -21,9 +21,9 @@ from scipy.optimize import brentq
 
 from sluice.grouping import strategy
 from sluice.grouping.auto import Auto, Costs, Decision
-from sluice.lab.clusters import equal
-from sluice.lab.streams import Independent
 from sluice.traffic.edu import EDU
+from sluice_lab.clusters import equal
+from sluice_lab.streams import Independent
 from tests.bench.grouping_contenders import Setting, compare
 from tests.bench.grouping_measures import Measured, Ran, seconds
 from tests.bench.grouping_spark import SLOTS, SOURCES, slices

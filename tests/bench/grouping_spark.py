@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from sluice.grouping import strategy
 from sluice.grouping.base import Cluster, Strategy
-from sluice.lab.clusters import equal, spread
-from sluice.lab.streams import edu_stream
+from sluice_lab.clusters import equal, spread
+from sluice_lab.streams import edu_stream
 from tests.bench.grouping_contenders import Setting, compare, rules
 from tests.bench.grouping_job import cluster
 from tests.bench.grouping_measures import Measured, Ran, middle, seconds

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from sluice.grouping import strategy
 from sluice.grouping.auto import Costs, Decision, Figures
 from sluice.grouping.base import Cluster, ParameterOutOfBounds
-from sluice.lab.clusters import equal
-from sluice.lab.streams import edu_stream
 from sluice.traffic.edu import EDU
+from sluice_lab.clusters import equal
+from sluice_lab.streams import edu_stream
 from tests.bench import grouping_contenders, grouping_map, grouping_spark, grouping_stages, grouping_states
 from tests.bench.contenders import Disagree
 from tests.bench.grouping_contenders import Setting, compare, rules

@@ -82,3 +82,10 @@ def test_the_table_of_commands_is_true(name: str) -> None:
 def test_examples_are_not_wrapped_into_prose() -> None:
     text = keep_examples("Does it.\n\nExamples:\n  sluice a\n  sluice b\n\nThe end.")
     assert text == "Does it.\n\n\b\nExamples:\n  sluice a\n  sluice b\n\nThe end."
+
+
+def test_the_platform_goes_without_the_laboratory() -> None:
+    there = "import sys; sys.modules['sluice_lab'] = None; from sluice.cli.main import main; main()"
+    shown = subprocess.run([sys.executable, "-c", there, "--help"], capture_output=True, text=True, check=True)
+    assert " demo " in shown.stdout
+    assert " lab " not in shown.stdout

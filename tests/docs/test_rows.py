@@ -14,7 +14,7 @@ import pytest
 from sluice.runtime.settings import ROOT
 from tests.docs.test_docs import table_under, text_of
 
-PACKAGES = ROOT / "include" / "sluice"
+PACKAGES, LABORATORY = ROOT / "include" / "sluice", ROOT / "include" / "sluice_lab"
 # What each planted import breaks: where it is planted, and what it imports.
 PLANTED = {
     "upward": ("engine/plan.py", "import sluice.speed.ledger", "sluice.speed.ledger"),
@@ -22,6 +22,7 @@ PLANTED = {
     "inside a function": (
         "runtime/files.py", "def late() -> None:\n    import sluice.grouping.base", "sluice.grouping.base",
     ),
+    "the laboratory": ("traffic/edu.py", "import sluice_lab.streams", "sluice_lab.streams"),
     "PySpark": ("engine/groups.py", "import pyspark", "pyspark"),
     "Airflow": ("stack/log.py", "import airflow", "airflow"),
     "for types alone": (
@@ -63,7 +64,9 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the linter says of the package with all planted imports: a run of it takes five seconds."""
     root = tmp_path_factory.mktemp("planted")
     shutil.copy(ROOT / "pyproject.toml", root)
-    shutil.copytree(PACKAGES, root / "include" / "sluice", ignore=shutil.ignore_patterns("__pycache__"))
+    for package in (PACKAGES, LABORATORY):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package, root / "include" / package.name, ignore=ignored)
     for place, statement, _ in PLANTED.values():
         planted = root / "include" / "sluice" / place
         planted.write_text(f"{planted.read_text()}\n{statement}\n")

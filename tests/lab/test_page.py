@@ -9,11 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from sluice import grouping
-from sluice.lab import comparison, papers, plots
-from sluice.lab.experiments import DRIFT_AT, EXPERIMENTS, KG2_FINER, kept, measure
-from sluice.lab.page import PAGE, PLOTS, render, write
-from sluice.lab.tables import Table, pivot, selected, shown
-from sluice.lab.trials import Row
+from sluice_lab import comparison, papers, plots
+from sluice_lab.experiments import DRIFT_AT, EXPERIMENTS, KG2_FINER, kept, measure
+from sluice_lab.page import PAGE, PLOTS, render, write
+from sluice_lab.tables import Table, pivot, selected, shown
+from sluice_lab.trials import Row
 
 pytestmark = pytest.mark.slow
 

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sluice.cli.lab import app
-from sluice.lab.placement import page
-from sluice.lab.placement.bars import bars
-from sluice.lab.placement.experiments import rows
-from sluice.lab.placement.inputs import paper, random_inputs
-from sluice.lab.placement.live import section
-from sluice.lab.placement.optimum import fewest_moves, least_busiest, within
-from sluice.lab.placement.rivals import SCHEDULERS
-from sluice.lab.tables import selected
 from sluice.placement.base import Cluster, Host, Unit
 from sluice.placement.measures import colocations, load_spread
 from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
+from sluice_lab.commands.grouping import app
+from sluice_lab.placement import page
+from sluice_lab.placement.bars import bars
+from sluice_lab.placement.experiments import rows
+from sluice_lab.placement.inputs import paper, random_inputs
+from sluice_lab.placement.live import section
+from sluice_lab.placement.optimum import fewest_moves, least_busiest, within
+from sluice_lab.placement.rivals import SCHEDULERS
+from sluice_lab.tables import selected
 
 pytestmark = pytest.mark.slow
 

@@ -15,16 +15,16 @@ import pytest
 import sqlalchemy as sa
 
 from sluice.collection import broker, deploy
-from sluice.lab.placement.computed import PLACERS
-from sluice.lab.placement.live import scenarios, watching
-from sluice.lab.placement.live.placing import Placing, Timed, prepare, with_timed
-from sluice.lab.placement.live.scenarios import SCENARIOS, application
-from sluice.lab.processes import LaboratoryFailed
 from sluice.placement.measures import load_spread
 from sluice.runtime.settings import Placement, Settings
 from sluice.storage import units as book
 from sluice.units import measure
 from sluice.units.catalogue import KINDS
+from sluice_lab.placement.computed import PLACERS
+from sluice_lab.placement.live import scenarios, watching
+from sluice_lab.placement.live.placing import Placing, Timed, prepare, with_timed
+from sluice_lab.placement.live.scenarios import SCENARIOS, application
+from sluice_lab.processes import LaboratoryFailed
 from tests.collection.test_moving import Hosts, running, two  # noqa: F401 - a fixture
 from tests.tasks.database import sqlite
 from tests.units.double import DictionaryUnits, Instance, made

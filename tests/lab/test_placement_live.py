@@ -21,29 +21,29 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from sluice.cli.lab import app
 from sluice.collection.emulated import fleet
 from sluice.collection.inventory import Inventory
-from sluice.lab.placement import bars as all_bars
-from sluice.lab.placement import page
-from sluice.lab.placement.computed import PLACERS
-from sluice.lab.placement.live import scenarios
-from sluice.lab.placement.live.arrivals import Account, Arrived, _Counter
-from sluice.lab.placement.live.bars import bars
-from sluice.lab.placement.live.bed import WEB, inventory
-from sluice.lab.placement.live.experiments import FILES, Plan, Runs, load, missing
-from sluice.lab.placement.live.measures import moves, rows, samples
-from sluice.lab.placement.live.run import Log, Moved
-from sluice.lab.placement.live.scenarios import LINE_BYTES, SCENARIOS, front_end
-from sluice.lab.placement.live.watching import Taken, Watch
-from sluice.lab.placement.live.writing import Writer
-from sluice.lab.runs import Key
 from sluice.placement.measures import load_spread
 from sluice.placement.migration import MENDED, migrate
 from sluice.placement.plan import plan
 from sluice.placement.usage import slots_used
 from sluice.transmission.identity import records
 from sluice.transmission.mac import mac
+from sluice_lab.commands.grouping import app
+from sluice_lab.placement import bars as all_bars
+from sluice_lab.placement import page
+from sluice_lab.placement.computed import PLACERS
+from sluice_lab.placement.live import scenarios
+from sluice_lab.placement.live.arrivals import Account, Arrived, _Counter
+from sluice_lab.placement.live.bars import bars
+from sluice_lab.placement.live.bed import WEB, inventory
+from sluice_lab.placement.live.experiments import FILES, Plan, Runs, load, missing
+from sluice_lab.placement.live.measures import moves, rows, samples
+from sluice_lab.placement.live.run import Log, Moved
+from sluice_lab.placement.live.scenarios import LINE_BYTES, SCENARIOS, front_end
+from sluice_lab.placement.live.watching import Taken, Watch
+from sluice_lab.placement.live.writing import Writer
+from sluice_lab.runs import Key
 from tests.messages import Message
 from tests.processes import command_line
 from tests.waiting import until
@@ -291,13 +291,13 @@ def test_the_page_has_a_section_only_of_what_was_measured(measured: dict[str, An
 
 
 #: A laboratory that waits; its parent is the process that began it.
-WAITING = "import time; from sluice.lab.placement.live import apart; apart.enter_network(); time.sleep(600)"
+WAITING = "import time; from sluice_lab.placement.live import apart; apart.enter_network(); time.sleep(600)"
 
 
 def test_a_laboratory_is_apart_and_ends_with_its_command() -> None:
     """timeit stands for the laboratory's module: it runs a statement."""
     command = (
-        f"from sluice.lab.placement.live import apart; apart.call('timeit', ['-n1', '-r1', {WAITING!r}])"
+        f"from sluice_lab.placement.live import apart; apart.call('timeit', ['-n1', '-r1', {WAITING!r}])"
     )
     with subprocess.Popen([sys.executable, "-c", command]) as begun:
         beside = Path("/proc/self/ns/net").stat().st_ino

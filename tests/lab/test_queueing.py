@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.grouping.base import Cluster
-from sluice.lab.queueing import latencies, latency
+from sluice_lab.queueing import latencies, latency
 
 ONE = np.zeros(400_000, np.int32)
 

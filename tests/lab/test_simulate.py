@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sluice import grouping
 from sluice.grouping.base import Cluster, Counts, Router, Strategy, Targets
 from sluice.grouping.measures import replicas
-from sluice.lab import named, streams
-from sluice.lab.simulate import Simulation, simulate
-from sluice.lab.state import Pairs
-from sluice.lab.trials import Setting, rows, run, waits
 from sluice.runtime.arrays import Hashes
+from sluice_lab import named, streams
+from sluice_lab.simulate import Simulation, simulate
+from sluice_lab.state import Pairs
+from sluice_lab.trials import Setting, rows, run, waits
 
 
 class Remembering(Router):

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.lab import clusters, isp, named, streams
-from sluice.lab.drift import Drift
-from sluice.lab.files import recorded
-from sluice.lab.streams import Independent, Inversion, NoSuchStream, keys_of
 from sluice.runtime.arrays import Hashes
 from sluice.tasks.extract import Extract
 from sluice.traffic.generate import batches
 from sluice.traffic.replay import ReplayError
+from sluice_lab import clusters, isp, named, streams
+from sluice_lab.drift import Drift
+from sluice_lab.files import recorded
+from sluice_lab.streams import Independent, Inversion, NoSuchStream, keys_of
 
 TOP = keys_of(np.array([0]))[0]
 

@@ -11,20 +11,20 @@ import pytest
 from sluice.assignment.assign import assign
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import SETTLED_SECONDS, Observed
-from sluice.lab import medians
-from sluice.lab.runs import how_many
-from sluice.lab.tables import selected
-from sluice.lab.transmission import chance, experiments
-from sluice.lab.transmission.asked import Asked
-from sluice.lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
-from sluice.lab.transmission.chance import read
-from sluice.lab.transmission.computed import least, rows, whole
-from sluice.lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
-from sluice.lab.transmission.members import Event
-from sluice.lab.transmission.page import PAGE, drawn, load, render, write
-from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS, ask
-from sluice.lab.transmission.run import Log
-from sluice.lab.transmission.scenarios import PAPER, SCENARIOS
+from sluice_lab import medians
+from sluice_lab.runs import how_many
+from sluice_lab.tables import selected
+from sluice_lab.transmission import chance, experiments
+from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.bars import COMPUTED_PAPER, bars, even_enough
+from sluice_lab.transmission.chance import read
+from sluice_lab.transmission.computed import least, rows, whole
+from sluice_lab.transmission.measures import balanced_after, owners, phases, rate, standstill, twice
+from sluice_lab.transmission.members import Event
+from sluice_lab.transmission.page import PAGE, drawn, load, render, write
+from sluice_lab.transmission.rivals import ALL, KAFKAS, OURS, ask
+from sluice_lab.transmission.run import Log
+from sluice_lab.transmission.scenarios import PAPER, SCENARIOS
 
 pytestmark = pytest.mark.slow
 

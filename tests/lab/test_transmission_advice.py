@@ -6,19 +6,19 @@ import re
 
 import pytest
 
-from sluice.lab.runs import how_many
-from sluice.lab.tables import selected
-from sluice.lab.transmission import paper
-from sluice.lab.transmission.advice import COOPERATIVE, EAGER, evenness, standstills, still, twice
-from sluice.lab.transmission.bars import EVEN, UNEVEN
-from sluice.lab.transmission.brokers import BEAT_MS
-from sluice.lab.transmission.computed_tables import moves
-from sluice.lab.transmission.experiments import LIVE, TIMES
-from sluice.lab.transmission.page import PAGE, load
-from sluice.lab.transmission.rivals import ALL, KAFKAS, OURS
-from sluice.lab.transmission.scenarios import HOT, HOT_PARTITIONS, PROCESSED, SCENARIOS
 from sluice.runtime.settings import ROOT
 from sluice.traffic.edu import EDU
+from sluice_lab.runs import how_many
+from sluice_lab.tables import selected
+from sluice_lab.transmission import paper
+from sluice_lab.transmission.advice import COOPERATIVE, EAGER, evenness, standstills, still, twice
+from sluice_lab.transmission.bars import EVEN, UNEVEN
+from sluice_lab.transmission.brokers import BEAT_MS
+from sluice_lab.transmission.computed_tables import moves
+from sluice_lab.transmission.experiments import LIVE, TIMES
+from sluice_lab.transmission.page import PAGE, load
+from sluice_lab.transmission.rivals import ALL, KAFKAS, OURS
+from sluice_lab.transmission.scenarios import HOT, HOT_PARTITIONS, PROCESSED, SCENARIOS
 
 MEASURED = load()
 STANDSTILL = {(each.scenario, each.step): each for each in standstills(MEASURED)}

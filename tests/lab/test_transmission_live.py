@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.lab.runs import Key
-from sluice.lab.tables import selected
-from sluice.lab.transmission.agreement import agrees
-from sluice.lab.transmission.computed import rows
-from sluice.lab.transmission.experiments import Plan, live
-from sluice.lab.transmission.measures import rows as measured
-from sluice.lab.transmission.rivals import OURS
-from sluice.lab.transmission.run import Times
+from sluice_lab.runs import Key
+from sluice_lab.tables import selected
+from sluice_lab.transmission.agreement import agrees
+from sluice_lab.transmission.computed import rows
+from sluice_lab.transmission.experiments import Plan, live
+from sluice_lab.transmission.measures import rows as measured
+from sluice_lab.transmission.rivals import OURS
+from sluice_lab.transmission.run import Times
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 

@@ -17,17 +17,17 @@ from kafka.errors import KafkaTimeoutError
 from sluice.assignment.base import Partition
 from sluice.assignment.observed import Observed
 from sluice.cli.errors import FAILED, explain
-from sluice.lab.processes import LaboratoryFailed
-from sluice.lab.transmission import members, rivals, run
-from sluice.lab.transmission.asked import Asked
-from sluice.lab.transmission.members import Event
-from sluice.lab.transmission.run import Laboratory, Times
-from sluice.lab.transmission.scenarios import PAPER, Scenario
+from sluice_lab.processes import LaboratoryFailed
+from sluice_lab.transmission import members, rivals, run
+from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.members import Event
+from sluice_lab.transmission.run import Laboratory, Times
+from sluice_lab.transmission.scenarios import PAPER, Scenario
 
 #: A laboratory with a consumer that stands still. It says the consumer's pid and waits.
 LABORATORY = """
 import os, signal, subprocess, time
-from sluice.lab.processes import end_with_laboratory
+from sluice_lab.processes import end_with_laboratory
 child = subprocess.Popen(["sleep", "600"], preexec_fn=end_with_laboratory)
 os.kill(child.pid, signal.SIGSTOP)
 print(child.pid, flush=True)

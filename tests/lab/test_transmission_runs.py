@@ -12,24 +12,24 @@ import pytest
 from typer.testing import CliRunner
 
 from sluice.assignment.base import Partition
-from sluice.cli import transmission as command
 from sluice.cli.main import app
-from sluice.lab import runs as kept_runs
-from sluice.lab.runs import Key
-from sluice.lab.transmission import experiments, paper, runs
-from sluice.lab.transmission.asked import Asked
-from sluice.lab.transmission.bars import EVEN, _measured, bars
-from sluice.lab.transmission.experiments import LIVE, Plan, missing, scaled
-from sluice.lab.transmission.figures import together
-from sluice.lab.transmission.measures import rows, samples
-from sluice.lab.transmission.members import Event, processors
-from sluice.lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
-from sluice.lab.transmission.page import drawn, load, render
-from sluice.lab.transmission.rivals import ALL
-from sluice.lab.transmission.run import Log
-from sluice.lab.transmission.runs import FILES, Runs
-from sluice.lab.transmission.scenarios import ARRIVES, PAPER, SCENARIOS, Scenario, Step
-from sluice.lab.trials import Row
+from sluice_lab import runs as kept_runs
+from sluice_lab.commands import transmission as command
+from sluice_lab.runs import Key
+from sluice_lab.transmission import experiments, paper, runs
+from sluice_lab.transmission.asked import Asked
+from sluice_lab.transmission.bars import EVEN, _measured, bars
+from sluice_lab.transmission.experiments import LIVE, Plan, missing, scaled
+from sluice_lab.transmission.figures import together
+from sluice_lab.transmission.measures import rows, samples
+from sluice_lab.transmission.members import Event, processors
+from sluice_lab.transmission.ownership import QUIET_SECONDS, owners, unsettled
+from sluice_lab.transmission.page import drawn, load, render
+from sluice_lab.transmission.rivals import ALL
+from sluice_lab.transmission.run import Log
+from sluice_lab.transmission.runs import FILES, Runs
+from sluice_lab.transmission.scenarios import ARRIVES, PAPER, SCENARIOS, Scenario, Step
+from sluice_lab.trials import Row
 
 A, B = Partition("t", 0), Partition("t", 1)
 ONE = {"t": 2}

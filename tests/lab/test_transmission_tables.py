@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.lab.tables import Measured, selected
-from sluice.lab.transmission import agreement, live_tables
-from sluice.lab.transmission.agreement import agrees, determined
-from sluice.lab.transmission.bars import bars
-from sluice.lab.transmission.chance import Outcome, read, written
-from sluice.lab.transmission.experiments import LIVE
-from sluice.lab.transmission.figures import of_all_runs, quantile
-from sluice.lab.transmission.page import PAGE, load, render
-from sluice.lab.transmission.rivals import ALL, KAFKAS, kafka_version
-from sluice.lab.transmission.scenarios import SCENARIOS
-from sluice.lab.trials import Row
+from sluice_lab.tables import Measured, selected
+from sluice_lab.transmission import agreement, live_tables
+from sluice_lab.transmission.agreement import agrees, determined
+from sluice_lab.transmission.bars import bars
+from sluice_lab.transmission.chance import Outcome, read, written
+from sluice_lab.transmission.experiments import LIVE
+from sluice_lab.transmission.figures import of_all_runs, quantile
+from sluice_lab.transmission.page import PAGE, load, render
+from sluice_lab.transmission.rivals import ALL, KAFKAS, kafka_version
+from sluice_lab.transmission.scenarios import SCENARIOS
+from sluice_lab.trials import Row
 
 MEASURED = load()
 

@@ -14,7 +14,7 @@ from sluice.transmission.reading import POLL_BYTES, reader
 from sluice.transmission.topics import Topics
 
 #: It asks for the ends of logs, and reads no record.
-READS_NOTHING = {"include/sluice/lab/transmission/run.py"}
+READS_NOTHING = {"include/sluice_lab/transmission/run.py"}
 
 
 def test_every_consumer_is_made_in_one_place() -> None:

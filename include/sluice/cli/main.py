@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -144,7 +145,7 @@ COMMANDS = {
     ),
     "archive": Lazy("sluice.cli.archive", "app", "The master dataset on HDFS: verify it, rebuild its index."),
     "lab": Lazy(
-        "sluice.cli.lab",
+        "sluice_lab.commands.grouping",
         "app",
         "The laboratory: strategies of grouping, assignors of consumer groups, placement.",
         inside=False,
@@ -157,6 +158,8 @@ COMMANDS = {
         inside=False,
     ),
 }
+if find_spec("sluice_lab") is None:  # the laboratory is a package of its own, which an image may leave out
+    del COMMANDS["lab"]
 
 
 class LazyGroup(TyperGroup):

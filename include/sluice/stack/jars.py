@@ -107,6 +107,13 @@ def _maven(wanted: list[str], target: Path) -> None:
         )
 
 
+def compile_classes(sources: Sequence[Path], classes: Path, classpath: str, *options: str) -> None:
+    """Compile Java sources into the directory `classes`. Raises CalledProcessError."""
+    javac = str(Path(java()).with_name("javac")) if os.environ.get("JAVA_HOME") else "javac"
+    argv = [javac, "-nowarn", *options, "-d", str(classes), "-cp", classpath]
+    subprocess.run([*argv, *map(str, sources)], check=True)
+
+
 def _compile(component: str, directory: Path) -> None:
     """Compile Sluice's own classes for the component into its ``classes`` directory."""
     sources = _sources(component)
@@ -115,9 +122,7 @@ def _compile(component: str, directory: Path) -> None:
     classes, jars = directory / "classes", str(directory / "*")
     if component in PYSPARK:
         jars += os.pathsep + str(spark_home() / "jars" / "*")
-    javac = str(Path(java()).with_name("javac")) if os.environ.get("JAVA_HOME") else "javac"
-    options = ["-nowarn", *COMPILER.get(component, ()), "-d", str(classes), "-cp", jars]
-    subprocess.run([javac, *options, *map(str, sources)], check=True)
+    compile_classes(sources, classes, jars, *COMPILER.get(component, ()))
     if component == "metastore":
         _pack(classes, directory / AGENT, "Premain-Class: sluice.metastore.ListenOn\n")
     if component == "spark":
