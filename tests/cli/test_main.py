@@ -86,6 +86,7 @@ def test_examples_are_not_wrapped_into_prose() -> None:
 
 def test_the_platform_goes_without_the_laboratory() -> None:
     there = "import sys; sys.modules['sluice_lab'] = None; from sluice.cli.main import main; main()"
-    shown = subprocess.run([sys.executable, "-c", there, "--help"], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", there, "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert " demo " in shown.stdout
     assert " lab " not in shown.stdout
