@@ -49,7 +49,7 @@ fast: $(INSTALLED) lint ## lint, types and the quick tests, which need no daemon
 	@$(BIN)/pytest -q -n auto --dist worksteal --hypothesis-profile quick \
 	  -m "not stack and not e2e and not slow and not containers"
 
-test: setup ## everything, against the real stack in an instance of its own (half an hour on 2 cores)
+test: setup ## everything, against the real stack in an instance of its own (more than an hour on 2 cores)
 	@$(BIN)/python -m tests
 
 test-containers: $(INSTALLED) ## the platform in containers, with podman as root (half an hour; not in make test)

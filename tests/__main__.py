@@ -1,7 +1,7 @@
 """Run every test: ``python -m tests``, which is what ``make test`` runs.
 
 The platform comes up while the code is linted and the browser is set up. Then the tests that use it run,
-several files at a time. The tests that kill parts of it follow, one after the other. They mostly wait, so the
+several files at a time. The tests that kill parts of it follow, one after the other. Both mostly wait, so the
 tests that need no daemon run beside them at a lower priority; their output is shown at the end. A platform
 that this brought up is stopped as soon as no test needs it. If a few tests failed, they run once more by
 themselves, and the last lines name those that passed then. Each part says how long it took. Exits with 1 if
@@ -81,9 +81,8 @@ def main() -> int:
             return 1
         for part in (ALONE, ON_THE_STACK, KILLING):
             shutil.rmtree(part.memory, ignore_errors=True)
-        codes = {ON_THE_STACK: pytest(ON_THE_STACK, *ON_THE_STACK.options)}
         with beside(ALONE) as alone:
-            codes[KILLING] = pytest(KILLING, *KILLING.options)
+            codes = {part: pytest(part, *part.options) for part in (ON_THE_STACK, KILLING)}
             if ours:
                 take_down()
             with took("To wait for the tests without daemons"):
