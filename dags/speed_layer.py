@@ -1,6 +1,6 @@
 """### Speed layer
 Runs `jobs/speed_layer.py`, which counts with PySpark, for ever as a detached process; with the setting
-`speed.drivers` above 1 as so many processes, which share the topics.
+`speed.drivers` above 1 as that many processes, which share the topics.
 
 The task adopts the process or starts it, and then waits in the triggerer. The triggerer restarts the process
 within seconds of its death, when it stands still while its lag grows, and when one of the connections was

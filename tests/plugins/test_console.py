@@ -107,7 +107,7 @@ def test_the_first_page_says_what_is_wrong_and_what_is_counted(
 ) -> None:
     login.as_("viewer")
     empty = client.get("/console/").text
-    assert "Nothing that the platform knows of" in empty
+    assert "No known problems" in empty
     assert "Nothing is counted yet" in empty
     tasks = TaskStore(database)
     tasks.apply([spec(name="hits"), spec(name="sizes")], "ann")

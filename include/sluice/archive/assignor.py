@@ -104,7 +104,7 @@ class LoadAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         return max(self._partitions.get(topic, 0), max(owned, default=0))
 
     def _reason(self, group: Group) -> str:
-        """Why the group is assigned again, as far as this leader can know."""
+        """Why the group is assigned again, by what this leader can know."""
         now = {member.id for member in group.members}
         came = sorted(member.id for member in group.members if member.generation == NO_GENERATION)
         said = [f"{named(member)} joined" for member in came]

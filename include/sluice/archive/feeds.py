@@ -87,7 +87,7 @@ class Feeds:
         return feed if feed is not None and feed.epoch else None
 
     def release(self, partitions: Iterable[int], seconds: float) -> None:
-        """Stop these writers, which may flush for so many seconds; what takes longer is dropped."""
+        """Stop these writers, which may flush for `seconds`; what takes longer is dropped."""
         feeds = [self._feeds.pop(number) for number in partitions if number in self._feeds]
         deadline = time.monotonic() + seconds
         for feed in feeds:

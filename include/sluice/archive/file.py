@@ -23,8 +23,8 @@ from sluice.transmission.records import LAST_OFFSET, LINE_IN_RECORD, RECORDS, UN
 COLUMNS = pa.schema([field for field in RECORDS if field.name != "partition"])
 # zstd's level 1 packs access logs 8:1 at 300 MB/s; level 3 gains 6 % for half the speed.
 COMPRESSION_LEVEL = 1
-# A footer says for each day in which stretches of time its lines lie: up to so many, with gaps of more than a
-# minute. So a few late lines do not make a file look as if it had lines of all the time between.
+# A footer says for each day in which stretches of time its lines lie: up to STRETCHES, with gaps of more than
+# GAP_MS. So a few late lines do not make a file look as if it had lines of all the time between.
 STRETCHES, GAP_MS = 8, 60_000
 # Chunks with fewer lines are joined first: each chunk costs something of its own.
 CHUNK_LINES = 4_096

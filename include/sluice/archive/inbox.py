@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from sluice.transmission.identity import Message
 from sluice.transmission.identity import held as size
 
-# When so many bytes wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
+# When WAITING_BYTES wait for the writer, the consumer pauses the partition: a slow HDFS holds up the fetching
 # and does not fill the memory.
 WAITING_BYTES = 16 << 20
 # What a polled record takes beside its value.
 MESSAGE_BYTES = 1_200
-# Records that come within this time, up to so many bytes, are taken together: to decode some costs about 1 ms
-# beside 0.2 us for a line.
+# Records that come within TOGETHER_SECONDS, up to TOGETHER_BYTES, are taken together: to decode some costs
+# about 1 ms beside 0.2 us for a line.
 TOGETHER_SECONDS, TOGETHER_BYTES = 0.5, 1 << 20
 
 # An epoch and the messages fetched for it.

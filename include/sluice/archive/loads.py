@@ -58,7 +58,7 @@ class Loads:
             seen.positions.popleft()
 
     def worked(self, at: float, waiting: Collection[int]) -> None:
-        """At that time so many records of each partition waited in Kafka for this member to fetch them.
+        """Note how many records of each partition waited in Kafka at the time `at`, for this member to fetch.
 
         What it fetched between two looks that both find plenty is what it can do: it fetches no faster than
         its writers take. At other times it waits, and a slow member looks like one with little to do; where

@@ -14,7 +14,7 @@ Polled = dict[TopicPartition, list[Message]]
 
 
 def polled(consumer: KafkaConsumer, wait_ms: int, most: int) -> Polled:
-    """The next records, at most so many, after at most so many milliseconds. Raises what `poll` raises."""
+    """The next records, at most `most`, after at most `wait_ms` milliseconds. Raises what `poll` raises."""
     _unpark(consumer)
     short = consumer.paused() or consumer._coordinator.rebalance_in_progress()
     found: Polled = consumer.poll(timeout_ms=SHORT_POLL_MS if short else wait_ms, max_records=most)

@@ -60,7 +60,7 @@ class Rebalances:
 
     @classmethod
     def of(cls, database: Engine, topic: str, member: str) -> Rebalances:
-        """Those that are kept in the database. `wait` waits so many seconds at most until all is written."""
+        """Those that are kept in the database. `wait` waits at most `seconds` until all is written."""
         writing: list[threading.Thread] = []
 
         def write(rows: Sequence[Rebalance]) -> None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from sluice.runtime.settings import Settings
 from sluice.stack import jobs
 
-#: Behind by more than this for so long: one more. It takes a new member some seconds to be of use.
+#: A lag above BEHIND_SECONDS for GROW_AFTER_SECONDS adds a member. It takes some seconds to be of use.
 BEHIND_SECONDS, GROW_AFTER_SECONDS = 60.0, 45.0
-#: Behind by less than this, beside a file's age, for so long: one less.
+#: A lag below a file's age plus CLOSE_SECONDS for SHRINK_AFTER_SECONDS removes a member.
 CLOSE_SECONDS, SHRINK_AFTER_SECONDS = 15.0, 300.0
-#: The two limits are so far apart at least, however old files may be.
+#: Least distance between these two limits of lag, however old files may be.
 APART_SECONDS = 30.0
 #: A look of the watch that is older says nothing.
 FRESH_SECONDS = 60.0
@@ -34,7 +34,7 @@ class Sizing:
     """Decides how many members there are, one step at a time.
 
     most: members. close: behind by less than this is not behind. far: behind by more than this is behind.
-    useful: members that can have a partition, as far as that is known now. A rebalance or an outage of Kafka
+    useful: members that can have a partition, by what is known now. A rebalance or an outage of Kafka
     hides partitions for a moment, so that only keeps the number from growing; a member without a partition
     goes as slowly as one that is not needed.
     Times are seconds of one clock.

@@ -33,7 +33,7 @@ class PartitionStatus:
         self.progress.state, self.progress.message = state, str(error)
 
     def waits(self, error: Exception, seconds: float) -> None:
-        """Show that something has been away for so many seconds; alert after ALERT_SECONDS."""
+        """Show that something has been away for `seconds`; alert after ALERT_SECONDS."""
         self.problem("waiting", error)
         if seconds > ALERT_SECONDS:
             self.alert(error)

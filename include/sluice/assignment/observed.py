@@ -52,7 +52,7 @@ class Observed:
         self._lags[partition] = max(0.0, end - position)
 
     def processed(self, member: str, amount: float, busy: float) -> None:
-        """The member processed so many bytes, and worked on them for `busy` seconds.
+        """The member processed `amount` bytes, and worked on them for `busy` seconds.
 
         Waiting for work is not counted, so an idle member does not seem slow.
         """

@@ -56,7 +56,7 @@ def to_partials(
     aside: Aside = refuse,
     reckoning: Reckoning | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Unique, living lines (partition, offset, line) to PARTIALS, merged as far as that makes them fewer.
+    """Unique, living lines (partition, offset, line) to PARTIALS, merged where that makes them fewer.
 
     `backwards`: versions with the offsets that they were filled backwards for. `aside` is told of versions
     that fail; their PARTIALS must not be used. `reckoning` adds up what became of the lines.

@@ -22,7 +22,7 @@ from sluice.storage.stores import Stores
 #: What a worker says of a file: its name, and how many rows it has.
 WRITTEN = pa.schema([("file", pa.string()), ("rows", pa.int64())])
 TEMPORARY = "_temporary"
-#: A row group ends at so many rows or bytes in memory, a file at so many bytes of Parquet.
+#: A row group ends at GROUP_ROWS rows or GROUP_BYTES in memory, a file at FILE_BYTES of Parquet.
 GROUP_ROWS, GROUP_BYTES = 262_144, 128 << 20
 FILE_BYTES = 128 << 20
 

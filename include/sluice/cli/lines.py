@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sluice.lines.answer import Answer, Progress
 
-#: Progress is told so often, and not before that.
+#: Seconds between two reports of progress, and before the first.
 TELL_SECONDS = 1.0
 
 

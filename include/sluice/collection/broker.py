@@ -55,7 +55,7 @@ def admit(settings: Settings, host: str) -> None:
 
 
 def granted(settings: Settings, host: str) -> set[str]:
-    """The topics to which the host's user may write, and perhaps ALL, as far as Kafka was told (`rights`)."""
+    """The topics to which the host's user may write, and perhaps ALL, by what Kafka was told (`rights`)."""
     path = _record(settings, host)
     known = json.loads(path.read_text()) if path.exists() else {}
     return set(known["topics"]) if known.get("password") == _password_sum(settings, host) else set()

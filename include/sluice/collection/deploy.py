@@ -158,7 +158,7 @@ def forget(settings: Settings, host: str) -> None:
 def rewind(
     settings: Settings, agent: Agent, sent: int = MEMORY_BYTES, log: Log = print
 ) -> dict[str, tuple[int, int]]:
-    """Have a stopped edge send its last lines again: so many bytes of each file.
+    """Have a stopped edge send its last lines again: the last `sent` bytes of each file.
 
     By default they are as many as a memory channel holds.
     """

@@ -132,7 +132,7 @@ def _left(agent: Agent) -> dict[str, str]:
 
 
 def _look(settings: Settings, agent: Agent, previous: Health | None, age: float) -> Health:
-    """Read the counters of an agent that runs, since so many seconds."""
+    """Read the counters of an agent that has run for `age` seconds."""
     starting = age < START_SECONDS
     try:
         now = lifecycle.counters(settings, agent)

@@ -70,7 +70,7 @@ class Host(BaseModel):
     address: Annotated[str, Field(pattern=_ADDRESS)]
     ssh: Ssh | None = None
     connection: Annotated[str, Field(pattern=_CONNECTION)] | None = None
-    slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # so many agents and jobs at most
+    slots: Annotated[int, Field(ge=1, le=1_000)] = 8  # how many agents and jobs may run there
     roles: Annotated[tuple[Role, ...], Field(min_length=1)] = ("edge",)
     release: Annotated[str, Field(pattern=_RELEASE)] | None = None
 

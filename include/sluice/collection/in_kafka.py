@@ -65,7 +65,7 @@ def grant_rights(settings: Settings, log: Log) -> None:
 
 
 def _wanted(settings: Settings) -> dict[str, set[str]]:
-    """The rights of each host that has a user, as far as it needs any now. Raises HostsError."""
+    """The rights each host with a user needs now; hosts that need none are absent. Raises HostsError."""
     topics = {a.topic for a in (*deployed(settings), *remnants.known(settings)) if a.tier == "collector"}
     there, found = hosts.load(settings), {}
     for name in broker.admitted(settings):

@@ -164,7 +164,7 @@ def clean(settings: Settings, agent: Agent) -> bool:
 
 
 def rewind(settings: Settings, agent: Agent, sent: int, log: Log) -> dict[str, tuple[int, int]]:
-    """Take a stopped edge's positions back by so many sent bytes a file; return {file: (old, new)}."""
+    """Take a stopped edge back by `sent` bytes that were sent of each file; return {file: (old, new)}."""
     if alive(settings, agent):
         raise AgentError(f"{agent.name} runs: stop it before its positions are taken back")
     moved = position.rewind(folder(settings, agent.name) / "position.json", sent, agent.max_line)

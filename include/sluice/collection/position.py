@@ -49,7 +49,7 @@ class Position:
 
     @property
     def is_current(self) -> bool:
-        """Whether this is a place in the file that has the name now, as far as inode and size tell."""
+        """Whether this is a place in the file that has the name now, by its inode and size."""
         try:
             status = os.stat(self.file)
         except FileNotFoundError:
@@ -93,9 +93,9 @@ def generation_numbers(entries: Mapping[str, Mapping[str, int]]) -> dict[str, in
 
 
 def rewind(path: Path, sent: int, max_line: int) -> dict[str, tuple[int, int]]:
-    """Take every position back by so many bytes that were sent, but not past its file's beginning.
+    """Take every position back by `sent` bytes that were sent, but not past its file's beginning.
 
-    ``max_line``: of a longer line only so many bytes were sent. The agent must not run. Returns
+    ``max_line``: the bytes that were sent of a longer line. The agent must not run. Returns
     {file: (old, new)} of those that moved. A position of an earlier content stays, so that the agent sees
     what happened; so does the age of the position file, by which it knows a position that is older than a
     generation.

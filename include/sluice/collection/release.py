@@ -24,7 +24,7 @@ _SUM = (
 )
 _INSTALLED = "from sluice.runtime.installed import show; show()"
 _IMPORTS = "import sluice.archive.service, sluice.speed.driver, pyspark"
-#: So many packages at most are named.
+#: The most packages that are named.
 _NAMED = 5
 
 

@@ -32,9 +32,9 @@ COPY_SECONDS = 120.0  # a copy that takes longer goes on at the next try
 READ_SECONDS = 600.0
 AWAY_SECONDS = 10.0  # how long a host that did not answer is not asked again; twice as long each further time
 LONGEST_AWAY_SECONDS = 300.0
-#: A server that says nothing for so long is asked whether it is there. If it leaves as many such questions
-#: without an answer, the connection is lost, and all that waits for it fails at once, after 8 s of silence.
-#: The server answers itself, so a command may take as long as it needs.
+#: A silent server is probed every KEEPALIVE_SECONDS. The connection drops after KEEPALIVES unanswered probes,
+#: and all that waits for it fails at once, after 8 s of silence. The SSH server itself answers the probes, so
+#: a command may take as long as it needs.
 KEEPALIVE_SECONDS, KEEPALIVES = 2.0, 3
 _ANSWER_BYTES = 8 << 20
 _ANSWER_SECONDS = 10.0

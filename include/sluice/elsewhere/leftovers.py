@@ -41,7 +41,7 @@ def found(settings: Settings, host: Host) -> list[str]:
 
 
 def _asked_for(settings: Settings, member: str) -> set[str | None]:
-    """Where the member, and its successor, are to run. One that takes the other's place now is seen, too."""
+    """Where the member and its successor are to run. Includes a successor that is being promoted."""
     return {places.runs_on(settings, name) for name in (successor.name_of(member), member)}
 
 

@@ -21,7 +21,7 @@ _POLL = 0.2
 
 
 class JobNotMoved(AgentError):
-    """A job did not arrive on its host; that it belongs there stays written down."""
+    """A job did not arrive on its host; its target stays recorded."""
 
 
 class MovedMeanwhile(JobNotMoved):

@@ -20,7 +20,7 @@ def together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def gathered(
     batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int
 ) -> Iterator[list[pa.RecordBatch]]:
-    """The batches in groups of about so many rows or bytes.
+    """The batches in groups of about `most_rows` rows or `most_bytes` bytes.
 
     A group that is half full is not filled beyond `most_rows`.
     """

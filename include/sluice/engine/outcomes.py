@@ -34,7 +34,7 @@ UNMATCHED, TOO_LONG = "unmatched", "too_long"
 SAMPLES = 5
 #: Skipped lines of a task and a kind that one pass looks at to find samples.
 LOOKED_AT = 16
-#: A sample has so many bytes of its line.
+#: The most bytes of its line that a sample has.
 SAMPLE_BYTES = 1024
 NOTHING = "nothing was extracted"
 

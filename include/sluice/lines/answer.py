@@ -96,7 +96,7 @@ def find(
 ) -> Answer:
     """The lines behind a result, as it is now; of an open period as of `commit`, if one is given.
 
-    The answer raises TookTooLong after so many seconds. Raises UnknownTask, UnknownVersion, BadQuery,
+    The answer raises TookTooLong after `seconds`. Raises UnknownTask, UnknownVersion, BadQuery,
     ResultsDropped, and what the stores raise while they are away.
     """
     layers = layers or StoredLayers(settings)

@@ -18,9 +18,9 @@ from sluice.state.portions import portions
 
 #: Portions that are read at a time: while one waits for HDFS, another is cut.
 THREADS = 4
-#: A portion has at most so many files, lines, and bytes of files as they are stored; or one file.
+#: Limits of a portion: files, lines, and bytes of files as they are stored. A single file may have more.
 PORTION_FILES, PORTION_LINES, PORTION_BYTES = 32, 32_768, 8 << 20
-#: Lines that are looked at together have at most so many bytes.
+#: The most bytes of lines that are looked at together.
 BATCH_BYTES = 8 << 20
 
 Files = Sequence[IndexedFile]

@@ -1,4 +1,4 @@
-"""Where lines are: in the archive's files, and in Kafka as far as they are not archived yet."""
+"""Where lines are: in the archive's files, or, until they are archived, in Kafka."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from sluice.transmission.records import RECORDS
 from sluice.transmission.topics import TopicMissing, Topics
 
 #: A file is read as a whole, because it has at most 64 MiB of lines (`archive.max_bytes`). Its rows are made
-#: so many at a time: the names of host and file, which are written once for many lines, may have 1,000 bytes.
+#: FILE_LINES at a time: the names of host and file, which are written once for many lines, may have 1,000
+#: bytes.
 FILE_LINES = 32_768
 
 

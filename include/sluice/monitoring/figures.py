@@ -53,7 +53,7 @@ class Figures:
 
 
 def read(settings: Settings, now: float) -> Figures:
-    """The figures at `now` (seconds since the epoch), as far as the files say them."""
+    """The figures at `now` (seconds since the epoch) that the jobs' files give."""
     series = Series()
     for job, of in _SOURCES.items():
         found = jobs.progress(settings, job)

@@ -22,7 +22,7 @@ UNITS = 20
 #: Branches that one search looks at, and how close to the least busiest host a search comes.
 _BRANCHES, _CLOSE = 400_000, 0.002
 _ROUNDING = 1e-9
-#: So many searches at most for a placement to which all units can get.
+#: The most searches for a placement to which all units can get.
 _SEARCHES = 12
 
 Barred = NDArray[np.bool_]
@@ -137,7 +137,7 @@ class Exact:
         return np.array([numbers.get(name, NOWHERE) for name in names], np.int64)
 
     def _within(self, most: Figures, least: Figures, moves: int, barred: Barred) -> Numbers | None:
-        """Hosts for all units within the limits, after at most so many moves."""
+        """Hosts for all units within the limits, after at most `moves` moves."""
         from sluice.placement.kernels import branch
 
         given, order = self.board.given, self._order

@@ -28,8 +28,8 @@ def branch(
 
     weights, slots, now, costs, groups, barred: of each unit, in the order in which they get hosts; `now` is
     where it is, `costs` what another host costs, of `moves` in all, `barred` which others it may not get.
-    most, least: the load that each host may and must have; room: its slots. It gives up after so many
-    branches.
+    most, least: the load that each host may and must have; room: its slots. branches: after how many the
+    search gives up.
     """
     units, count = len(weights), len(room)
     hosts, tried = np.full(units, NOWHERE), np.full(units, NOWHERE)

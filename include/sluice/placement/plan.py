@@ -33,7 +33,8 @@ from sluice.placement.search import Found
 #: The busiest host must be busier than after the plan, by this part of that.
 PAYS = 0.05
 _CLOSE = 0.005
-#: Hosts that nothing can help, as one with a single heavy unit, are set aside, up to so many.
+#: The most hosts set aside because nothing can help them, as one with a single heavy unit; one more for each
+#: host with fixed units.
 _HOPELESS = 8
 
 

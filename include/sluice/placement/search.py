@@ -22,9 +22,9 @@ from sluice.placement.board import NOWHERE, Board, Numbers
 #: Placements that a search follows: in small clusters, and at least.
 WIDEST, NARROWEST = 16, 1
 _SIZE = 4_000
-#: A search ends when so many moves have not lowered the load above the limit.
+#: A search ends after _PATIENCE moves in a row that did not lower the load above the limit.
 _PATIENCE = 4
-#: Of so many exchanges for each that a search follows, it looks whether they find room.
+#: Exchanges tested for room, per exchange that the search follows.
 _LOOKS = 4
 #: From this width on, clusters are small enough for exchanges of three units.
 _SMALL = 16

@@ -19,7 +19,7 @@ _PLANS = 5
 
 
 def within(cluster: Cluster, budget: int) -> Plan:
-    """What should start and move, with so many moves at most. Raises ClusterRefused.
+    """What should start, and at most `budget` moves of running units. Raises ClusterRefused.
 
     A unit that has to start does not wait for the place of another that the budget keeps from moving.
     """

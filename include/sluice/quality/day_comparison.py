@@ -155,7 +155,7 @@ def _compare(hive: Hive, hbase: HBase, own: DayResults, task: ActiveTask, period
 
 
 def _comparable(book: Days, periods: Sequence[Interval], own: date) -> tuple[Interval, ...]:
-    """The periods of which every other day that has lines is computed, stands, and is counted online."""
+    """Periods whose other days that have lines are computed, current and counted online."""
     days = {day for period in periods for day in period.days} - {own}
     open_ = {day for day in days if not _stands(book, day)}
     return tuple(period for period in periods if open_.isdisjoint(period.days))

@@ -22,7 +22,7 @@ FILES = """
 SELECT DISTINCT _metadata.file_path FROM task_results WHERE topic = %(topic)s AND day = %(day)s
 """
 _COLUMNS = ["task_id", "version", "period_start", "series", "accumulators"]
-#: A version's rows are handed over when they have so many bytes, or at the end.
+#: A version's rows are handed over when they exceed FLUSH_BYTES, or at the end.
 FLUSH_BYTES = 64 << 20
 _ROWS = 50_000
 _EIGHT = 8

@@ -41,7 +41,7 @@ class Chosen(NamedTuple):
 
 
 class Begins(NamedTuple):
-    """Periods of SERIES in order: the number of each one's first row, then that of all rows; the starts."""
+    """First row of each period of SERIES in order, then the row count; the starts of the periods."""
 
     rows: Ints
     starts: Ints  # ms

@@ -17,7 +17,7 @@ from sluice.state.series import START, in_order, together
 from sluice.storage.finals import FinalBlock, FinalRange, Sides
 from sluice.tasks.spec import ActiveTask
 
-#: Open periods are read so many bytes of packed blocks at a time; each portion is as of one commit.
+#: Open periods are read in portions of up to OPEN_BYTES of packed blocks, each as of one commit.
 OPEN_BYTES = 32 << 20
 #: Each state's code, as often as a piece may have rows; they take no memory.
 _ALIKE = [np.broadcast_to(np.int64(state), 1 << 40) for state in range(len(STATES))]

@@ -35,7 +35,7 @@ class Values:
         self._kept: Kept[tuple[str, str, str], Columns] = Kept(_bytes, most)
 
     def passing(self, name: str, rows: pa.Table, only: Filter) -> Passing:
-        """The SERIES that have this name for ever, as far as they pass the conditions, whatever the time."""
+        """The SERIES `rows` that pass the conditions, whatever the time; `name` is theirs for ever."""
         return Passing(self._kept, name, rows, only)
 
 

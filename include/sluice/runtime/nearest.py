@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-#: So many names are listed at most.
+#: The most names that are listed.
 MOST = 20
 
 

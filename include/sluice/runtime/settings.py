@@ -62,8 +62,9 @@ class KafkaLogin(BaseModel, frozen=True):
     key: str
 
 
-#: A batch may be so many times `max_message_bytes` once it is unpacked. Flume's batches have up to as many
-#: bytes before they are packed; other producers fill a batch by its packed size, and logs pack 4 to 8 times.
+#: Default limit of an unpacked batch, in multiples of `max_message_bytes`. Flume's batches have up to
+#: `max_message_bytes` before they are packed; other producers fill a batch by its packed size, and logs pack
+#: 4 to 8 times.
 UNPACKED = 4
 
 
@@ -273,8 +274,8 @@ class Placement(BaseModel):
 
     beat_seconds: float = Field(5.0, ge=1)  # between two looks at hosts and units
     half_life_seconds: float = Field(300.0, ge=1)  # a reading weighs half as much after this time
-    silent_seconds: float = Field(10.0, ge=1)  # units of a host that does not answer for so long go elsewhere
-    hold_seconds: float = Field(300.0, ge=0)  # so long at most, nothing is evened out before loads are known
+    silent_seconds: float = Field(10.0, ge=1)  # silence of a host before its units go elsewhere
+    hold_seconds: float = Field(300.0, ge=0)  # longest wait for loads before anything is evened out
     moves_an_hour: int = Field(4, ge=0)  # at most; those away from a host that does not answer do not count
     speeds: dict[str, float] = {}  # of hosts, in reference cores; others are measured
 

@@ -37,7 +37,7 @@ def name_of(name: str) -> str:
 
 
 def whose(name: str) -> str:
-    """The name of the process whose successor, if it is one, has that name; any other name is its own."""
+    """The process's own name: strips the successor's prefix; any other name stays as it is."""
     return name.removeprefix(_PREFIX)
 
 

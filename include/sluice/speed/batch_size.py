@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: A block of lines has at most so many bytes, unless it is a single line.
+#: Most bytes of a block of lines, unless it is a single line.
 LARGEST_RECORD = 64 << 10
-#: The next batch may have so many times the records of the one before, if they turn out to be small.
+#: If records turn out to be small, the next batch may have GROWTH times the records of the one before.
 GROWTH = 4
 #: A batch that failed is tried with half as many records, down to this part of the limit.
 SMALLEST = 1 / 1024
@@ -41,7 +41,7 @@ class BatchSize:
         return {**position, **{name: position.get(name, 0) + count for name, count in taken.items()}}
 
     def counted(self, records: int, size: int) -> None:
-        """Learn from a batch of so many records, whose lines had `size` bytes together."""
+        """Learn from a batch of `records` records, whose lines had `size` bytes together."""
         self._share = min(1.0, self._share * 2)
         self._before = max(records, 1)
         if records:

@@ -120,7 +120,7 @@ class MicroBatch:
         )
 
     def close(self, seconds: float = 0.0) -> None:
-        """Release the topic; the projector may go on for so many seconds."""
+        """Release the topic, and wait at most `seconds` for the projector to end."""
         self._writer.close()
         self._hbase.close()
         self._projecting.stop(seconds)

@@ -70,7 +70,8 @@ from sluice.transmission.records import (
     UNREADABLE,
 )
 
-# A pass keeps so much of its dead letters' lines: a topic of nothing else must still fit into the driver.
+# A pass keeps at most DEAD_BYTES of its dead letters' lines: a topic of nothing else must still fit into the
+# driver.
 DEAD_BYTES = 8 << 20
 
 KEPT = ("partition", "offset", LINE_IN_RECORD, *IDENTITY, UNREADABLE, LAST_OFFSET)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Blocks of so many bytes are projected at once, and more portions than this by the executors.
+#: Blocks are projected in portions of about PORTION_BYTES, more than PORTIONS_HERE of them by the executors.
 PORTION_BYTES = 1 << 20
 PORTIONS_HERE = 2
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -52,7 +52,7 @@ Elsewhere = Callable[[ProjectionPass, Sequence[Sequence[BlockId]]], pa.Table]
 def on_executors(
     spark: SparkSession, tasks: int, work: ProjectionPass, portions: Sequence[Sequence[BlockId]]
 ) -> pa.Table:
-    """Project the portions by a Spark job of so many tasks."""
+    """Project the portions by a Spark job of `tasks` tasks."""
     from pyspark.sql import functions as F
 
     rows = [(number, *block) for number, blocks in enumerate(portions) for block in blocks]
@@ -132,7 +132,7 @@ class Projector:
 
 
 class Projecting:
-    """A thread that projects a topic's commits, at most once in so many seconds."""
+    """A thread that projects a topic's commits, at most once every `seconds`."""
 
     def __init__(self, topic: str, projector: Projector, progress: SpeedProgress, seconds: float) -> None:
         self._topic = topic
@@ -153,7 +153,7 @@ class Projecting:
         self._due.set()
 
     def stop(self, seconds: float) -> None:
-        """Wait so long for what is committed to be projected. What is left, the next start projects."""
+        """Wait at most `seconds` until what is committed is projected. The next start projects the rest."""
         self._stopping.set()
         self._due.set()
         if self._thread.is_alive():

@@ -22,13 +22,13 @@ from sluice.transmission.identity import records
 from sluice.transmission.mac import identity_key
 from sluice.transmission.reading import reader
 
-# An answer has about so many bytes, or a single record that is larger.
+# Target size of an answer in bytes; a single larger record is returned whole.
 FETCH_BYTES = 8 << 20
 # A consumer asks for more before it is asked for it. At the log's end the broker holds that request for this
 # long (Kafka's default is 500), and the next batch's first request waits behind it.
 FETCH_WAIT_MS = 10
 POLL_MS = 200
-# For so long a task waits for records that are in Kafka. Spark starts a failed task again a few times.
+# A task that gets no record for this long, though Kafka has more, fails. Spark starts it again a few times.
 PATIENCE_SECONDS = 30.0
 
 
@@ -120,7 +120,7 @@ class TopicRange:
         return cls(settings.kafka, topic, wanted, identity_key(settings))
 
     def parts(self, most: int | None = None) -> list[Part]:
-        """The records in at most so many parts with about as many records each; None: one a partition.
+        """The records in at most `most` parts of about equal numbers of records; None: one part a partition.
 
         Within a part they come in the order of their partitions and offsets.
         """

@@ -46,7 +46,7 @@ class Lines(Protocol):
     """The lines of a batch."""
 
     def parts(self, most: int | None = None) -> Sequence[Iterable[pa.RecordBatch]]:
-        """The lines as RECORDS, in at most so many parts; None: in a part for each partition.
+        """The lines as RECORDS, in at most `most` parts; None: in a part for each partition.
 
         A part is picklable, and is read where it is counted.
         """
@@ -145,7 +145,7 @@ def _batches(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 
 
 def _by_file(tasks: int, parts: Iterable[Iterable[pa.RecordBatch]]) -> Iterator[Row]:
-    """Lines for so many tasks: those of a file go to one task, however they were cut into records.
+    """Lines for `tasks` tasks: those of a file go to one task, however they were cut into records.
 
     A line without a file has no copy, so its partition says where it goes.
     """

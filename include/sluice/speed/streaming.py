@@ -59,7 +59,7 @@ class TopicStream:
         return not self._thread.is_alive()
 
     def join(self, seconds: float) -> None:
-        """Wait for its end; after so many seconds cancel the batch under way, whose lines do not count."""
+        """Wait at most `seconds` for its end; then cancel the batch under way, whose lines do not count."""
         self._thread.join(max(0.0, seconds))
         if self._thread.is_alive():
             if (session := self._spark.started) is not None:

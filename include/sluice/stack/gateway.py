@@ -137,7 +137,7 @@ def run(folder: Path) -> None:
 
 
 def listen(port: int) -> Iterator[socket.socket]:
-    """Listen on the port at both of the host's loopback addresses, as far as it has them.
+    """Listen on the port at the host's loopback addresses: of IPv4, and of IPv6 if the host has it.
 
     `localhost` may mean either, and another user could listen on the one that is left out.
     """

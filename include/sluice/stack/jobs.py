@@ -20,7 +20,7 @@ from sluice.runtime import detached
 from sluice.runtime.settings import Settings
 
 SPEED_LAYER = "speed_layer"
-#: A member that has not written its progress for so long does not work.
+#: A member whose progress is older than this does not work.
 SILENT_SECONDS = 30.0
 
 Document = dict[str, Any]

@@ -23,7 +23,7 @@ _MIXER = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Dealing:
-    """How partial aggregates are dealt out to so many tasks."""
+    """How partial aggregates are dealt out to `tasks` tasks."""
 
     tasks: int
     spread: Mapping[PeriodKey, int] = field(default_factory=dict)  # the layouts of periods that are spread

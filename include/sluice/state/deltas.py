@@ -41,12 +41,12 @@ from sluice.runtime.arrays import Ints
 from sluice.state.blocks import TOUCHED, BlockId, assign, packed
 from sluice.storage.epochs import PeriodKey, StatePeriod
 
-#: About so many bytes a block must have to take deltas. Smaller ones cost less to rewrite than to read in
+#: A block of about LARGE to LARGEST bytes takes deltas. Smaller ones cost less to rewrite than to read in
 #: parts. Larger ones are a single series, or are about to be laid out again.
 LARGE, LARGEST = 64 << 10, 512 << 10
 #: A delta has at most this share of its block. Then all deltas of a fold have less than the block itself.
 LITTLE = 8
-#: A block that every batch touches is folded once in so many commits (docs/decisions/0023).
+#: A block that every batch touches is folded once in FOLD commits (docs/decisions/0023).
 FOLD = 8
 
 

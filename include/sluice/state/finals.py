@@ -27,7 +27,7 @@ BLOCK_BYTES = 1 << 20
 CACHE_BYTES = 160 << 20
 
 
-#: A reader that began before a publication may read the blocks that it replaced for so long.
+#: Unused blocks are kept this long: a reader that began before a publication may read those that it replaced.
 KEPT = timedelta(minutes=30)
 
 

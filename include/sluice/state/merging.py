@@ -30,9 +30,9 @@ from sluice.storage.epochs import PeriodKey
 #: that to take about a millisecond, and large enough for thousands of series to be one HBase cell.
 LIMIT = 256 << 10
 _MAX_LAYOUT = 1 << 16
-#: So many bytes of several versions are unpacked at a time; in memory they are a few times as large.
+#: About how many bytes of several versions are unpacked at a time; in memory they are a few times as large.
 BYTES_A_MERGE = 64 << 20
-#: A batch may touch so many bytes of one version: far more than 100,000 series need, unless each is a large
+#: Most bytes of one version that a batch may touch: far more than 100,000 series need, unless each is a large
 #: sketch.
 MOST_BYTES = 512 << 20
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sluice.state.deltas import block_bytes, takes_deltas
 from sluice.storage.epochs import PeriodKey, StatePeriod
 
-#: Many times the periods that lines arrive for. They are sent to each task, which asks for others itself.
+#: Most periods sent to every task, many times those that lines arrive for; a task fetches the others itself.
 KNOWN = 1_000
 
 
@@ -60,9 +60,9 @@ class KnownPeriods:
         }
 
     def homes(self, tasks: int) -> dict[PeriodKey, int]:
-        """Which of so many tasks merges each whole period that the newest commit changed, by its size.
+        """Which of the `tasks` tasks merges each whole period that the newest commit changed.
 
-        The largest is dealt out first, each to the task that has the least so far.
+        Periods are dealt out by size, the largest first, each to the task that has the fewest bytes so far.
         """
         newest = next(reversed(self._periods.values())).seq if self._periods else 0
         spread = self.spread()

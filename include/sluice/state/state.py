@@ -155,7 +155,7 @@ def read_state(
 
 
 def in_portions(snapshot: Snapshot, most: int = BYTES_A_GET) -> Iterator[list[BlockId]]:
-    """All blocks of the snapshot's periods, in portions of about so many bytes."""
+    """All blocks of the snapshot's periods, in portions of about `most` bytes."""
     sizes = {key: block_bytes(period) for key, period in snapshot.periods.items()}
     return portions(all_blocks(snapshot), lambda block: sizes[block.period], most)
 

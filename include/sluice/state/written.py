@@ -41,9 +41,10 @@ from sluice.metrics.base import Columns, Results
 from sluice.runtime.arrays import Bools, Hashes, Ints
 from sluice.storage.commits import Version
 
-#: All results that change are written again at least so often.
+#: Each result whose series is touched is written at least once in REWRITE_SECONDS.
 REWRITE_SECONDS = 600.0
-#: There are between so many slots of 8 bytes, at least four times as many as entries while that is possible.
+#: The table grows from FIRST_SLOTS to MOST_SLOTS slots of 8 bytes. While it can grow, it has at least ROOM
+#: slots an entry.
 FIRST_SLOTS, MOST_SLOTS = 1 << 16, 1 << 22
 ROOM = 4
 

@@ -47,7 +47,7 @@ NAMES_ONLY = "KeyOnlyFilter ()"
 BATCH_ROWS = 5_000
 # A region server answers a request for rows only until it has touched enough memory, counted by whole blocks
 # and chunks, and is then asked for all that is left. After a kill 5,000 scattered rows at once took 40 rounds
-# and 50 s; by so many they take 27 s, and what was read is kept if a call is given up (SOCKET_MS).
+# and 50 s; in calls of GET_ROWS they take 27 s, and what was read is kept if a call is given up (SOCKET_MS).
 GET_ROWS = 250
 # The rows of a scan's first page; after that the size of the rows is known.
 FIRST_PAGE = 500

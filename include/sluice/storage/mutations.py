@@ -29,8 +29,8 @@ _NOTHING = pa.scalar(b"", pa.large_binary())
 def requests(table: str, cells: pa.Table, timestamp: int, rows: int, size: int) -> Iterator[bytes]:
     """Requests that write the cells with that timestamp (ms), in order.
 
-    Each has at most so many rows, and one row or at most `size` bytes of them. `cells`: see ROW; texts or
-    binary.
+    Each has at most `rows` rows, and either one row or at most `size` bytes of rows. `cells`: see ROW; texts
+    or binary.
     """
     encoded, ends = _encoded(cells)
     begin = 0

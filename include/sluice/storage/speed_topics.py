@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sluice.storage import history, locks
 from sluice.storage.schema import commits, speed_topics
 
-#: A topic's load is the mean over this time; so many commits are looked through for it, more than it has.
+#: A topic's load is the mean over LOAD_TIME, from its newest MOST commits: more than it has in that time.
 LOAD_TIME = timedelta(minutes=5)
 MOST = 1_000
 

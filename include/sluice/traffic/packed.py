@@ -16,8 +16,8 @@ import zstandard
 from sluice.transmission.unpacking import ZSTD_PIECE, ZSTD_WINDOW
 
 READ = 1 << 20
-#: A packed log may have so many times its bytes, or at least so many. Logs pack 10 to 30 times; what packs
-#: better was made to fill a disk, or somebody knows better and says so.
+#: A packed log may unpack to RATIO times its bytes, or to AT_LEAST bytes if that is more. Logs pack 10 to 30
+#: times; what packs better was made to fill a disk, or somebody knows better and says so.
 RATIO, AT_LEAST = 100, 64 << 20
 #: Where the magic bytes end that are looked at; tar has its own at 257.
 _HEAD, _TAR_AT, _TAR = 512, 257, b"ustar"

@@ -27,7 +27,7 @@ from sluice.traffic.packed import ReplayError, blocks
 ReplayProgress = Callable[[int, int], None]
 
 _FLUSH = 1 << 20
-#: Lines before the first with a date are kept until it comes, up to so many bytes.
+#: Most bytes of lines that are kept until the first line with a date comes.
 _UNDATED = 16 << 20
 #: Of a line, as Kafka takes it by default.
 LONGEST = 16 << 20

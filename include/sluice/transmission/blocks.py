@@ -17,7 +17,8 @@ from sluice.runtime.arrays import Bools, Ints
 from sluice.transmission.records import IDENTITY, LINE_IN_RECORD, RECORDS, SRC_OFFSET
 
 NEWLINE = 10
-#: A batch of lines has about so many at most, because a block may consist of empty lines.
+#: The most lines of a batch, unless one record has more. They are limited because a block may consist of
+#: empty lines.
 BATCH_LINES = 131_072
 #: Bytes that are compared at a time, so that the result stays in the processor's cache.
 CACHED_BYTES = 256 << 10

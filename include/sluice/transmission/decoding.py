@@ -33,7 +33,7 @@ FORMAT = 2
 
 #: The bytes of an unreadable record or range that are kept: its beginning.
 BEGINNING = 4 << 10
-#: Headers of a batch: so many, and so many more for each of its records. Each takes time.
+#: The most headers of a batch: MOST_HEADERS, plus HEADERS_EACH for each of its records. Each takes time.
 MOST_HEADERS, HEADERS_EACH = 1 << 18, 64
 #: Times that are kept: those that Python has in every time zone, from 1970 to 9998.
 LAST_MS = 253_370_764_799_999

@@ -15,7 +15,7 @@ SECONDS = 10.0
 
 
 def limit() -> None:
-    """Let each handshake of this process fail after so many seconds; the client then tries again."""
+    """Let each handshake of this process fail after SECONDS; the client then tries again."""
     KafkaSSLTransport.handshake = _handshake
 
 

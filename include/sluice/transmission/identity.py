@@ -35,7 +35,7 @@ from sluice.transmission.records import (
 DECIMAL = r"^[0-9]{1,18}$"
 #: Bytes of a host's or a file's name: topic, host and file form a key of the ledger of at most 2,704 bytes.
 LONGEST = 1_000
-#: So many bytes of records are decoded at once: an Arrow array of bytes may have 2 GiB.
+#: Bytes of records that are decoded at once: an Arrow array of bytes may have 2 GiB.
 DECODED_BYTES = 32 << 20
 
 

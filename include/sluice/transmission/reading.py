@@ -1,8 +1,8 @@
 """Consumers that no record can stop or exhaust: the one place that makes them.
 
 They are kafka-python's, whose fetcher gets other code for two things: the bytes of an answer are decoded by
-`decoding`, and a poll ends when it has so many bytes, not only when it has so many records. Sixty records of
-16 MiB each would be one poll else.
+`decoding`, and a poll is limited in bytes (POLL_BYTES), not only in records. Sixty records of 16 MiB each
+would be one poll else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sluice.transmission import clients
 from sluice.transmission.decoding import Batches, Record
 from sluice.transmission.identity import held
 
-#: A poll gives about so many bytes, or one record that is larger.
+#: Target size of a poll in bytes; a single larger record is returned whole.
 POLL_BYTES = 8 << 20
 
 

@@ -20,9 +20,9 @@ SECONDS = 5.0
 #: A line may have 16 MiB; a sample with many such lines is cut short.
 MAX_BYTES = 64 << 20
 POLL_MS = 500
-#: So many of a partition's newest records are read first. Nobody knows how many lines they have.
+#: Records of the first read, a partition's newest ones. Nobody knows how many lines they have.
 FIRST_RECORDS = 16
-#: If they have too few lines, so many times as many are read before them.
+#: Growth factor of the next, earlier read, which follows if the lines are too few.
 MORE = 8
 
 #: What orders the lines of a topic: arrival, partition, offset and line in the record; then the line.

@@ -36,7 +36,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Span:
-    """Offsets of a log: its first one, that of the first record since a moment, and its end."""
+    """Offsets of a log: the first, the first since a given time, and the end."""
 
     start: int
     then: int
@@ -131,7 +131,7 @@ class Topics:
         }
 
     def spans(self, name: str, since: int) -> dict[int, Span]:
-        """Each partition's log: its first offset, that of the first record since then, and its end.
+        """Each partition's first offset, first offset since the time (else the end), and end.
 
         since: ms since the epoch. Raises TopicMissing, or KafkaError if no broker answers.
         """

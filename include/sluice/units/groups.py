@@ -17,7 +17,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Together:
-    """group: no two of it may share a host; None if there is no other. family: whom lists connect."""
+    """group: no two of it may share a host; None if there is no other. family: collectors linked by lists."""
 
     group: str | None
     family: str

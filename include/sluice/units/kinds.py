@@ -68,7 +68,7 @@ class Kind(Protocol):
         """Record where units are to be whose hosts may have them no more, before the first of them moves."""
 
     def written(self, settings: Settings) -> Mapping[str, str]:
-        """Where units are to be, as far as it is recorded; by their names."""
+        """The host recorded for each unit, by the unit's name; units without one are left out."""
 
     def move(self, settings: Settings, unit: str, host: str, log: Log) -> None:
         """Bring the unit to the host. It may be repeated, also with another host, after any failure.

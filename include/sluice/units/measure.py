@@ -29,7 +29,7 @@ WARM_SECONDS = 60.0
 #: How often the speed of a host is measured again.
 SPEED_EVERY = timedelta(days=1)
 AT_ONCE = 16
-#: Loads above these are none.
+#: A unit's readings are capped at these values: reference cores, events a second.
 _MOST_CORES, _MOST_EVENTS = 1e4, 1e9
 #: A host is silent since it was first seen so, if looks follow each other; else since the last look.
 _GAPS = 4

@@ -97,7 +97,7 @@ class Mover:
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is at work, but no longer than so many seconds; returns whether that is so."""
+        """Wait until nothing is at work, at most `seconds`; returns whether nothing is."""
         with self._guard:
             rests = self._guard.wait_for(lambda: not self._busy, seconds)
             if self._killed is not None:
@@ -137,7 +137,7 @@ class Mover:
         return begun
 
     def _may_begin(self, unit: str, seen: View) -> bool:
-        """Whether nobody moves the unit or another of its group now; nothing begins after `stop`."""
+        """Whether the unit may move now: while nobody moves it or another of its group, and before `stop`."""
         if self._stopped.is_set() or unit in self._left:  # it may be stopped while it was planned
             return False
         groups = {each.running.name: each.running.group for each in seen.units}

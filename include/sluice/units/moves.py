@@ -54,7 +54,7 @@ def _begin(mover: Mover, log: Log, *, even: bool, again: bool) -> bool:
 
 
 def history(database: sa.Engine) -> dict[str, MoveRow]:
-    """The last move of each unit that arrived, as far as it is still known."""
+    """Each unit's last move that arrived, of the moves that are kept."""
     with database.connect() as connection:
         rows = book.last_moves(connection, book.KEPT)
     return {row.unit: row for row in rows if row.ended_at and not row.error}

@@ -21,7 +21,7 @@ class Mean:
     weight: float = 0.0
 
     def then(self, value: float, seconds: float, half_life: float) -> Mean:
-        """After the value held for so many seconds."""
+        """The mean after the value held for `seconds`."""
         kept = 0.5 ** (seconds / half_life)
         return Mean(self.total * kept + value * (1 - kept), self.weight * kept + 1 - kept)
 

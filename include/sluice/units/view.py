@@ -25,11 +25,12 @@ from sluice.units.measure import WARM_SECONDS
 _TAKES_UNITS: frozenset[str] = frozenset({"collector", "jobs"})
 #: Of its cores, a host has at least this part for units, whatever else runs there.
 _LEFT = 0.1
-#: For so long, a unit that began on its host after a move there had failed counts as running.
+#: Grace period, from its start, in which a unit that began on its host after a failed move there counts as
+#: running.
 _CHANCE = timedelta(seconds=2 * WARM_SECONDS)
 
-#: open: takes units. away: it has been silent for so long that its units go elsewhere. waiting: it is silent,
-#: but not for so long. shut: it may have no units; those that are there go. barred: nothing can be done.
+#: open: takes units. away: silent for `silent_seconds` or longer, so its units go elsewhere. waiting: silent
+#: for less. shut: it may have no units; those that are there go. barred: nothing can be done.
 State = Literal["open", "away", "waiting", "shut", "barred"]
 
 

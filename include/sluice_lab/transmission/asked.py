@@ -54,7 +54,7 @@ class Asked:
                 self._observed.log(at, partition, end, position)
 
     def processed(self, member: str, amount: float, busy: float) -> None:
-        """The member of that client id processed so many bytes in so many seconds of work."""
+        """The member of that client id processed `amount` bytes in `busy` seconds of work."""
         with self._lock:
             self._observed.processed(member, amount, busy)
 

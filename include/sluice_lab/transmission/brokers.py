@@ -97,7 +97,7 @@ class Brokers:
         return [process.pid for process in self._running]
 
     def make(self, partitions: Mapping[str, int]) -> None:
-        """Make the topics, each with so many partitions; old ones of these names are deleted."""
+        """Make the topics with these numbers of partitions; old topics of these names are deleted."""
         with closing(self._admin()) as admin:
             if old := [topic for topic in admin.list_topics() if topic in partitions]:
                 admin.delete_topics(old)
@@ -105,7 +105,7 @@ class Brokers:
             admin.create_topics(topics, wait_for_metadata=True)
 
     def grow(self, topic: str, count: int) -> None:
-        """Give the topic so many partitions."""
+        """Raise the topic's number of partitions to `count`."""
         with closing(self._admin()) as admin:
             admin.create_partitions({topic: count})
 

@@ -145,7 +145,7 @@ def rows(log: Log, number: int) -> Iterator[Row]:
 
 
 def samples(log: Log, number: int, every: float) -> Iterator[Row]:
-    """The rate and the CPU use of each member and of all, sampled every so many seconds.
+    """The rate and the CPU use of each member and of all, sampled every `every` seconds.
 
     A phase that waited for the group is cut at the gap between two steps. So all runs have their steps at the
     same times.

@@ -69,11 +69,11 @@ class Consumer:
         return self._process.pid
 
     def ready(self, seconds: float) -> bool:
-        """Whether the process is up, after at most so many seconds."""
+        """Whether the process is up, after waiting at most `seconds`."""
         return self._ready.wait(seconds)
 
     def join(self, properties: Mapping[str, str], topics: Sequence[str], speed: float) -> None:
-        """Join a group; process so many bytes a second."""
+        """Join a group; process `speed` bytes a second."""
         self._say({"do": "join", "properties": dict(properties), "topics": list(topics), "speed": speed})
 
     def leave(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from sluice.assignment.base import Assignment, Partition
 from sluice_lab.transmission.members import Event
 
-#: A group has settled if no partition has changed hands for so long: more than one beat.
+#: Time without a change of owner after which a group has settled: more than one beat.
 QUIET_SECONDS = 2.0
 _CHANGES = ("assigned", "revoked", "lost")
 

@@ -31,12 +31,12 @@ from sluice_airflow.api.stores import Instance
 
 router = APIRouter(tags=["lines"])
 
-#: A page has at most so many lines, and about so many bytes of them: a line may have 1 MiB.
+#: A page has at most MOST_LINES lines, and about PAGE_BYTES of them: a line may have 1 MiB.
 MOST_LINES = 1_000
 PAGE_BYTES = 8 << 20
-#: A search ends after so long; `sluice lines` has no such bound.
+#: A search ends after SECONDS; `sluice lines` has no such bound.
 SECONDS = 30.0
-#: So many searches run at once, and so many more wait. They have threads of their own, so no other request
+#: AT_ONCE searches run at a time, and WAITING more wait. They have threads of their own, so no other request
 #: of Airflow's server waits for them.
 AT_ONCE, WAITING = 2, 8
 

@@ -11,7 +11,7 @@ from sluice_airflow.api.reads import Busy
 
 #: A look serves everybody who asks within this time.
 FRESH_SECONDS = 1.0
-#: So many requests may look or wait for a look; each holds a thread of the server.
+#: Most requests that look or wait for a look; each holds a thread of the server.
 WAITING = 4
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ THREADS = 4
 PLACES = 8
 #: Requests that wait for a place, and for how long each of them does.
 WAITING, PATIENCE_SECONDS = 32, 5.0
-#: A client that takes nothing for so long is left.
+#: A client that takes nothing for STALL_SECONDS is left.
 STALL_SECONDS = 30.0
 _LOOK_SECONDS = 0.02
 

@@ -18,7 +18,7 @@ from sluice.tasks.spec import ActiveTask
 
 #: Series that are drawn unless the address says how many, and at most.
 SERIES, MOST_SERIES = 5, 100
-#: Without a period of its own a chart has at most so many periods of the task; else they are rolled up.
+#: Without a period of its own a chart has at most PERIODS periods of the task; else they are rolled up.
 PERIODS = 2_000
 COARSER = ("1m", "5m", "15m", "1h", "6h", "1d", "7d")
 LAST, EVERYTHING = "24h", "all"

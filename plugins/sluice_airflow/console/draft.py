@@ -26,7 +26,7 @@ from sluice_airflow.console.forms import Form
 LINES, POINTED = 50, 12
 #: Suggestions that are shown: of just what was pointed at, and of what it is a part of.
 EXACT, WIDE = 4, 2
-#: A longer line is left out, and all lines together have at most so many characters.
+#: A line of more than LONGEST_LINE characters is left out; all lines together have at most MOST_CHARACTERS.
 LONGEST_LINE, MOST_CHARACTERS = 16_384, 200_000
 PARTS = ("where", "dimensions")
 _ROW = re.compile(r"/(where|dimensions)/([0-9]+)")

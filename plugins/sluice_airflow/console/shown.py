@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-#: Fractions are shown with so many digits.
+#: Significant digits of a fraction that is shown.
 _DIGITS = 5
 #: Rounded numbers have no fraction from here on.
 _WHOLE = 100

@@ -10,7 +10,7 @@ from typing import Any
 BAD, UNAUTHORIZED, FORBIDDEN, NOT_ALLOWED, SLOW = 400, 401, 403, 405, 408
 TOO_LARGE, UNSUPPORTED, UNPROCESSABLE, HEAD_TOO_LARGE, UNAVAILABLE = 413, 415, 422, 431, 503
 SEE_OTHER = 303
-#: For so long the rest of a refused body is thrown away, slowly, so that a client gets to read why.
+#: The rest of a refused body is thrown away for DRAIN_SECONDS, slowly, so that a client gets to read why.
 DRAIN_SECONDS, DRAIN_PAUSE_SECONDS = 1.0, 0.02
 JSON, HTML = b"application/json", b"text/html; charset=utf-8"
 Headers = list[tuple[bytes, bytes]]

@@ -165,7 +165,7 @@ class _Tls(ldap3.Tls):  # type: ignore[misc]
 
 
 class _Bounded:
-    """A socket from which only so many bytes are read."""
+    """A socket from which at most MOST_BYTES are read."""
 
     def __init__(self, real: Any) -> None:
         self._real, self._left = real, MOST_BYTES

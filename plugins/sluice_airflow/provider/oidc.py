@@ -20,7 +20,7 @@ from sluice_airflow.provider.state import Begun
 from sluice_airflow.provider.web import OK, Web
 
 DISCOVERY = "/.well-known/openid-configuration"
-#: What discovery said is used for so long.
+#: What discovery said is used for KEPT_SECONDS.
 KEPT_SECONDS = 600.0
 #: Where people are sent back to, below Airflow's address: the provider must know it as redirect URI.
 RETURN = "/auth/provider/return"

@@ -20,7 +20,7 @@ from sluice_airflow.provider.refusal import LoginRefused, ProviderAway
 
 LOG_IN_PAGE = "/auth/login"
 BEGIN, RETURN = "/provider", "/provider/return"
-#: Each asks the provider: of one source so many a minute, and of all together so many at a time.
+#: Requests that ask the provider: at most PER_MINUTE a minute of one source, and AT_ONCE at a time of all.
 PER_MINUTE, AT_ONCE = 30, 8
 #: The answer's fields, each short: whatever else comes along is not read.
 _FIELDS, _FIELD_BYTES = ("code", "state", "iss", "error"), 4096

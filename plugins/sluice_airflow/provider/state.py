@@ -24,7 +24,7 @@ from sluice.runtime.origin import origin
 from sluice_airflow.front.cookie import seal, unseal
 from sluice_airflow.provider.refusal import LoginRefused
 
-#: So long a person has to log in there.
+#: A person has this many seconds to log in there.
 SECONDS = 600
 COOKIE = "_log_in"
 _ADDRESS_BYTES = 1024

@@ -1,4 +1,4 @@
-"""Asks an identity provider over HTTP: named hosts alone, within a time, and for so many bytes."""
+"""Asks an identity provider over HTTP: named hosts alone, within SECONDS, and for at most MOST_BYTES."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ log = logging.getLogger(__name__)
 # without one), and for an archiver that is behind to catch up.
 WAIT_SECONDS = 600.0
 POLL_SECONDS = 1.0
-# A day's periods are dealt out to so many Python workers, which run one after the other on one machine. Each
+# A day's periods are dealt out to PARTS Python workers, which run one after the other on one machine. Each
 # holds the series of its periods.
 PARTS = 16
 # What Spark says of an error in a Python worker; the traceback's last line has the class and the message.

@@ -53,7 +53,7 @@ def to_partials(
 def to_blocks(batches: Iterator[pa.RecordBatch], series: int) -> Iterator[pa.RecordBatch]:
     """PARTIALS of one version to BLOCKS, which are the same for the same lines.
 
-    All rows of a period must be here together. Raises TasksFailed where a period has more than so many
+    All rows of a period must be here together. Raises TasksFailed where a period has more than `series`
     series.
     """
     merged = merge_all(pa.Table.from_batches([batch.cast(partials_schema())]) for batch in batches)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sluice.runtime.settings import Settings
 
 MOST = 5
-#: From so many hosts on the front-ends' agents run on two of them.
+#: From this number of hosts on, the front-ends' agents run on two hosts.
 _TWO_WITH_EDGES = 4
 FRONT_ENDS, COLLECTORS = ("web1", "web2"), ("collector1", "collector2")
 #: The collector that moves while lines come.

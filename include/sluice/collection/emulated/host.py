@@ -70,8 +70,8 @@ class EmulatedHost:
     def install_java(self, heap: str = "") -> None:
         """Give the host this machine's Java, for agents of a host that is ``apart``.
 
-        heap: the size of an agent's, instead of its own. Such an agent is compiled by C1 alone, so many start
-        on one machine.
+        heap: the size of an agent's, instead of its own. Such an agent is compiled by C1 alone, so one
+        machine can start many.
         """
         smaller = f"s/^-Xmx.*/-Xmx{heap}\\n-XX:TieredStopAtLevel=1/" if heap else ""
         self.program("java", _JAVA.replace("HEAP", smaller).replace("JAVA", str(shutil.which(java()))))

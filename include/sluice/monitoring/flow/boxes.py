@@ -173,7 +173,7 @@ class Boxes:
         return Made(facts, lines, NO_FINAL if known and not published else "", known)
 
     def _behind(self, consumer: Consumer) -> list[Fact]:
-        """The lag of a consumer over all topics: lines, as far as a record's lines are known, and seconds."""
+        """The lag of a consumer over all topics: lines (one a record, if not known better), and seconds."""
         report, books = self._seen.lag.recent, self._seen.books.value or {}
         found = [each for each in report.by_topic() if each[1] == consumer] if report else []
         if not found:

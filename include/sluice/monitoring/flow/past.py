@@ -20,7 +20,7 @@ KEPT = samples.KEPT.total_seconds()
 #: Points of a line, and the seconds of one.
 POINTS = 144
 STEP = KEPT / POINTS
-#: A rate of now is over at least so many seconds.
+#: Shortest span, in seconds, over which a present rate is measured.
 LEAST_SECONDS = 20.0
 
 Key = tuple[str, ...]

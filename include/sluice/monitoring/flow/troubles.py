@@ -66,10 +66,10 @@ OF_SOURCE = {
     "tls": ("", CERTIFICATE),
 }
 TIERS = {"edge": "edges", "collector": "collectors"}
-#: A process that writes every second or two and has not for so long is silent (seconds); the watch looks
-#: every 20 s.
+#: Seconds without a write after which a process is silent: one that writes every second or two; and the
+#: watch, which looks every 20 s.
 SILENT, WATCH_SILENT = 10.0, 90.0
-#: A daemon may take so long (seconds) to answer; its first answer may take twice as long.
+#: Seconds that a daemon may take to answer; its first answer may take twice as long.
 SLOW = 6.0
 #: What supervisord's states mean in which a daemon does not work.
 DOWN = {

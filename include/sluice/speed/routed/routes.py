@@ -34,7 +34,7 @@ ROUTERS = pa.schema(
     ]
 )
 
-#: A batch of payloads for Spark has about so many bytes, and at most one payload more.
+#: Target size in bytes of a batch of payloads for Spark; it has at most one payload more.
 BATCH_BYTES = 32 << 20
 
 

@@ -23,7 +23,7 @@ from sluice.transmission.topics import Topics
 from sluice_lab.placement.live.scenarios import LINE_BYTES
 from sluice_lab.placement.live.writing import Times
 
-#: So long nothing more comes: what is missing is lost.
+#: Time without a line after which the missing lines count as lost.
 PATIENCE_SECONDS = 90.0
 _POLL_MS = 500
 NEVER = np.iinfo(np.int64).max

@@ -31,8 +31,8 @@ HEAP = "64m"
 class Scenario:
     """One thing that is tried.
 
-    start: the scheduler that places the units. first: on so many hosts; the others join. uneven: one
-    front-end writes more than the others, and the plan goes by measured load.
+    start: the scheduler that places the units. first: the number of hosts it places them on; the others
+    join. uneven: one front-end writes more than the others, and the plan goes by measured load.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Times:
     """How long a run stays in each phase, in seconds.
 
     settle: after lines begin to come, before anything is measured. phase: before the first move, and after
-    the last. warm: so long the processor time of a new process is not measured in `uneven`, because its JVM
-    compiles itself.
+    the last. warm: the age of a process from which its processor time is measured in `uneven`, because its
+    JVM compiles itself before.
     """
 
     settle: float = 10.0

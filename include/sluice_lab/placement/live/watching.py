@@ -12,7 +12,7 @@ from sluice.collection.metrics import MetricsUnreachable
 
 #: How exact a pause is known, beside the time of a question.
 _LOOK_SECONDS = 0.05
-#: A unit that takes nothing for so long at its new host is given up.
+#: Longest watch of a unit; one that takes nothing at its new host by then is given up.
 MOST_SECONDS = 120.0
 
 
